@@ -1,0 +1,1 @@
+"""Drover's core, drivers and command line; the vocabulary is in `events`, the Faust agents are in `agents`."""

@@ -1,0 +1,1 @@
+"""What any Python program uses: send a command, await its recorded outcome, read the log."""

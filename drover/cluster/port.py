@@ -1,0 +1,106 @@
+"""The port through which Drover sees and tells a managed cluster; one contract suite runs on every driver of it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from drover.reassignment.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
+from events.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterIdentity:
+    """Kafka's own cluster id and the brokers that are registered and not fenced now, with their racks."""
+
+    kafka_cluster_id: str
+    racks: Mapping[int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRequest:
+    """One partition of an AlterPartitionReassignments call; `replicas=None` cancels that partition's move."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetBrokerRates:
+    """Set both throttle rates on one broker; None deletes the dynamic value. Idempotent."""
+
+    broker: int
+    rates: BrokerRates
+
+
+@dataclass(frozen=True, slots=True)
+class AddThrottledReplicas:
+    """Append entries to a topic's throttled replica lists (never to a `*`). Idempotent."""
+
+    topic: str
+    entries: ThrottledReplicas
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveThrottledReplicas:
+    """Subtract entries from a topic's throttled replica lists; an empty list is deleted. Idempotent."""
+
+    topic: str
+    entries: ThrottledReplicas
+
+
+ThrottleChange = SetBrokerRates | AddThrottledReplicas | RemoveThrottledReplicas
+
+
+class ClusterDriver(Protocol):
+    """A managed cluster.
+
+    Every method raises `ClusterUnavailableError` when nothing can have happened and `OutcomeUnknownError` when
+    something may have. A refusal of Kafka for one partition or resource is a `CallResult`, never an exception.
+    Deadlines: a call never takes longer than the driver's `call_timeout_ms` (4 s by default).
+    """
+
+    async def identify(self) -> ClusterIdentity:
+        """Which cluster this is and who is alive in it."""
+        ...
+
+    async def moves(self) -> Mapping[TopicPartition, Move]:
+        """Every partition that is moving now, by anybody's wish (ListPartitionReassignments of everything)."""
+        ...
+
+    async def observe(self, partitions: Collection[TopicPartition], *, with_min_isr: bool = False) -> Observation:
+        """List, Describe the topics of `partitions`, List again; see `Observation` for what is kept.
+
+        The `cluster` field is the name the driver was made with.
+        """
+        ...
+
+    async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:
+        """How many partitions each topic has; None for a topic that does not exist."""
+        ...
+
+    async def alter(self, requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
+        """Send one AlterPartitionReassignments (at most 1,000 partitions, each once), 3 s controller timeout.
+
+        A replication factor change is always allowed on the wire: steps need it, the policy is decided before.
+        """
+        ...
+
+    async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
+        """Bytes on disk per partition and broker, from DescribeLogDirs of the live brokers; future logs left out."""
+        ...
+
+    async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
+        """The throttle rates set dynamically on each broker itself (not the cluster default); dead ones left out."""
+        ...
+
+    async def throttled_replicas(self, topics: Collection[str]) -> Mapping[str, ThrottledReplicas]:
+        """The throttled replica lists of each existing topic."""
+        ...
+
+    async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
+        """Carry the changes out, one broker a call so that a dead broker spoils nothing, and collect every answer."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and threads; idempotent."""
+        ...

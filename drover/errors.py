@@ -1,0 +1,50 @@
+"""The faults of the world that Drover knows, as one tree; refusals are values and are not here.
+
+DroverError
+ ├─ ConfigurationError          the operator must mend a setting, a file or a topic; exit code 2
+ ├─ CorruptLogError             the log breaks one of its own rules: every reader stops
+ │   └─ UnknownSchemaError      the log was written by a newer Drover: upgrade this reader
+ ├─ LogUnavailableError         the log's Kafka did not answer in time
+ │   └─ AppendUnknownError      an append may or may not have happened: the process must exit and replay (R7)
+ └─ ClusterError                a managed cluster did not do what was asked
+     ├─ ClusterUnavailableError known not to have happened: nothing was sent, or the answer says so
+     └─ OutcomeUnknownError     may or may not have happened: look before doing anything
+
+They are caught in shells only. A broken invariant of our own code is an AssertionError and stops the process.
+"""
+
+
+class DroverError(Exception):
+    """Root of every fault that Drover raises on purpose."""
+
+
+class ConfigurationError(DroverError):
+    """A setting, a file or a topic is not as it must be; the message names it and the remedy."""
+
+
+class CorruptLogError(DroverError):
+    """A record breaks a rule of the log (design R2, R6): no reader may go on."""
+
+
+class UnknownSchemaError(CorruptLogError):
+    """A record has a schema version or a tag that this reader does not know: it must be upgraded."""
+
+
+class LogUnavailableError(DroverError):
+    """The Kafka that holds the log did not answer in time; nothing is known to be lost, retrying is allowed."""
+
+
+class AppendUnknownError(LogUnavailableError):
+    """An append has an unknown outcome; only a replay from the log can tell, so the process exits (R7)."""
+
+
+class ClusterError(DroverError):
+    """A managed cluster did not do what was asked."""
+
+
+class ClusterUnavailableError(ClusterError):
+    """The request is known not to have taken effect; it may be sent again."""
+
+
+class OutcomeUnknownError(ClusterError):
+    """The request may have taken effect: observe the cluster before sending anything again."""

@@ -1,0 +1,1 @@
+"""The Java archives that Drover runs for itself, by lock: download, verify, keep."""

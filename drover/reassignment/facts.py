@@ -1,0 +1,101 @@
+"""What a managed cluster showed at one moment, as values; the driver makes them, the pure core judges by them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from events.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One entry of ListPartitionReassignments: a partition that Kafka itself says is moving.
+
+    `replicas` is the merged list in Kafka's order; `adding` and `removing` are ascending on KRaft. A broker in both
+    lists is an odd state that never ends by itself (seen live on 4.3.1).
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The list Kafka is heading for, in the target's order (R minus RR)."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """One partition as List and Describe together showed it.
+
+    `replicas` is the merged list while moving. `leader` is None when nobody leads. `move` is None exactly when both
+    Lists around the Describe left the partition out.
+    """
+
+    topic_id: str
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    move: Move | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one List, Describe, List round of a cluster showed.
+
+    `started_ms` and `ended_ms` are the observer's monotonic clock: an observation says something about a partition only
+    if it began after that partition's last call had ended. `moves` holds every partition both Lists agree is moving,
+    foreign ones included. `partitions` holds the asked partitions on which both Lists agree: None means that the topic
+    or partition does not exist. A partition that is missing here could not be judged this time. `min_isr` holds
+    min.insync.replicas per described topic, where it was asked for.
+    """
+
+    cluster: str
+    kafka_cluster_id: str
+    started_ms: int
+    ended_ms: int
+    live_brokers: tuple[int, ...]
+    moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
+    min_isr: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """One partition's or resource's answer to a call: Kafka's own error code (0 is success) and its words, if any."""
+
+    code: int
+    message: str | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether Kafka took the request."""
+        return self.code == 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRates:
+    """The dynamic throttle rates set on one broker itself, in bytes per second; None where none is set there."""
+
+    leader_bytes_per_second: int | None
+    follower_bytes_per_second: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledReplicas:
+    """The topic-level throttled replica lists: entries `partition:broker`, or the single entry `*`."""
+
+    leader: tuple[str, ...]
+    follower: tuple[str, ...]
+
+
+# Kafka's error codes that Drover acts on (protocol constants).
+NONE = 0
+UNKNOWN_SERVER_ERROR = -1
+UNKNOWN_TOPIC_OR_PARTITION = 3
+REQUEST_TIMED_OUT = 7
+CLUSTER_AUTHORIZATION_FAILED = 31
+INVALID_REPLICATION_FACTOR = 38
+INVALID_REPLICA_ASSIGNMENT = 39
+NOT_CONTROLLER = 41
+NO_REASSIGNMENT_IN_PROGRESS = 85

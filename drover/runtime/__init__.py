@@ -1,0 +1,1 @@
+"""Composition root: settings, clock, shard hosting, the worker service, its watchdog, health and metrics."""

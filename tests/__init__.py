@@ -1,0 +1,1 @@
+"""Drover's tests; every folder here mirrors one of the packages."""

@@ -1,1 +1,7 @@
-"""The Java archives that Drover runs for itself, by lock: download, verify, keep."""
+"""The Java archives that Drover runs for itself, by lock: download, verify, keep; and the Java that runs them."""
+
+from drover.jars.cache import cache_directory
+from drover.jars.ensure import class_path, ensure
+from drover.jars.java import find_java
+
+__all__ = ["cache_directory", "class_path", "ensure", "find_java"]

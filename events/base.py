@@ -1,0 +1,23 @@
+"""What every event has: the cluster it is about, and an explicit string tag that never changes."""
+
+from msgspec import Struct
+
+from events.partitions import TopicPartition
+
+
+class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """Something that happened, in the past tense; readers ignore fields they do not know and stop at unknown tags."""
+
+    cluster: str
+
+
+class PartitionEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
+    """An event about one reassignment, found by its partition."""
+
+    topic: str
+    partition: int
+
+    @property
+    def key(self) -> TopicPartition:
+        """The partition whose reassignment this is about."""
+        return TopicPartition(self.topic, self.partition)

@@ -1,0 +1,47 @@
+"""Events about a managed cluster as a whole: which one it is, what limits hold, and whether it is frozen."""
+
+from events.base import Event
+
+
+class ClusterIdentified(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-identified"):
+    """First contact: Kafka's own cluster id, which must never differ afterwards."""
+
+    kafka_cluster_id: str
+
+
+class ClusterMismatched(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-mismatched"):
+    """Another Kafka cluster answers under this name: no call is made while that lasts."""
+
+    expected_kafka_cluster_id: str
+    found_kafka_cluster_id: str
+
+
+class ClusterMatched(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-matched"):
+    """The cluster that was first identified answers again."""
+
+    kafka_cluster_id: str
+
+
+class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limits-set"):
+    """The limits that decisions use from here on (they hold for the next step only, R435-1).
+
+    `max_moves_per_broker` counts a move at its leader as outgoing and at each added broker as incoming.
+    """
+
+    max_partitions_in_flight: int
+    max_moves_per_broker: int
+    max_replicas_per_step: int
+
+
+class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):
+    """Nothing new starts from here on (R236-9)."""
+
+    by: str
+    reason: str
+
+
+class ClusterUnfrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-unfrozen"):
+    """Work may start again."""
+
+    by: str
+    reason: str

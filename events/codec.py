@@ -1,0 +1,156 @@
+"""Bytes to messages and back: the only place that encodes or decodes.
+
+Commands come from anybody: the size is bounded before decoding, and the depth by it, since the decoder follows the
+types of the contract only, builds nothing else, and stops skipping at Python's recursion limit. Records come from
+Drover alone: what cannot be read there was written by a newer Drover, or is damaged.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from events.commands import AnyCommand, Command
+from events.progress import Progress
+from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
+
+MAX_COMMAND_BYTES = 1024 * 1024
+CONTENT_TYPE_HEADER = "content-type"
+JSON_CONTENT_TYPE = "application/json"
+MSGPACK_CONTENT_TYPE = "application/msgpack"
+
+_records_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+_record_encoder = msgspec.msgpack.Encoder()
+_command_from_msgpack: msgspec.msgpack.Decoder[AnyCommand] = msgspec.msgpack.Decoder(AnyCommand)
+_command_from_json: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
+_progress_decoder = msgspec.msgpack.Decoder(Progress)
+
+
+class UndecodableError(Exception):
+    """A record that this reader does not understand; the message says what was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A payload that is no command; the fields are what could be read of it all the same."""
+
+    detail: str
+    id: str | None = None
+    cluster: str | None = None
+    by: str | None = None
+    type: str | None = None
+
+
+class _Glimpse(msgspec.Struct, frozen=True):
+    """What is worth reading of a malformed command; every field may be of any type."""
+
+    id: object = None
+    cluster: object = None
+    by: object = None
+    type: object = None
+
+
+_glimpse_from_msgpack = msgspec.msgpack.Decoder(_Glimpse)
+_glimpse_from_json = msgspec.json.Decoder(_Glimpse)
+
+
+def encode_record(record: Record) -> bytes:
+    """Encode a record of the event log as msgpack."""
+    return _record_encoder.encode(record)
+
+
+def decode_record(payload: bytes) -> Record:
+    """Decode a record of the event log.
+
+    Raises `UndecodableError` for a newer schema version, an unknown tag and damaged bytes: no reader may guess.
+    """
+    try:
+        record = _records_decoder.decode(payload)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise UndecodableError(f"record not understood: {error}") from error
+    if record.schema > SCHEMA_VERSION:
+        raise UndecodableError(
+            f"record has schema version {record.schema}, this reader knows up to {SCHEMA_VERSION}: upgrade Drover"
+        )
+    return record
+
+
+def encode_progress(sample: Progress) -> bytes:
+    """Encode a byte sample as msgpack."""
+    return msgspec.msgpack.encode(sample)
+
+
+def decode_progress(payload: bytes) -> Progress | None:
+    """Decode a byte sample; None for anything else, since samples are telemetry and a newer one may be skipped."""
+    try:
+        return _progress_decoder.decode(payload)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def encode_command(command: Command, *, as_json: bool = False) -> bytes:
+    """Encode a command with every default filled in."""
+    return msgspec.json.encode(command) if as_json else msgspec.msgpack.encode(command)
+
+
+def command_digest(command: Command) -> bytes:
+    """Identify a command's whole content, defaults filled, independent of how it was encoded (R5); 16 bytes."""
+    return hashlib.blake2b(msgspec.msgpack.encode(command), digest_size=16).digest()
+
+
+def chain_hash(payload: bytes) -> bytes:
+    """Hash one valid batch record; its successor carries this as `previous_hash`. 16 bytes."""
+    return hashlib.blake2b(payload, digest_size=16).digest()
+
+
+def decode_command(payload: bytes, content_type: str | None = None) -> AnyCommand | Malformed:
+    """Read a command in msgpack or JSON; what cannot be read comes back as a value that says why.
+
+    `content_type` is the record's header, if any; without it JSON is recognised by its first character.
+    """
+    if len(payload) > MAX_COMMAND_BYTES:
+        return Malformed(f"the command has {len(payload)} bytes, at most {MAX_COMMAND_BYTES} are read")
+    is_json = _is_json(payload, content_type)
+    decoder = _command_from_json if is_json else _command_from_msgpack
+    try:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+        return _malformed(payload, str(error), is_json=is_json)
+
+
+def clusters_of(batch: Batch) -> tuple[str, ...]:
+    """Name every cluster a batch touches, sorted; they travel as record headers."""
+    names = {event.cluster for event in batch.events} | {outcome.cluster for outcome in batch.outcomes}
+    return tuple(sorted(names))
+
+
+def record_headers(record: Record) -> tuple[tuple[str, bytes], ...]:
+    """Repeat what readers filter by as Kafka headers: kind, schema, token, epoch and each cluster touched."""
+    schema = ("schema", str(record.schema).encode())
+    match record:
+        case Genesis():
+            return (("kind", b"genesis"), schema)
+        case Acquire():
+            return (("kind", b"acquire"), schema, ("token", record.token), ("epoch", str(record.epoch).encode()))
+        case Batch():
+            touched = (("cluster", name.encode()) for name in clusters_of(record))
+            epoch = str(record.epoch).encode()
+            return (("kind", b"batch"), schema, ("token", record.token), ("epoch", epoch), *touched)
+
+
+def _is_json(payload: bytes, content_type: str | None) -> bool:
+    if content_type is not None:
+        return "json" in content_type.lower()
+    return payload.lstrip()[:1] == b"{"
+
+
+def _malformed(payload: bytes, detail: str, *, is_json: bool) -> Malformed:
+    try:
+        seen = (_glimpse_from_json if is_json else _glimpse_from_msgpack).decode(payload)
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+        return Malformed(detail)
+    return Malformed(detail, id=_text(seen.id), cluster=_text(seen.cluster), by=_text(seen.by), type=_text(seen.type))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,156 @@
+"""The commands: what any client may ask for. This contract is public; fields may be added, never changed.
+
+A command is a map in msgpack or JSON; its `type` says which. A field that is not listed here makes the command
+malformed, so that a misspelt option is never silently ignored.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from events.partitions import TopicPartition
+
+ClusterName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
+Identifier = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+Words = Annotated[str, Meta(min_length=1)]
+TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
+Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+BrokerId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+# A replica list may name any number: a negative one is Kafka's INVALID_REPLICA_ASSIGNMENT for that partition alone.
+Replicas = tuple[Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)], ...]
+Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class PartitionName(Struct, frozen=True, forbid_unknown_fields=True):
+    """A partition as commands write it: `{topic, partition}`."""
+
+    topic: TopicName
+    partition: Index
+
+    @property
+    def key(self) -> TopicPartition:
+        """The partition as the key the rest of Drover uses."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class PartitionTarget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One partition of an alter command.
+
+    `replicas` must be there: null stops that partition's move (KIP-455 page). `original_replicas` is an assertion
+    about the present list that is checked, never believed (R236-2).
+    """
+
+    topic: TopicName
+    partition: Index
+    replicas: Replicas | None
+    original_replicas: Replicas | None = None
+
+    @property
+    def key(self) -> TopicPartition:
+        """The partition as the key the rest of Drover uses."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class Command(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
+    """What every command says: which one it is, for which cluster, who asks, and why.
+
+    `id` is chosen by the client and makes retries harmless: the same command under the same id has no effect for
+    7 days. `after` names commands that must have been decided before this one.
+    """
+
+    id: Identifier
+    cluster: ClusterName
+    by: Words
+    reason: Words
+    version: Literal[1] = 1
+    after: tuple[Identifier, ...] = ()
+
+
+class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="alter"):
+    """Move partitions to new replica lists, as one plan (KIP-455).
+
+    `plan` defaults to the id. Several commands may add to an open plan; `more` says that further ones will follow, so
+    that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; the plan's last accepted
+    value holds.
+    """
+
+    partitions: tuple[PartitionTarget, ...]
+    plan: Identifier | None = None
+    more: bool = False
+    throttle_bytes_per_second: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
+    queue: bool = False
+    allow_replication_factor_change: bool = True
+    allow_drover_topics: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no partition of it could be decided for."""
+        if not self.partitions:
+            raise ValueError("partitions is empty")
+        keys = {target.key for target in self.partitions}
+        if len(keys) != len(self.partitions):
+            raise ValueError("partitions names a partition twice")
+
+    @property
+    def plan_name(self) -> str:
+        """The name the plan goes by."""
+        return self.plan or self.id
+
+
+class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="cancel"):
+    """End moves: roll back to the original replicas (KIP-236), or stop and keep what is in sync (KIP-455 draft).
+
+    Exactly one scope; scopes are resolved when decided, include what is queued, and never touch foreign moves.
+    """
+
+    mode: Literal["rollback", "stop"]
+    partitions: tuple[PartitionName, ...] | None = None
+    topics: tuple[TopicName, ...] | None = None
+    plan: Identifier | None = None
+    all: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an empty, a missing and a double scope."""
+        scopes = (self.partitions is not None, self.topics is not None, self.plan is not None, self.all)
+        if sum(scopes) != 1:
+            raise ValueError("exactly one of partitions, topics, plan and all must be given")
+        if self.partitions == () or self.topics == ():
+            raise ValueError("the scope is empty")
+
+
+class Freeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="freeze"):
+    """Let nothing new start on the cluster until an unfreeze (R236-9)."""
+
+
+class Unfreeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="unfreeze"):
+    """Let work start again."""
+
+
+class Blacklist(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="blacklist"):
+    """Set the complete list of brokers that should not lead (R491-1); empty clears it."""
+
+    brokers: tuple[BrokerId, ...]
+
+
+class BrokerFailed(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="broker-failed"):
+    """Say that a broker failed at a moment (R46-1)."""
+
+    broker: BrokerId
+    at_ms: Milliseconds
+
+
+class BrokerReturned(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="broker-returned"):
+    """Say that a failed broker is back (R46-2)."""
+
+    broker: BrokerId
+    at_ms: Milliseconds
+
+
+AnyCommand = Alter | Cancel | Freeze | Unfreeze | Blacklist | BrokerFailed | BrokerReturned
+
+# Which types may arrive on which command topic, in the order of events.topics.COMMAND_KINDS.
+TYPES_BY_TOPIC: tuple[tuple[type[Command], ...], ...] = (
+    (Alter,),
+    (Cancel, Freeze, Unfreeze),
+    (Blacklist,),
+    (BrokerFailed, BrokerReturned),
+)

@@ -1,0 +1,175 @@
+"""Events about one reassignment: a partition on its way from its original replica list to a target."""
+
+from enum import StrEnum
+
+from events.base import PartitionEvent
+
+
+class Call(StrEnum):
+    """What an AlterPartitionReassignments call about one partition is for."""
+
+    STEP = "step"
+    CANCEL = "cancel"
+    RESTORE = "restore"
+
+
+class Blocker(StrEnum):
+    """Why a reassignment waits although a slot is free for it."""
+
+    FROZEN = "frozen"
+    NO_LEADER = "no-leader"
+    DEAD_DESTINATION = "dead-destination"
+    BELOW_MIN_ISR = "below-min-isr"
+    REPLICAS_OUT_OF_SYNC = "replicas-out-of-sync"
+    FOREIGN_CHANGE = "foreign-change"
+    ORIGINALS_OUT_OF_SYNC = "originals-out-of-sync"
+    CALL_REJECTED = "call-rejected"
+
+
+class SkipReason(StrEnum):
+    """Why a rollback was not carried out and the reassignment goes on (R236-8)."""
+
+    NO_ORIGINAL_IN_SYNC = "no-original-in-sync"
+    BELOW_MIN_ISR = "below-min-isr"
+
+
+class FailureReason(StrEnum):
+    """Why a reassignment ended without reaching its target or its originals."""
+
+    REFUSED_BY_KAFKA = "refused-by-kafka"
+    CANCELLED_ELSEWHERE = "cancelled-elsewhere"
+    FOREIGN_CHANGE = "foreign-change"
+    PARTITION_GONE = "partition-gone"
+
+
+class ReassignmentQueued(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-queued"):
+    """A reassignment was accepted and waits for a slot.
+
+    `original` is the ordered list at this moment and is what a rollback restores (R236-2); it is never overwritten.
+    """
+
+    topic_id: str
+    plan: str
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+class StepPrepared(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="step-prepared"):
+    """The reassignment took a slot and its next step is known; the call follows when the plan's throttle is set."""
+
+    step: int
+    final: bool
+    expected: tuple[int, ...]
+    replicas: tuple[int, ...]
+    leader: int
+
+
+class CallIntended(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-intended"):
+    """An alter call will be made: the intent, durable before the call.
+
+    `expected` is the list before the call, `replicas` the list sent (None cancels). `step`, `final` and `leader` say
+    about a step which one it is, whether it is the last, and who led when it was planned.
+    """
+
+    call: Call
+    expected: tuple[int, ...]
+    replicas: tuple[int, ...] | None = None
+    step: int = 0
+    final: bool = False
+    leader: int | None = None
+
+
+class CallAccepted(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-accepted"):
+    """The controller took the call; `adopted` says that this was seen on the cluster, not in an answer."""
+
+    call: Call
+    adopted: bool = False
+
+
+class CallRejected(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-rejected"):
+    """The controller refused the call for this partition, with Kafka's own code and words."""
+
+    call: Call
+    code: int
+    message: str | None = None
+
+
+class CallLapsed(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-lapsed"):
+    """The call is known not to have taken effect; it may be intended again."""
+
+    call: Call
+    detail: str
+
+
+class CallOutcomeLost(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-outcome-lost"):
+    """Nobody knows whether the call took effect; only an observation can tell."""
+
+    call: Call
+    detail: str
+
+
+class StepConfirmed(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="step-confirmed"):
+    """A step that was not the last is done: not listed, and the replica list is the step's as a sequence."""
+
+    step: int
+    replicas: tuple[int, ...]
+    bytes_copied: int = 0
+
+
+class ReassignmentCompleted(
+    PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-completed"
+):
+    """The partition is not listed and its replica list equals the target as a sequence (X13).
+
+    `out_of_sync` names members of the target that were not in the ISR then. `before_cancel` says that a rollback had
+    been asked for but the move was done before the cancel reached the controller.
+    """
+
+    replicas: tuple[int, ...]
+    out_of_sync: tuple[int, ...] = ()
+    before_cancel: bool = False
+    bytes_copied: int = 0
+
+
+class RollbackRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-requested"):
+    """A cancel command wants this reassignment rolled back (KIP-236)."""
+
+    by: str
+    reason: str
+
+
+class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-skipped"):
+    """Rolling back would have harmed the partition: its reassignment goes on (R236-8)."""
+
+    why: SkipReason
+    isr: tuple[int, ...]
+
+
+class ReassignmentRolledBack(
+    PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-rolled-back"
+):
+    """The original replicas are back in their original order; `started` is False if nothing had ever been sent."""
+
+    replicas: tuple[int, ...]
+    started: bool = True
+
+
+class ReassignmentBlocked(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-blocked"):
+    """The reassignment cannot go on now; `detail` says what would unblock it."""
+
+    why: Blocker
+    detail: str
+
+
+class ReassignmentUnblocked(
+    PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-unblocked"
+):
+    """What blocked the reassignment is gone."""
+
+
+class ReassignmentFailed(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-failed"):
+    """The reassignment ended elsewhere than at its target or its originals; `replicas` is what was seen last."""
+
+    why: FailureReason
+    detail: str
+    replicas: tuple[int, ...]

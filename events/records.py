@@ -1,0 +1,157 @@
+"""The three kinds of record on the event log, and what a batch says about each command it decided."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
+from events.clusters import (
+    ClusterFrozen,
+    ClusterIdentified,
+    ClusterMatched,
+    ClusterMismatched,
+    ClusterUnfrozen,
+    LimitsSet,
+)
+from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlanThrottleSet
+from events.reassignments import (
+    CallAccepted,
+    CallIntended,
+    CallLapsed,
+    CallOutcomeLost,
+    CallRejected,
+    ReassignmentBlocked,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentQueued,
+    ReassignmentRolledBack,
+    ReassignmentUnblocked,
+    RollbackRequested,
+    RollbackSkipped,
+    StepConfirmed,
+    StepPrepared,
+)
+from events.refusals import Refusal
+from events.throttles import (
+    BrokerThrottleIntended,
+    BrokerThrottleLeft,
+    BrokerThrottleSet,
+    TopicThrottleIntended,
+    TopicThrottleLeft,
+    TopicThrottleSet,
+)
+
+SCHEMA_VERSION = 1
+
+ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | LimitsSet | ClusterFrozen | ClusterUnfrozen
+BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
+PlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
+CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcomeLost
+ReassignmentEvent = (
+    ReassignmentQueued
+    | StepPrepared
+    | CallIntended
+    | CallAccepted
+    | CallRejected
+    | CallLapsed
+    | CallOutcomeLost
+    | StepConfirmed
+    | ReassignmentCompleted
+    | RollbackRequested
+    | RollbackSkipped
+    | ReassignmentRolledBack
+    | ReassignmentBlocked
+    | ReassignmentUnblocked
+    | ReassignmentFailed
+)
+ThrottleEvent = (
+    BrokerThrottleIntended
+    | BrokerThrottleSet
+    | BrokerThrottleLeft
+    | TopicThrottleIntended
+    | TopicThrottleSet
+    | TopicThrottleLeft
+)
+AnyEvent = ClusterEvent | BrokerEvent | PlanEvent | ReassignmentEvent | ThrottleEvent
+
+
+class PartitionReference(Struct, frozen=True):
+    """A partition as outcomes name it."""
+
+    topic: str
+    partition: int
+
+
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one command: recorded in the very batch that decided it.
+
+    `topic` and `offset` say where the command stood. `verdict` is `accepted` when at least one partition (or the
+    command as a whole) was, `refused` when nothing was, `duplicate` when the same command had been decided before:
+    then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch.
+    `unchanged` holds partitions that already were as asked. `digest` identifies the command's whole content (R5); it is
+    empty for a command that could not be read.
+    """
+
+    id: str
+    cluster: str
+    type: str
+    by: str
+    reason: str
+    topic: str
+    offset: int
+    verdict: Literal["accepted", "refused", "duplicate"]
+    digest: bytes = b""
+    plan: str | None = None
+    accepted: tuple[PartitionReference, ...] = ()
+    unchanged: tuple[PartitionReference, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    first_offset: int | None = None
+
+
+class Cursor(Struct, frozen=True):
+    """The next offset to decide in one command topic's partition, and that topic's id."""
+
+    topic_id: str
+    next_offset: int
+
+
+class Genesis(Struct, frozen=True, kw_only=True, tag_field="kind", tag="genesis"):
+    """The first record of a shard: fixes how many shards there are."""
+
+    schema: int
+    shards: int
+    shard: int
+
+
+class Acquire(Struct, frozen=True, kw_only=True, tag_field="kind", tag="acquire"):
+    """A worker takes the shard: a compare-and-swap, valid only with `epoch` == current + 1 (R1)."""
+
+    schema: int
+    epoch: int
+    token: bytes
+    owner: str
+    group: str
+    generation: int
+
+
+class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="batch"):
+    """One decision of the shard's owner: all of it or nothing (R3); counts only under the current token (R2).
+
+    `sequence` counts valid batches from 1. `at_ms` is the owner's wall clock, never going back within a shard.
+    `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
+    batches; `state_hash`, where present, is the hash of the state before this batch.
+    """
+
+    schema: int
+    token: bytes
+    epoch: int
+    sequence: int
+    at_ms: int
+    cursors: tuple[Cursor, ...]
+    previous_hash: bytes
+    outcomes: tuple[Outcome, ...] = ()
+    events: tuple[AnyEvent, ...] = ()
+    state_hash: bytes | None = None
+
+
+Record = Genesis | Acquire | Batch

@@ -1,0 +1,49 @@
+"""Why something that was asked for is not done: one closed list, with Kafka's own names where Kafka has one."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from events.partitions import TopicPartition
+
+
+class RefusalCode(StrEnum):
+    """The reasons, in the order in which they are looked at: the first that applies is the answer."""
+
+    MALFORMED = "malformed"
+    WRONG_SHARD = "wrong-shard"
+    UNKNOWN_CLUSTER = "unknown-cluster"
+    ID_REUSED = "id-reused"
+    TOO_LARGE = "too-large"
+    UNSUPPORTED = "unsupported"
+    CLUSTER_CHANGED = "cluster-changed"
+    CLUSTER_UNAVAILABLE = "cluster-unavailable"
+    PLAN_CLOSED = "plan-closed"
+    UNKNOWN_PLAN = "unknown-plan"
+    DROVER_TOPIC = "drover-topic"
+    UNKNOWN_TOPIC_OR_PARTITION = "unknown-topic-or-partition"
+    INVALID_REPLICA_ASSIGNMENT = "invalid-replica-assignment"
+    INVALID_REPLICATION_FACTOR = "invalid-replication-factor"
+    REASSIGNMENT_IN_PROGRESS = "reassignment-in-progress"
+    FOREIGN_REASSIGNMENT = "foreign-reassignment"
+    NO_REASSIGNMENT_IN_PROGRESS = "no-reassignment-in-progress"
+    ALREADY_CANCELLING = "already-cancelling"
+
+
+class Refusal(Struct, frozen=True, omit_defaults=True):
+    """One refusal: of a whole command, or of one partition of it when `topic` is set.
+
+    `detail` names the thing and the remedy in one sentence for a person.
+    """
+
+    code: RefusalCode
+    detail: str
+    topic: str | None = None
+    partition: int | None = None
+
+    @property
+    def key(self) -> TopicPartition | None:
+        """The refused partition; None when the refusal is of the whole command."""
+        if self.topic is None or self.partition is None:
+            return None
+        return TopicPartition(self.topic, self.partition)

@@ -1,0 +1,65 @@
+"""Events of the throttle ledger: what was there, what Drover set, and what it put back."""
+
+from msgspec import Struct
+
+from events.base import Event
+
+
+class Rates(Struct, frozen=True):
+    """Dynamic throttle rates of one broker in bytes per second; None where none is set."""
+
+    leader: int | None
+    follower: int | None
+
+
+class Entries(Struct, frozen=True):
+    """Entries `partition:broker` of a topic's throttled replica lists."""
+
+    leader: tuple[str, ...] = ()
+    follower: tuple[str, ...] = ()
+
+
+class BrokerThrottleIntended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-intended"):
+    """A broker's rates will be set to `rates`; `found` is what was read just before.
+
+    With `release` the rates are the ones that stood there before Drover first set any.
+    """
+
+    broker: int
+    rates: Rates
+    found: Rates
+    release: bool = False
+
+
+class BrokerThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-set"):
+    """The intended rates are in force; after a release the broker has left the ledger."""
+
+    broker: int
+
+
+class BrokerThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-left"):
+    """Somebody else has changed the rates that Drover had set: theirs stay, and the broker leaves the ledger (S10)."""
+
+    broker: int
+    found: Rates
+
+
+class TopicThrottleIntended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-intended"):
+    """Entries will be added to and removed from a topic's lists; never entries that were there before Drover."""
+
+    topic: str
+    add: Entries = Entries()
+    remove: Entries = Entries()
+
+
+class TopicThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-set"):
+    """The intended entries are in force."""
+
+    topic: str
+
+
+class TopicThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-left"):
+    """The topic is gone, or throttles every replica by somebody else's `*`: Drover does not touch its lists."""
+
+    topic: str
+    detail: str

@@ -19,6 +19,9 @@ class Entries(Struct, frozen=True):
     follower: tuple[str, ...] = ()
 
 
+NO_ENTRIES = Entries()
+
+
 class BrokerThrottleIntended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-intended"):
     """A broker's rates will be set to `rates`; `found` is what was read just before.
 
@@ -48,8 +51,8 @@ class TopicThrottleIntended(Event, frozen=True, kw_only=True, omit_defaults=True
     """Entries will be added to and removed from a topic's lists; never entries that were there before Drover."""
 
     topic: str
-    add: Entries = Entries()
-    remove: Entries = Entries()
+    add: Entries = NO_ENTRIES
+    remove: Entries = NO_ENTRIES
 
 
 class TopicThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-set"):

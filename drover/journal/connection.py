@@ -1,0 +1,21 @@
+"""How to reach the Kafka that holds the log: shared by everything that opens an aiokafka client."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from events.topics import TopicNames
+
+
+@dataclass(frozen=True, slots=True)
+class LogConnection:
+    """The log's Kafka and the names on it; `security` holds aiokafka's own keyword arguments, passed through."""
+
+    bootstrap: str
+    topics: TopicNames = field(default_factory=TopicNames)
+    security: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def client_options(self) -> dict[str, Any]:
+        """The keyword arguments every aiokafka client of the log is made with."""
+        return {"bootstrap_servers": self.bootstrap.split(","), **self.security}

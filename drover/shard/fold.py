@@ -1,0 +1,228 @@
+"""The log's validity rules R1 to R8 as one fold; every reader of a shard runs exactly this."""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from drover.errors import CorruptLogError, UnknownSchemaError
+from drover.reassignment.evolve import apply
+from drover.reassignment.state import ClusterState
+from events.codec import UndecodableError, chain_hash, decode_record
+from events.records import Acquire, Batch, Cursor, Genesis, Outcome, Record
+
+IDENTITY_RETENTION_MS = 7 * 24 * 3600 * 1000
+
+
+class Verdict(StrEnum):
+    """What one record of the log counts for."""
+
+    GENESIS = "genesis"
+    ACQUIRED = "acquired"
+    STALE_ACQUIRE = "stale-acquire"
+    VALID = "valid"
+    FENCED = "fenced"
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """One record, judged."""
+
+    offset: int
+    verdict: Verdict
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCommand:
+    """What is kept of a decided command for 7 days of log time, so that a retry has no effect (R5)."""
+
+    digest: bytes
+    offset: int
+    at_ms: int
+
+
+class ShardState:
+    """The clusters of one shard as the log says they are; a cluster appears with its first event."""
+
+    __slots__ = ("clusters",)
+
+    def __init__(self) -> None:
+        self.clusters: dict[str, ClusterState] = {}
+
+    def cluster(self, name: str) -> ClusterState:
+        """Return the cluster's state, empty if the log has not named it yet."""
+        state = self.clusters.get(name)
+        if state is None:
+            state = self.clusters[name] = ClusterState(name)
+        return state
+
+    def copy(self) -> "ShardState":
+        """Return an independent twin."""
+        twin = ShardState()
+        twin.clusters = {name: state.copy() for name, state in self.clusters.items()}
+        return twin
+
+    def hash(self) -> bytes:
+        """Hash everything that events have made of this shard: equal states have equal hashes, in any process."""
+        digest = hashlib.blake2b(digest_size=16)
+        for name in sorted(self.clusters):
+            digest.update(_canonical(self.clusters[name]))
+        return digest.digest()
+
+
+def _canonical(state: ClusterState) -> bytes:
+    content = (
+        state.name,
+        state.kafka_cluster_id,
+        state.mismatched_kafka_cluster_id,
+        state.freeze,
+        state.limits,
+        state.blacklist,
+        sorted(state.failed_brokers.items()),
+        sorted(state.broker_throttles.items()),
+        sorted(state.topic_throttles.items()),
+        [state.plans[name] for name in sorted(state.plans)],
+        # In the order of acceptance, which is part of the state: it is the order in which slots are given.
+        list(state.reassignments.values()),
+        state.next_number,
+    )
+    return msgspec.msgpack.encode(content)
+
+
+class ShardFold:
+    """One shard of the log, folded from its first record.
+
+    `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
+    until the first valid batch. Raises `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what
+    breaks a rule; after either this object must not be used.
+    """
+
+    __slots__ = (
+        "at_ms",
+        "chain",
+        "cursors",
+        "epoch",
+        "expiry",
+        "fenced_batches",
+        "generation",
+        "group",
+        "known",
+        "owner",
+        "position",
+        "sequence",
+        "shard",
+        "shards",
+        "stale_acquires",
+        "state",
+        "token",
+    )
+
+    def __init__(self, shard: int, shards: int) -> None:
+        self.shard = shard
+        self.shards = shards
+        self.position = 0
+        self.epoch = 0
+        self.token = b""
+        self.owner = ""
+        self.group = ""
+        self.generation = 0
+        self.sequence = 0
+        self.chain = b""
+        self.cursors: tuple[Cursor, ...] = ()
+        self.at_ms = 0
+        self.known: dict[tuple[str, str], KnownCommand] = {}
+        self.expiry: deque[tuple[int, tuple[str, str]]] = deque()
+        self.state = ShardState()
+        self.fenced_batches = 0
+        self.stale_acquires = 0
+
+    def fold(self, offset: int, payload: bytes) -> Folded | None:
+        """Judge one record and let it have its effect; None for one that was folded before."""
+        if offset < self.position:
+            return None
+        try:
+            record = decode_record(payload)
+        except UndecodableError as error:
+            raise UnknownSchemaError(f"{self._where(offset)}: {error}") from error
+        verdict = self._judge(offset, record, payload)
+        self.position = offset + 1
+        return Folded(offset, verdict, record)
+
+    def _judge(self, offset: int, record: Record, payload: bytes) -> Verdict:
+        match record:
+            case Genesis():
+                return self._genesis(offset, record)
+            case Acquire():
+                return self._acquire(record)
+            case Batch():
+                return self._batch(offset, record, payload)
+
+    def _genesis(self, offset: int, record: Genesis) -> Verdict:
+        if record.shards != self.shards or record.shard != self.shard:
+            raise CorruptLogError(
+                f"{self._where(offset)}: the log was begun as shard {record.shard} of {record.shards}, "
+                f"but the topic has {self.shards} partitions: shards are fixed for ever"
+            )
+        return Verdict.GENESIS
+
+    def _acquire(self, record: Acquire) -> Verdict:
+        # R1: a compare-and-swap on the epoch.
+        if record.epoch != self.epoch + 1:
+            self.stale_acquires += 1
+            return Verdict.STALE_ACQUIRE
+        self.epoch, self.token, self.owner = record.epoch, record.token, record.owner
+        self.group, self.generation = record.group, record.generation
+        return Verdict.ACQUIRED
+
+    def _batch(self, offset: int, record: Batch, payload: bytes) -> Verdict:
+        if record.token != self.token:
+            self.fenced_batches += 1
+            return Verdict.FENCED
+        self._check(offset, record)
+        self.sequence = record.sequence
+        self.chain = chain_hash(payload)
+        self.cursors = record.cursors
+        self.at_ms = record.at_ms
+        self._remember(offset, record.outcomes)
+        for event in record.events:
+            apply(self.state.cluster(event.cluster), event, record.at_ms)
+        return Verdict.VALID
+
+    def _check(self, offset: int, record: Batch) -> None:
+        """R6: under the current token anything out of order is corruption, never ignored."""
+        faults: list[str] = []
+        if record.epoch != self.epoch:
+            faults.append(f"epoch {record.epoch} instead of {self.epoch}")
+        if record.sequence != self.sequence + 1:
+            faults.append(f"sequence {record.sequence} instead of {self.sequence + 1}")
+        if record.previous_hash != self.chain:
+            faults.append("the chain hash of its predecessor is wrong")
+        if record.at_ms < self.at_ms:
+            faults.append(f"its time {record.at_ms} lies before {self.at_ms}")
+        if any(_regresses(old, new) for old, new in zip(self.cursors, record.cursors, strict=False)):
+            faults.append("a cursor goes back")
+        if record.state_hash is not None and not faults and record.state_hash != self.state.hash():
+            faults.append("its state hash differs from the replayed state")
+        if faults:
+            raise CorruptLogError(f"{self._where(offset)}: {'; '.join(faults)}")
+
+    def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.verdict != "duplicate" and outcome.digest:
+                identity = (outcome.cluster, outcome.id)
+                if identity not in self.known:
+                    self.known[identity] = KnownCommand(outcome.digest, offset, self.at_ms)
+                    self.expiry.append((self.at_ms, identity))
+        while self.expiry and self.expiry[0][0] <= self.at_ms - IDENTITY_RETENTION_MS:
+            del self.known[self.expiry.popleft()[1]]
+
+    def _where(self, offset: int) -> str:
+        return f"event log shard {self.shard} offset {offset}"
+
+
+def _regresses(old: Cursor, new: Cursor) -> bool:
+    return old.topic_id == new.topic_id and new.next_offset < old.next_offset

@@ -1,0 +1,112 @@
+"""The inbox of one shard: four command topics merged by time, and never more than a contiguous run from each cursor."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from drover.shard.messages import Arrival
+from events.topics import COMMAND_KINDS
+
+CLOSE_BYTES = 1024 * 1024
+HIGH_COUNT, LOW_COUNT = 4000, 2000
+HIGH_BYTES, LOW_BYTES = 16 * 1024 * 1024, 8 * 1024 * 1024
+ARRIVAL_OVERHEAD_BYTES = 64
+
+
+class InboxGapError(AssertionError):
+    """A command was skipped on its way here; going on would lose it."""
+
+
+class Inbox:
+    """Commands that have arrived and are not yet durable.
+
+    A command leaves for good only when its batch is folded as valid (`settle`); when fenced, what was taken goes back
+    to the head (`give_back`), and `take` drops what another owner has decided meanwhile. Offsets may be skipped only
+    with `skip_to`, after the gap was proven empty.
+    """
+
+    def __init__(self) -> None:
+        self._queues: tuple[deque[Arrival], ...] = tuple(deque() for _ in COMMAND_KINDS)
+        self._next = [0] * len(COMMAND_KINDS)
+        self._taken: tuple[Arrival, ...] = ()
+        self.count = 0
+        self.bytes = 0
+
+    def reset(self, next_offsets: Sequence[int]) -> None:
+        """Forget everything and expect these offsets next, one per command topic."""
+        for queue in self._queues:
+            queue.clear()
+        self._next = list(next_offsets)
+        self._taken = ()
+        self.count = self.bytes = 0
+
+    def expected(self, topic_index: int) -> int:
+        """Tell which offset must come next."""
+        return self._next[topic_index]
+
+    def skip_to(self, topic_index: int, offset: int) -> None:
+        """Accept that no record stands between the expected offset and this one (transaction markers)."""
+        self._next[topic_index] = max(self._next[topic_index], offset)
+
+    def add(self, arrival: Arrival) -> bool:
+        """Queue an arrival; False for one that was queued before. Raises `InboxGapError` if one is missing."""
+        expected = self._next[arrival.topic_index]
+        if arrival.offset < expected:
+            return False
+        if arrival.offset > expected:
+            topic = COMMAND_KINDS[arrival.topic_index]
+            raise InboxGapError(f"command topic {topic}: offset {arrival.offset} came, {expected} is missing")
+        self._queues[arrival.topic_index].append(arrival)
+        self._next[arrival.topic_index] = expected + 1
+        self.count += 1
+        self.bytes += _weight(arrival)
+        return True
+
+    def take(self, cursors: Sequence[int]) -> tuple[Arrival, ...]:
+        """Take the oldest commands by timestamp, about 1 MiB; those below the log's cursors are dropped first."""
+        assert not self._taken, "the last commands taken were neither settled nor given back"
+        for queue, cursor in zip(self._queues, cursors, strict=True):
+            while queue and queue[0].offset < cursor:
+                self._forget((queue.popleft(),))
+        taken: list[Arrival] = []
+        size = 0
+        while heads := [queue[0] for queue in self._queues if queue]:
+            oldest = min(heads, key=lambda arrival: (arrival.timestamp_ms, arrival.topic_index))
+            if taken and size + _weight(oldest) > CLOSE_BYTES:
+                break
+            taken.append(self._queues[oldest.topic_index].popleft())
+            size += _weight(oldest)
+        self._taken = tuple(taken)
+        return self._taken
+
+    def settle(self, decided: int | None = None) -> None:
+        """Let go of the taken commands: the first `decided` of them (all by default) are durable, the rest go back."""
+        done = self._taken if decided is None else self._taken[:decided]
+        rest = self._taken[len(done) :]
+        self._forget(done)
+        self._taken = rest
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Put everything taken back to the head, as if it had never been taken."""
+        for arrival in reversed(self._taken):
+            self._queues[arrival.topic_index].appendleft(arrival)
+        self._taken = ()
+
+    @property
+    def is_high(self) -> bool:
+        """Whether reading on should stop."""
+        return self.count >= HIGH_COUNT or self.bytes >= HIGH_BYTES
+
+    @property
+    def is_low(self) -> bool:
+        """Whether reading may go on."""
+        return self.count <= LOW_COUNT and self.bytes <= LOW_BYTES
+
+    def _forget(self, arrivals: Iterable[Arrival]) -> None:
+        for arrival in arrivals:
+            self.count -= 1
+            self.bytes -= _weight(arrival)
+
+
+def _weight(arrival: Arrival) -> int:
+    return len(arrival.payload) + ARRIVAL_OVERHEAD_BYTES

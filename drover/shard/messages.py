@@ -1,0 +1,141 @@
+"""What goes into the shard core and what comes out of it; the asyncio shell only carries these."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drover.reassignment.facts import BrokerRates, CallResult, Observation, ThrottledReplicas
+from events.codec import Malformed
+from events.commands import AnyCommand
+from events.partitions import TopicPartition
+from events.records import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, as a value: `wall_ms` since epoch is what gets recorded, `monotonic_ms` is what is waited by."""
+
+    wall_ms: int
+    monotonic_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One record of a command topic, in the inbox of its shard.
+
+    `topic_index` is the place in `TopicNames.commands`; `forwarded` says that another worker produced it here because
+    it stood in a partition that was not its cluster's. `payload` is kept for forwarding and dead letters.
+    """
+
+    topic_index: int
+    offset: int
+    timestamp_ms: int
+    payload: bytes
+    command: AnyCommand | Malformed
+    forwarded: bool = False
+
+
+# What is delivered to the core:
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """Kafka's own id of the cluster that answers under this name."""
+
+    cluster: str
+    kafka_cluster_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """An alter call has ended at `ended_ms` (monotonic) with one answer per partition.
+
+    `results` is None when nothing was sent (`lost` False) or when nobody knows (`lost` True); `detail` says why.
+    """
+
+    cluster: str
+    partitions: tuple[TopicPartition, ...]
+    ended_ms: int
+    results: Mapping[TopicPartition, CallResult] | None
+    lost: bool = False
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottlesRead:
+    """What throttle settings the asked brokers and topics have; those that are not there were dead or gone."""
+
+    cluster: str
+    started_ms: int
+    brokers: Mapping[int, BrokerRates]
+    topics: Mapping[str, ThrottledReplicas]
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottlesChanged:
+    """Answers to `ChangeThrottles`, by broker and by topic; one that is missing has an unknown outcome."""
+
+    cluster: str
+    ended_ms: int
+    brokers: Mapping[int, CallResult]
+    topics: Mapping[str, CallResult]
+
+
+@dataclass(frozen=True, slots=True)
+class BytesSampled:
+    """Bytes on disk per partition and broker, from the log directories."""
+
+    cluster: str
+    sizes: Mapping[TopicPartition, Mapping[int, int]]
+
+
+Input = Observation | Identified | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
+
+
+# What the core wants done:
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitions:
+    """Send one alter call, starting before `start_by_ms` (monotonic) or not at all; None as list cancels."""
+
+    cluster: str
+    requests: Mapping[TopicPartition, tuple[int, ...] | None]
+    start_by_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadThrottles:
+    """Read the throttle settings of brokers and topics."""
+
+    cluster: str
+    brokers: tuple[int, ...]
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeThrottles:
+    """Write broker rates, add and remove topic entries; every one of them may be repeated."""
+
+    cluster: str
+    rates: Mapping[int, BrokerRates]
+    add: Mapping[str, ThrottledReplicas]
+    remove: Mapping[str, ThrottledReplicas]
+
+
+Effect = AlterPartitions | ReadThrottles | ChangeThrottles
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A record to append, and what must be acknowledged before it.
+
+    `forward` holds arrivals that belong to another shard, `dead_letters` those that are no commands, each with the
+    reason; both are produced and acknowledged before the record, whose cursors pass them, is appended. `taken` is every
+    arrival that the record decides.
+    """
+
+    record: Batch
+    payload: bytes
+    taken: tuple[Arrival, ...]
+    forward: tuple[tuple[Arrival, int], ...] = ()
+    dead_letters: tuple[tuple[Arrival, str], ...] = ()

@@ -11,7 +11,6 @@ class RefusalCode(StrEnum):
     """The reasons, in the order in which they are looked at: the first that applies is the answer."""
 
     MALFORMED = "malformed"
-    WRONG_SHARD = "wrong-shard"
     UNKNOWN_CLUSTER = "unknown-cluster"
     ID_REUSED = "id-reused"
     TOO_LARGE = "too-large"
@@ -27,7 +26,6 @@ class RefusalCode(StrEnum):
     REASSIGNMENT_IN_PROGRESS = "reassignment-in-progress"
     FOREIGN_REASSIGNMENT = "foreign-reassignment"
     NO_REASSIGNMENT_IN_PROGRESS = "no-reassignment-in-progress"
-    ALREADY_CANCELLING = "already-cancelling"
 
 
 class Refusal(Struct, frozen=True, omit_defaults=True):

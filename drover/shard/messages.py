@@ -62,12 +62,15 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class ThrottlesRead:
-    """What throttle settings the asked brokers and topics have; those that are not there were dead or gone."""
+    """What throttle settings the asked brokers and topics have.
+
+    None says that the topic does not exist; a broker or topic that is missing could not be read.
+    """
 
     cluster: str
     started_ms: int
     brokers: Mapping[int, BrokerRates]
-    topics: Mapping[str, ThrottledReplicas]
+    topics: Mapping[str, ThrottledReplicas | None]
 
 
 @dataclass(frozen=True, slots=True)

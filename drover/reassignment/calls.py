@@ -1,0 +1,78 @@
+"""What follows from the end of an alter call: one answer per partition, none at all, or nobody knows."""
+
+from drover.reassignment.facts import (
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    NONE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    CallResult,
+)
+from drover.reassignment.plan import EventName
+from drover.reassignment.state import Phase, Reassignment
+from events.reassignments import (
+    Blocker,
+    Call,
+    CallAccepted,
+    CallLapsed,
+    CallOutcomeLost,
+    CallRejected,
+    FailureReason,
+    ReassignmentBlocked,
+    ReassignmentFailed,
+    RollbackSkipped,
+    SkipReason,
+)
+from events.records import ReassignmentEvent
+
+# A controller that answers with one of these has judged the request; with any other code it may still have acted.
+_JUDGED = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, 29, 31, 44})
+_FINAL = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT})
+_CALLS = {Phase.INTENDED: Call.STEP, Phase.CANCEL_INTENDED: Call.CANCEL, Phase.RESTORE_INTENDED: Call.RESTORE}
+
+
+def open_call(reassignment: Reassignment) -> Call:
+    """Name the call whose outcome is owed; only for a reassignment with `call_open`."""
+    return _CALLS[reassignment.phase]
+
+
+def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Say what one partition's answer means for its open call.
+
+    85 on a cancel means that nothing was moving any more, which is what was wanted (the next look tells the rest).
+    """
+    call, name = open_call(reassignment), _name(reassignment, cluster)
+    if result.code == NONE or (call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS):
+        return (CallAccepted(**name, call=call),)
+    if result.code not in _JUDGED:
+        return (CallOutcomeLost(**name, call=call, detail=f"Kafka answered {_words(result)}"),)
+    rejected = CallRejected(**name, call=call, code=result.code, message=result.message)
+    if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT:
+        # Kafka would have had to elect an unclean leader: the guard's own verdict, a moment too late (R236-8).
+        return (rejected, RollbackSkipped(**name, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=()))
+    if call is Call.STEP and result.code in _FINAL and not reassignment.rollback_requested:
+        gone = result.code == UNKNOWN_TOPIC_OR_PARTITION
+        why = FailureReason.PARTITION_GONE if gone else FailureReason.REFUSED_BY_KAFKA
+        detail = f"Kafka refused the step: {_words(result)}"
+        failed = ReassignmentFailed(**name, why=why, detail=detail, replicas=reassignment.current)
+        return (rejected, failed)
+    detail = f"Kafka refuses the call, which is tried again: {_words(result)}"
+    return (rejected, ReassignmentBlocked(**name, why=Blocker.CALL_REJECTED, detail=detail))
+
+
+def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """The call is known not to have happened."""
+    return (CallLapsed(**_name(reassignment, cluster), call=open_call(reassignment), detail=detail),)
+
+
+def lost(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Nobody knows whether the call took effect."""
+    return (CallOutcomeLost(**_name(reassignment, cluster), call=open_call(reassignment), detail=detail),)
+
+
+def _words(result: CallResult) -> str:
+    return f"code {result.code}" if result.message is None else f"code {result.code} ({result.message})"
+
+
+def _name(reassignment: Reassignment, cluster: str) -> EventName:
+    return {"cluster": cluster, "topic": reassignment.key.topic, "partition": reassignment.key.partition}

@@ -1,0 +1,37 @@
+"""KIP-455's arithmetic: what a target adds and removes, and the steps that lead there."""
+
+from collections.abc import Collection
+
+from drover.reassignment.state import Reassignment, Step
+
+
+def adding(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """List the brokers that `target` has and `current` has not, in the target's order (R455-7)."""
+    return tuple(broker for broker in target if broker not in current)
+
+
+def removing(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
+    """List the brokers that `current` has and `target` has not, in the current order (R455-7)."""
+    return tuple(broker for broker in current if broker not in target)
+
+
+def next_step(
+    reassignment: Reassignment, live: Collection[int], leader: int | None, max_replicas_per_step: int
+) -> Step | None:
+    """Plan the alter call that comes next; None if only replicas on dead brokers are left to add.
+
+    A target that adds at most `max_replicas_per_step` replicas is one step. Otherwise each step appends that many live
+    added replicas, in target order, at the end of the list: with the target's order Kafka's own rebalance would move
+    leadership early. The last step then adds nothing and sends the target.
+    """
+    number = 1 if reassignment.step is None else reassignment.step.number + 1
+    current, target = reassignment.current, reassignment.target
+    if len(adding(reassignment.original, target)) <= max_replicas_per_step:
+        return Step(number, True, current, target, leader)
+    missing = adding(current, target)
+    if not missing:
+        return Step(number, True, current, target, leader)
+    grown = tuple(broker for broker in missing if broker in live)[:max_replicas_per_step]
+    if not grown:
+        return None
+    return Step(number, False, current, current + grown, leader)

@@ -1,0 +1,314 @@
+"""The shard core: the sans-I/O machine that turns what arrives into records, and valid records into calls.
+
+The same object runs live, under tests and in simulation. It appends nothing and calls nobody: `draft` says what to
+append, `settle` hears that it is durable and valid, and only then `effects` says what to call (R6).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from drover.reassignment.facts import BrokerRates, Move, ThrottledReplicas
+from drover.reassignment.state import ClusterState, Limits, Phase, PlanStatus
+from drover.shard.fold import ShardFold, ShardState
+from drover.shard.hearing import hear
+from drover.shard.intake import Intake, Place, decide_arrivals, named_partitions
+from drover.shard.messages import (
+    AlterPartitions,
+    Arrival,
+    ChangeThrottles,
+    Draft,
+    Effect,
+    Input,
+    Moment,
+    ReadThrottles,
+)
+from drover.shard.page import MORE_WAIT_MS, Page
+from drover.shard.slots import give_slots
+from drover.shard.track import FRESH_MS, TAKEOVER_WAIT_MS, ClusterTrack
+from events.clusters import LimitsSet
+from events.codec import encode_record
+from events.partitions import TopicPartition
+from events.records import SCHEMA_VERSION, Batch, Cursor
+from events.throttles import Entries
+from events.topics import TopicNames
+
+CALL_START_MS = 1000
+MAX_PARTITIONS_PER_CALL = 1000
+STATE_HASH_EVERY = 1000
+
+_WATCHED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
+
+
+class ShardCore:
+    """One shard as its owner drives it.
+
+    `topic_ids` are the ids of the four command topics; `clusters` the configured clusters with their limits. Everything
+    but the fold is speculation: `disown` drops it, and a new `own` begins from the log again.
+    """
+
+    def __init__(
+        self,
+        fold: ShardFold,
+        *,
+        topic_ids: tuple[str, ...],
+        clusters: Mapping[str, Limits],
+        topics: TopicNames,
+    ) -> None:
+        self.fold = fold
+        self._topic_ids = topic_ids
+        self._limits = dict(clusters)
+        self._place = Place(fold.shard, fold.shards, frozenset(clusters), topics)
+        self._token: bytes | None = None
+        self._ahead = ShardState()
+        self._tracks: dict[str, ClusterTrack] = {}
+        self._inputs: list[Input] = []
+        self._drafted: tuple[tuple[str, TopicPartition], ...] = ()
+        self._due: list[tuple[str, TopicPartition]] = []
+
+    # -- ownership
+
+    @property
+    def owned(self) -> bool:
+        """Whether this worker may append to the shard, as far as it knows."""
+        return self._token is not None
+
+    def own(self, token: bytes, now: Moment) -> None:
+        """Begin: this worker's acquire has been folded and its token is the current one.
+
+        Calls that a predecessor left open, and throttles it left pending, wait until its time is over; then the cluster
+        is looked at, and what is there is adopted without a cancel.
+        """
+        assert token == self.fold.token, "owning begins with the current token"
+        self.disown()
+        self._token = token
+        self._ahead = self.fold.state.copy()
+        until = now.monotonic_ms + TAKEOVER_WAIT_MS
+        for name, state in self._ahead.clusters.items():
+            track = self._tracks[name] = ClusterTrack()
+            for key in state.in_flight:
+                if state.reassignments[key].call_open:
+                    track.call_ends(key, until)
+            if _throttles_pending(state):
+                track.throttles_from_ms = until
+            track.waiting_plans = {
+                plan.name for plan in state.plans.values() if plan.status is PlanStatus.OPEN and plan.more
+            }
+
+    def disown(self) -> None:
+        """End: revoked or fenced. All speculation, observations and pending calls are dropped; idempotent."""
+        self._token = None
+        self._ahead = ShardState()
+        self._tracks = {}
+        self._inputs = []
+        self._drafted = ()
+        self._due = []
+
+    # -- in
+
+    def deliver(self, entry: Input) -> None:
+        """Take an input in; the next draft hears it. Dropped when the shard is not owned."""
+        if self.owned:
+            self._inputs.append(entry)
+
+    def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
+        """List per cluster the partitions that must be observed, and delivered, before these arrivals are drafted."""
+        return named_partitions(arrivals, self._place, self._ahead)
+
+    # -- records
+
+    def draft(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> Draft | None:
+        """Decide everything that is there as one record; None if there is nothing to say.
+
+        `unavailable` says of a cluster why it could not be observed. The draft decides a prefix of the arrivals.
+        Whoever gets a draft must end it with `settle`, or with `disown`.
+        """
+        page = self._page(now)
+        inputs, self._inputs = self._inputs, []
+        for entry in inputs:
+            hear(page, entry)
+        intake = decide_arrivals(page, arrivals, self._place, self.fold.known, unavailable)
+        for name in sorted(self._ahead.clusters):
+            self._set_limits(page, name)
+            give_slots(page, name)
+        page.finish_plans()
+        if not intake.taken and not page.events:
+            return None
+        state_hash = self.fold.state.hash() if (self.fold.sequence + 1) % STATE_HASH_EVERY == 0 else None
+        return self._finish(page, intake, state_hash)
+
+    def closing_draft(self, now: Moment) -> Draft | None:
+        """Make a record that carries nothing but the state hash, for a clean stop; None before the first batch."""
+        if not self.fold.sequence:
+            return None
+        return self._finish(self._page(now), Intake(), self.fold.state.hash())
+
+    def settle(self, draft: Draft) -> None:
+        """Hear that the draft's record is durable and was folded as valid: its calls may be made."""
+        assert self.fold.sequence >= draft.record.sequence, "a draft is settled after its record was folded"
+        self._due += self._drafted
+        self._drafted = ()
+
+    def _page(self, now: Moment) -> Page:
+        assert self.owned, "only the owner writes"
+        assert not self._drafted, "the last draft was neither settled nor disowned"
+        return Page(self._ahead, self._tracks, now, max(now.wall_ms, self.fold.at_ms))
+
+    def _finish(self, page: Page, intake: Intake, state_hash: bytes | None) -> Draft:
+        assert self._token is not None, "only the owner writes"
+        self._drafted = tuple(page.intended)
+        record = Batch(
+            schema=SCHEMA_VERSION,
+            token=self._token,
+            epoch=self.fold.epoch,
+            sequence=self.fold.sequence + 1,
+            at_ms=page.at_ms,
+            cursors=self._cursors(intake.taken),
+            previous_hash=self.fold.chain,
+            outcomes=tuple(page.outcomes),
+            events=tuple(page.events),
+            state_hash=state_hash,
+        )
+        return Draft(
+            record,
+            encode_record(record),
+            tuple(intake.taken),
+            tuple(intake.forward),
+            tuple(intake.dead_letters),
+        )
+
+    @property
+    def next_offsets(self) -> tuple[int, ...]:
+        """The next offset to decide in each command topic, from the log (R4)."""
+        return tuple(cursor.next_offset for cursor in self._known_cursors())
+
+    def _known_cursors(self) -> tuple[Cursor, ...]:
+        return self.fold.cursors or tuple(Cursor(topic_id, 0) for topic_id in self._topic_ids)
+
+    def _cursors(self, taken: Collection[Arrival]) -> tuple[Cursor, ...]:
+        following = list(self.next_offsets)
+        for arrival in taken:
+            following[arrival.topic_index] = arrival.offset + 1
+        return tuple(Cursor(topic_id, offset) for topic_id, offset in zip(self._topic_ids, following, strict=True))
+
+    def _set_limits(self, page: Page, name: str) -> None:
+        """Settings that decisions use are events: replay must not depend on a file."""
+        limits = self._limits.get(name)
+        if limits is None or limits == self._ahead.cluster(name).limits:
+            return
+        page.write(
+            LimitsSet(
+                cluster=name,
+                max_partitions_in_flight=limits.max_partitions_in_flight,
+                max_moves_per_broker=limits.max_moves_per_broker,
+                max_replicas_per_step=limits.max_replicas_per_step,
+            )
+        )
+
+    # -- out
+
+    def effects(self, now: Moment) -> tuple[Effect, ...]:
+        """Say which calls to start now: those whose intents are durable, each once, and throttles that are owed."""
+        effects: list[Effect] = []
+        by_cluster: dict[str, dict[TopicPartition, tuple[int, ...] | None]] = {}
+        for name, key in self._due:
+            reassignment = self._ahead.cluster(name).reassignments.get(key)
+            if reassignment is None or not reassignment.call_open:
+                continue
+            self._tracks[name].call_starts(key)
+            by_cluster.setdefault(name, {})[key] = _list_to_send(self._ahead.cluster(name), key)
+        self._due = []
+        start_by_ms = now.monotonic_ms + CALL_START_MS
+        for name, requests in by_cluster.items():
+            items = list(requests.items())
+            for first in range(0, len(items), MAX_PARTITIONS_PER_CALL):
+                chunk = dict(items[first : first + MAX_PARTITIONS_PER_CALL])
+                effects.append(AlterPartitions(name, chunk, start_by_ms))
+        for name, track in self._tracks.items():
+            effects += _throttle_effects(self._ahead.cluster(name), track, now)
+        return tuple(effects)
+
+    def wanted(self, cluster: str, moves: Mapping[TopicPartition, Move], now: Moment) -> frozenset[TopicPartition]:
+        """Choose the partitions to observe now, given what List has just shown.
+
+        A copying partition that is still listed is looked at once in a while; one that has left the list, one that is
+        on its way back, and one that waits for a slot, at once.
+        """
+        track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
+        if track is None or state is None:
+            return frozenset()
+        wanted = {*track.needed, *track.doubted()} & state.reassignments.keys()
+        for key in state.in_flight:
+            phase = state.reassignments[key].phase
+            if key in track.calls or track.call_ended_ms(key) > now.monotonic_ms:
+                continue
+            at_once = phase in _WATCHED or (key not in moves and phase is not Phase.CONFIRMED)
+            sight = track.sights.get(key)
+            stale = sight is None or now.monotonic_ms - sight.ended_ms > FRESH_MS
+            if at_once or stale:
+                wanted.add(key)
+        return frozenset(wanted)
+
+    def is_busy(self, cluster: str) -> bool:
+        """Whether the cluster should be looked at often: something of ours is in flight, waits, or is in doubt."""
+        track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
+        return state is not None and track is not None and bool(state.in_flight or track.needed)
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The configured clusters that live in this shard and that the log knows."""
+        return tuple(name for name in sorted(self._ahead.clusters) if name in self._limits)
+
+    def copying(self, cluster: str) -> Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]]:
+        """List what is being copied: per partition its step, the brokers being added, and the leader if known."""
+        state = self._ahead.clusters.get(cluster)
+        found: dict[TopicPartition, tuple[int, tuple[int, ...], int | None]] = {}
+        for key in state.in_flight if state is not None else ():
+            reassignment = state.reassignments[key] if state is not None else None
+            if reassignment is not None and reassignment.step is not None and reassignment.phase is Phase.COPYING:
+                step = reassignment.step
+                found[key] = (step.number, step.adding, step.leader)
+        return found
+
+    def wake_at_ms(self, now: Moment) -> int | None:
+        """Tell when (monotonic) `draft` should be called although nothing arrives; None if never."""
+        times = [due for track in self._tracks.values() if (due := track.next_due_ms(now.monotonic_ms)) is not None]
+        if any(track.waiting_plans for track in self._tracks.values()):
+            times.append(now.monotonic_ms + MORE_WAIT_MS)
+        return min(times, default=None)
+
+
+def _throttles_pending(state: ClusterState) -> bool:
+    brokers = any(entry.pending for entry in state.broker_throttles.values())
+    return brokers or any(topic.pending for topic in state.topic_throttles.values())
+
+
+def _list_to_send(state: ClusterState, key: TopicPartition) -> tuple[int, ...] | None:
+    reassignment = state.reassignments[key]
+    if reassignment.phase is Phase.CANCEL_INTENDED:
+        return None
+    if reassignment.phase is Phase.RESTORE_INTENDED:
+        return reassignment.original
+    assert reassignment.step is not None, f"{key} has an intent without a step"
+    return reassignment.step.replicas
+
+
+def _throttle_effects(state: ClusterState, track: ClusterTrack, now: Moment) -> tuple[Effect, ...]:
+    effects: list[Effect] = []
+    if _throttles_pending(state) and not track.changing and track.throttles_from_ms <= now.monotonic_ms:
+        rates = {
+            broker: BrokerRates(entry.intended.leader, entry.intended.follower)
+            for broker, entry in state.broker_throttles.items()
+            if entry.pending and broker in track.live
+        }
+        add = {topic: _lists(known.add) for topic, known in state.topic_throttles.items() if known.pending}
+        remove = {topic: _lists(known.remove) for topic, known in state.topic_throttles.items() if known.pending}
+        if rates or add:
+            track.changing = True
+            effects.append(ChangeThrottles(state.name, rates, add, remove))
+    if (track.read_brokers or track.read_topics) and not track.reading and not track.changing:
+        track.reading = True
+        effects.append(ReadThrottles(state.name, track.read_brokers, track.read_topics))
+    return tuple(effects)
+
+
+def _lists(entries: Entries) -> ThrottledReplicas:
+    return ThrottledReplicas(entries.leader, entries.follower)

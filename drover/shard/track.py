@@ -1,0 +1,172 @@
+"""What the owner of a shard remembers about one cluster between two records; gone with the ownership, never folded."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from drover.reassignment.facts import BrokerRates, Move, Observation, PartitionFacts, ThrottledReplicas
+from drover.reassignment.throttles import Read
+from events.partitions import TopicPartition
+
+DOUBT_MS = 2000
+FRESH_MS = 2000
+RETRY_FIRST_MS, RETRY_MAX_MS = 250, 5000
+THROTTLE_RETRY_MS = 1000
+# A predecessor's call starts within 1 s of its intent and ends within 4 s: after that its outcome is on the cluster.
+TAKEOVER_WAIT_MS = 5000
+_KEEP_SIGHTS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One partition as seen in an observation that ended at `ended_ms` (monotonic); None: it does not exist."""
+
+    facts: PartitionFacts | None
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Since when, and over how many observations, what was seen did not fit."""
+
+    since_ms: int
+    observations: int
+
+
+class ClusterTrack:
+    """The owner's memory of one cluster; every time in it is the owner's monotonic clock."""
+
+    def __init__(self) -> None:
+        self.live: frozenset[int] = frozenset()
+        self.moves: Mapping[TopicPartition, Move] = {}
+        self.min_isr: dict[str, int] = {}
+        self.sights: dict[TopicPartition, Sight] = {}
+        self.sizes: dict[TopicPartition, Mapping[int, int]] = {}
+        self.calls: set[TopicPartition] = set()
+        self._call_ended: dict[TopicPartition, int] = {}
+        self._doubts: dict[TopicPartition, Doubt] = {}
+        self._not_before: dict[TopicPartition, int] = {}
+        self.needed: dict[TopicPartition, None] = {}
+        self._broker_rates: dict[int, BrokerRates] = {}
+        self._topic_replicas: dict[str, ThrottledReplicas | None] = {}
+        self.throttles_changed_ms = 0
+        self.throttles_from_ms = 0
+        self.reading = False
+        self.changing = False
+        self.read_brokers: tuple[int, ...] = ()
+        self.read_topics: tuple[str, ...] = ()
+        self.waiting_plans: set[str] = set()
+
+    # -- sights
+
+    def see(self, observation: Observation) -> tuple[TopicPartition, ...]:
+        """Take an observation in; returns the partitions it says something about.
+
+        One that began before a partition's last call had ended says nothing about that partition.
+        """
+        self.live = frozenset(observation.live_brokers)
+        self.moves = observation.moves
+        self.min_isr.update(observation.min_isr)
+        seen: list[TopicPartition] = []
+        for key, facts in observation.partitions.items():
+            if key in self.calls or observation.started_ms < self._call_ended.get(key, 0):
+                continue
+            self.sights[key] = Sight(facts, observation.ended_ms)
+            self.needed.pop(key, None)
+            seen.append(key)
+        if len(self.sights) > _KEEP_SIGHTS:
+            horizon = observation.ended_ms - FRESH_MS
+            self.sights = {key: sight for key, sight in self.sights.items() if sight.ended_ms >= horizon}
+        return tuple(seen)
+
+    def fresh(self, key: TopicPartition, now_ms: int) -> Sight | None:
+        """Return what was seen of a partition within the last 2 s and after its last call; None if nothing was."""
+        sight = self.sights.get(key)
+        return sight if sight is not None and now_ms - sight.ended_ms <= FRESH_MS else None
+
+    # -- calls
+
+    def call_starts(self, key: TopicPartition) -> None:
+        """Remember that this owner's call about the partition is under way."""
+        self.calls.add(key)
+        self.sights.pop(key, None)
+
+    def call_ends(self, key: TopicPartition, ended_ms: int) -> None:
+        """From here on an observation that begins later counts again."""
+        self.calls.discard(key)
+        self._call_ended[key] = ended_ms
+        self.sights.pop(key, None)
+
+    def call_ended_ms(self, key: TopicPartition) -> int:
+        """Tell when the partition's last call ended; 0 if none did under this owner."""
+        return self._call_ended.get(key, 0)
+
+    def retry_later(self, key: TopicPartition, attempts: int, now_ms: int) -> None:
+        """Let the next try wait, longer with every failed one."""
+        self._not_before[key] = now_ms + min(RETRY_FIRST_MS << min(attempts, 10), RETRY_MAX_MS)
+
+    def may_try(self, key: TopicPartition, now_ms: int) -> bool:
+        """Whether a partition's back-off is over."""
+        return self._not_before.get(key, 0) <= now_ms
+
+    def forget(self, key: TopicPartition) -> None:
+        """Let go of everything about a partition whose reassignment has ended."""
+        self.calls.discard(key)
+        for memory in (self.sights, self.sizes, self._call_ended, self._doubts, self._not_before, self.needed):
+            memory.pop(key, None)
+
+    # -- doubts
+
+    def persisted(self, key: TopicPartition, ended_ms: int) -> bool:
+        """Whether earlier observations, at least 2 s old, doubted this partition as well."""
+        doubt = self._doubts.get(key)
+        return doubt is not None and ended_ms - doubt.since_ms >= DOUBT_MS
+
+    def doubt(self, key: TopicPartition, ended_ms: int, *, doubtful: bool) -> None:
+        """Keep or clear the doubt about a partition after a judgement."""
+        if not doubtful:
+            self._doubts.pop(key, None)
+            return
+        known = self._doubts.get(key)
+        self._doubts[key] = Doubt(ended_ms, 1) if known is None else Doubt(known.since_ms, known.observations + 1)
+
+    def doubted(self) -> Iterable[TopicPartition]:
+        """List the partitions that must be seen again soon."""
+        return tuple(self._doubts)
+
+    # -- throttles
+
+    @property
+    def read(self) -> Read:
+        """What has been read of throttle settings since the last change."""
+        return Read(self._broker_rates, self._topic_replicas)
+
+    def throttles_read(
+        self,
+        brokers: Mapping[int, BrokerRates],
+        topics: Mapping[str, ThrottledReplicas | None],
+        started_ms: int,
+    ) -> None:
+        """Take read settings in, unless they are older than the last change."""
+        self.reading = False
+        if started_ms < self.throttles_changed_ms:
+            return
+        self._broker_rates.update(brokers)
+        self._topic_replicas.update(topics)
+
+    def throttles_changed(self, brokers: Iterable[int], topics: Iterable[str], ended_ms: int) -> None:
+        """Forget what was read of everything that was just written."""
+        self.throttles_changed_ms = ended_ms
+        for broker in brokers:
+            self._broker_rates.pop(broker, None)
+        for topic in topics:
+            self._topic_replicas.pop(topic, None)
+
+    # -- timers
+
+    def next_due_ms(self, now_ms: int) -> int | None:
+        """Tell when something waits for nothing but time."""
+        times = [due for due in self._not_before.values() if due > now_ms]
+        times += [due for key, due in self._call_ended.items() if due > now_ms and key not in self.calls]
+        if self.throttles_from_ms > now_ms:
+            times.append(self.throttles_from_ms)
+        return min(times, default=None)

@@ -16,7 +16,6 @@ class Call(StrEnum):
 class Blocker(StrEnum):
     """Why a reassignment waits although a slot is free for it."""
 
-    FROZEN = "frozen"
     NO_LEADER = "no-leader"
     DEAD_DESTINATION = "dead-destination"
     BELOW_MIN_ISR = "below-min-isr"

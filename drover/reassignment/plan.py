@@ -51,7 +51,6 @@ class Context:
     cluster: str
     live: Collection[int]
     min_isr: int
-    frozen: bool
     max_replicas_per_step: int
     at_ms: int
     persisted: bool = False
@@ -139,8 +138,6 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
 
 def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     """The gates in front of a step, in the order in which an operator would look at them."""
-    if context.frozen:
-        return Block(Blocker.FROZEN, "the cluster is frozen: unfreeze it", context.at_ms)
     if seen.leader is None:
         return Block(Blocker.NO_LEADER, "the partition has no leader: bring an in-sync replica back", context.at_ms)
     dead = [broker for broker in step.adding if broker not in context.live]

@@ -5,6 +5,7 @@ append, `settle` hears that it is durable and valid, and only then `effects` say
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
 
 from drover.reassignment.facts import BrokerRates, Move, ThrottledReplicas
 from drover.reassignment.state import ClusterState, Limits, Phase, PlanStatus
@@ -36,6 +37,14 @@ MAX_PARTITIONS_PER_CALL = 1000
 STATE_HASH_EVERY = 1000
 
 _WATCHED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
+
+
+class Urgency(Enum):
+    """How closely a cluster is watched: something is in flight, something only waits, or nothing is to be done."""
+
+    BUSY = "busy"
+    WAITING = "waiting"
+    IDLE = "idle"
 
 
 class ShardCore:
@@ -70,6 +79,11 @@ class ShardCore:
     def owned(self) -> bool:
         """Whether this worker may append to the shard, as far as it knows."""
         return self._token is not None
+
+    @property
+    def token(self) -> bytes | None:
+        """The token under which this worker owns the shard; None while it does not."""
+        return self._token
 
     def own(self, token: bytes, now: Moment) -> None:
         """Begin: this worker's acquire has been folded and its token is the current one.
@@ -247,10 +261,12 @@ class ShardCore:
                 wanted.add(key)
         return frozenset(wanted)
 
-    def is_busy(self, cluster: str) -> bool:
-        """Whether the cluster should be looked at often: something of ours is in flight, waits, or is in doubt."""
+    def urgency(self, cluster: str) -> Urgency:
+        """Tell how closely the cluster should be watched."""
         track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
-        return state is not None and track is not None and bool(state.in_flight or track.needed)
+        if track is None or state is None or not state.reassignments:
+            return Urgency.IDLE
+        return Urgency.BUSY if state.in_flight or track.needed else Urgency.WAITING
 
     @property
     def clusters(self) -> tuple[str, ...]:

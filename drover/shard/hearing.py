@@ -43,7 +43,6 @@ def context(page: Page, state: ClusterState, reassignment: Reassignment, *, pers
         cluster=state.name,
         live=track.live,
         min_isr=track.min_isr.get(reassignment.key.topic, 1),
-        frozen=state.freeze is not None,
         max_replicas_per_step=state.limits.max_replicas_per_step,
         at_ms=page.at_ms,
         persisted=persisted,
@@ -52,10 +51,16 @@ def context(page: Page, state: ClusterState, reassignment: Reassignment, *, pers
 
 
 def _bytes_copied(track: ClusterTrack, reassignment: Reassignment) -> int:
-    sizes = track.sizes.get(reassignment.key)
-    if sizes is None or reassignment.step is None:
+    """Bytes of the running step's copies by the last sample; 0 if none was taken.
+
+    A copy that has joined the ISR is as large as the leader's, which the last sample knows better than its own size.
+    """
+    sizes, step = track.sizes.get(reassignment.key), reassignment.step
+    if sizes is None or step is None:
         return 0
-    return sum(sizes.get(broker, 0) for broker in reassignment.step.adding)
+    if step.leader is not None and step.leader in sizes:
+        return sizes[step.leader] * len(step.adding)
+    return sum(sizes.get(broker, 0) for broker in step.adding)
 
 
 def _identified(page: Page, cluster: str, found: str) -> None:

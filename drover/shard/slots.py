@@ -16,10 +16,19 @@ NEEDED_WINDOW = 500
 
 
 def give_slots(page: Page, cluster: str) -> None:
-    """Start whatever may start: first what holds a slot already, then the queue, then the throttles they need."""
+    """Start whatever may start: first what holds a slot already, then the queue, then the throttles they need.
+
+    While the cluster is frozen no step starts (R236-9); what is under way goes on, and so do its throttles.
+    """
     state = page.ahead.cluster(cluster)
     if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
         return
+    if state.freeze is None:
+        _start_steps(page, state)
+    _plan_throttles(page, state)
+
+
+def _start_steps(page: Page, state: ClusterState) -> None:
     asked = throttles.wanted(state)
     for key in tuple(state.in_flight):
         reassignment = state.reassignments[key]
@@ -29,7 +38,6 @@ def give_slots(page: Page, cluster: str) -> None:
         if len(state.in_flight) >= state.limits.max_partitions_in_flight:
             break
         _try_start(page, state, state.reassignments[key], asked)
-    _plan_throttles(page, state)
 
 
 def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, asked: throttles.Wanted) -> None:

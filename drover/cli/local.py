@@ -1,0 +1,171 @@
+"""`drover local`: a real Kafka cluster on this machine, for trying things out; thin over `drover.local`."""
+
+import asyncio
+import json
+import shlex
+import signal
+import threading
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from drover.local import ClusterStatus, LocalCluster, prepare
+
+DEFAULT_DIRECTORY = Path(".local") / "cluster"
+
+Result = TypeVar("Result")
+
+directory_option = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_DIRECTORY,
+    show_default=True,
+    help="Where the cluster keeps everything.",
+)
+node_argument = click.argument("node", metavar="NODE")
+
+
+@click.group()
+def local() -> None:
+    """Run a real Kafka cluster and a ZooKeeper on this machine.
+
+    NODE is a broker's id, 100 for the controller, or `zookeeper`.
+    """
+
+
+@local.command()
+@click.option("--brokers", type=int, help="How many brokers, at least 3.  [default: 4]")
+@click.option("--racks", type=int, help="Over how many racks they are spread.  [default: 3]")
+@directory_option
+def up(brokers: int | None, racks: int | None, directory: Path) -> None:
+    """Start the cluster and wait until it serves; all of it or nothing."""
+    programs = prepare()  # here and not inside: Ctrl-C ends a download at once
+    cluster = LocalCluster(directory, programs)
+    started = _run(cluster.up(brokers, racks))
+    status = _run(cluster.status())
+    console = Console()
+    said = "serves" if started else "was already running"
+    console.print(f"The cluster in {cluster.directory} {said}.", highlight=False, soft_wrap=True)
+    console.print(_table(status))
+    where = f" --dir {shlex.quote(str(directory))}"
+    lines = [f"export DROVER_CONFIG={shlex.quote(str(cluster.config_file))}", "drover topics init"]
+    states = {str(broker.id): broker.state for broker in status.brokers}
+    states |= {"100": status.controller_state, "zookeeper": status.zookeeper_state}
+    mends = {"dead": "start", "paused": "resume"}
+    lines += [f"drover local {mends[state]} {node}{where}" for node, state in states.items() if state in mends]
+    lines += [f"drover local status{where}", f"drover local down{where}"]
+    console.print("Next:", *(f"  {line}" for line in lines), sep="\n", highlight=False, soft_wrap=True)
+
+
+@local.command()
+@click.option("--keep", is_flag=True, help="Keep data and ports for the next `up`.")
+@directory_option
+def down(directory: Path, *, keep: bool) -> None:
+    """End every process of the cluster and remove its files, whoever started it."""
+    cluster = LocalCluster(directory)
+    was_there = _run(cluster.down(keep=keep))
+    kept = "; its data is kept" if keep else ""
+    click.echo(
+        f"The cluster in {cluster.directory} is down{kept}." if was_there else f"Nothing runs in {cluster.directory}."
+    )
+
+
+@local.command()
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@directory_option
+def status(output: str, directory: Path) -> None:
+    """Show every broker: running, starting, paused or dead."""
+    found = _run(LocalCluster(directory).status())
+    if output == "json":
+        click.echo(json.dumps(status_document(found)))
+    else:
+        Console().print(_table(found))
+
+
+@local.command()
+@node_argument
+@directory_option
+def kill(node: str, directory: Path) -> None:
+    """End a node at once, as a power cut would (kill -9)."""
+    _run(LocalCluster(directory).kill(node))
+    click.echo(f"Node {node} is dead.")
+
+
+@local.command()
+@node_argument
+@directory_option
+def pause(node: str, directory: Path) -> None:
+    """Stop a node's process: its connections stay open and nothing answers."""
+    _run(LocalCluster(directory).pause(node))
+    click.echo(f"Node {node} is paused.")
+
+
+@local.command()
+@node_argument
+@directory_option
+def resume(node: str, directory: Path) -> None:
+    """Let a paused node go on, and wait until it serves."""
+    cluster = LocalCluster(directory)
+    _run(cluster.resume(node))
+    _run(cluster.wait_until_serving(node))
+    click.echo(f"Node {node} serves.")
+
+
+@local.command()
+@node_argument
+@directory_option
+def start(node: str, directory: Path) -> None:
+    """Start a dead node on its old data, and wait until it serves."""
+    started = _run(LocalCluster(directory, prepare()).start(node))
+    click.echo(f"Node {node} serves." if started else f"Node {node} was already running and serves.")
+
+
+@local.command()
+@node_argument
+@click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last so many lines.")
+@directory_option
+def logs(node: str, lines: int | None, directory: Path) -> None:
+    """Print what a node logged, its earlier runs included."""
+    file = LocalCluster(directory).log_file(node)
+    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    kept = text.splitlines() if lines is None else text.splitlines()[-lines:]
+    for line in kept:
+        click.echo(line)
+
+
+def status_document(found: ClusterStatus) -> dict[str, Any]:
+    """Return the JSON form of a status; public, fields may be added and never changed."""
+    return {
+        "bootstrap": found.bootstrap,
+        "zookeeper": found.zookeeper,
+        "brokers": [{"id": broker.id, "rack": broker.rack, "state": broker.state} for broker in found.brokers],
+    }
+
+
+def _table(found: ClusterStatus) -> Table:
+    colours = {"running": "green", "dead": "red"}
+    table = Table("broker", "rack", "address", "state")
+    for broker, address in zip(found.brokers, found.bootstrap.split(","), strict=True):
+        table.add_row(str(broker.id), broker.rack, address, broker.state, style=colours.get(broker.state, "yellow"))
+    table.caption = f"controller {found.controller_state}, ZooKeeper {found.zookeeper} {found.zookeeper_state}"
+    return table
+
+
+def _run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run one piece of work; Ctrl-C and SIGTERM cancel it, so that what it started is taken down."""
+    try:
+        return asyncio.run(_cancelled_by_sigterm(work))
+    except asyncio.CancelledError as error:
+        raise click.Abort from error
+
+
+async def _cancelled_by_sigterm(work: Coroutine[Any, Any, Result]) -> Result:
+    task = asyncio.ensure_future(work)
+    if threading.current_thread() is threading.main_thread():  # signals reach no other
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task

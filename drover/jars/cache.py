@@ -1,0 +1,78 @@
+"""Where jars are kept on this machine, and which of them were verified; knows nothing of the network.
+
+A jar is trusted without reading it again when its size is right and the marker file says that this very content was
+verified here: a start must not hash 50 MB.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import platformdirs
+
+from drover.jars.lock import Jar
+
+MARKER_NAME = "verified.json"
+
+
+def cache_directory() -> Path:
+    """Return the user's cache directory for Drover; `DROVER_CACHE_DIR` overrides the platform's place."""
+    override = os.environ.get("DROVER_CACHE_DIR")
+    return Path(override).expanduser().absolute() if override else Path(platformdirs.user_cache_dir("drover"))
+
+
+def jars_directory() -> Path:
+    """Return the directory below which every jar lies at its Maven path."""
+    return cache_directory() / "jars"
+
+
+def sha256_of(file: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def read_marker(directory: Path) -> dict[str, str]:
+    """Return jar path to the SHA-256 that was verified; an absent or unreadable marker means none was."""
+    try:
+        content = json.loads((directory / MARKER_NAME).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def mark_verified(directory: Path, jars: Iterable[Jar]) -> None:
+    """Add jars to the marker file, atomically; the caller holds the cache's lock."""
+    verified = read_marker(directory) | {jar.path: jar.sha256 for jar in jars}
+    marker = directory / MARKER_NAME
+    draft = marker.with_suffix(".json.part")
+    draft.write_text(json.dumps(verified, indent=1, sort_keys=True), encoding="utf-8")
+    draft.replace(marker)
+
+
+def untrusted(directory: Path, jars: Iterable[Jar]) -> tuple[Jar, ...]:
+    """Return the jars that are absent, of another size, or never verified here; reads sizes only."""
+    verified = read_marker(directory)
+    return tuple(
+        jar
+        for jar in jars
+        if verified.get(jar.path) != jar.sha256 or _size_bytes(directory / jar.path) != jar.size_bytes
+    )
+
+
+def verify_present(directory: Path, jar: Jar) -> bool:
+    """Tell whether the jar lies in the cache with the right content; a damaged one is removed."""
+    file = directory / jar.path
+    if _size_bytes(file) == jar.size_bytes and sha256_of(file) == jar.sha256:
+        return True
+    file.unlink(missing_ok=True)
+    return False
+
+
+def _size_bytes(file: Path) -> int | None:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return None

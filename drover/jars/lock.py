@@ -1,0 +1,53 @@
+"""The lock: which jars Drover runs, from which coordinates, with which content; pure reading, no network.
+
+The lock was made by resolving these with Maven (`mvn dependency:list`, runtime scope) and hashing what it fetched; make
+it again the same way when a version changes.
+
+- `kafka`: `kafka_2.13` with its runtime dependencies, `kafka-tools` alone (its reassignment command needs no more than
+  the broker's jars), `log4j-slf4j-impl` so that brokers log.
+- `zookeeper`: `zookeeper` with its runtime dependencies and the two that it marks as provided (`snappy-java`,
+  `metrics-core`), `log4j-slf4j2-impl` and `log4j-core`; without Netty's native parts, which are one per platform.
+"""
+
+import functools
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+from drover.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One Java archive at its Maven coordinates, with the content it must have."""
+
+    group: str
+    name: str
+    version: str
+    sha256: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """Where it is below a Maven repository and below the cache, with `/` between the parts."""
+        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.name}-{self.version}.jar"
+
+
+@functools.cache
+def read_lock() -> dict[str, tuple[Jar, ...]]:
+    """Read the checked-in lock: set name to its jars, in class path order."""
+    text = resources.files("drover.jars").joinpath("jars.lock.json").read_text(encoding="utf-8")
+    return {
+        set_name: tuple(
+            Jar(entry["group"], entry["name"], entry["version"], entry["sha256"], entry["size"]) for entry in entries
+        )
+        for set_name, entries in json.loads(text).items()
+    }
+
+
+def jar_set(set_name: str) -> tuple[Jar, ...]:
+    """Return the jars of one named set; an unknown name is a ConfigurationError."""
+    lock = read_lock()
+    if set_name not in lock:
+        raise ConfigurationError(f"no jar set is called {set_name!r}; there are: {', '.join(sorted(lock))}")
+    return lock[set_name]

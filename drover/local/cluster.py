@@ -1,0 +1,289 @@
+"""The local cluster: up, down, and faults at will for one node at a time.
+
+Owns the order in which things happen. Processes belong to `nodes`, what serving means to `probe`, files to `files`.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from drover.errors import ClusterUnavailableError, ConfigurationError
+from drover.local import files, probe
+from drover.local.exclusive import exclusive
+from drover.local.layout import (
+    CONTROLLER,
+    ZOOKEEPER,
+    ClusterSpec,
+    Layout,
+    check_size,
+    new_spec,
+    ports_needed,
+    read_spec,
+)
+from drover.local.nodes import Nodes
+from drover.local.ports import reserve
+from drover.local.processes import ProcessState, state_of
+from drover.local.programs import Programs, format_command, node_command, prepare
+from drover.local.waiting import wait_until
+
+DEFAULT_BROKERS = 4
+DEFAULT_RACKS = 3
+SERVE_TIMEOUT_S = 120.0
+# With the data thrown away a clean stop is only courtesy; with the data kept it saves a recovery.
+GRACE_S = 3.0
+KEEP_GRACE_S = 30.0
+
+Node = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One broker as it is now: `running`, `starting` (its process runs, its port is not open), `paused` or `dead`."""
+
+    id: int
+    rack: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """A cluster as it is now; the controller's and the ZooKeeper's states have the same words as a broker's."""
+
+    bootstrap: str
+    zookeeper: str
+    brokers: tuple[BrokerStatus, ...]
+    controller_state: str
+    zookeeper_state: str
+
+
+class LocalCluster:
+    """The cluster of one directory, whoever started it; all state is on disk, so any process may hold such an object.
+
+    A node is a broker's id, 100 for the controller, or "zookeeper". Wherever there is no cluster in the directory, or
+    no such node, it is a ConfigurationError.
+    """
+
+    def __init__(self, directory: Path, programs: Programs | None = None) -> None:
+        self._layout = Layout(directory.resolve())
+        self._nodes = Nodes(self._layout)
+        self._programs = programs
+
+    @property
+    def directory(self) -> Path:
+        """Where it keeps everything."""
+        return self._layout.directory
+
+    @property
+    def config_file(self) -> Path:
+        """The drover.toml that calls this cluster `local`."""
+        return self._layout.config_file
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What was chosen at the first `up`."""
+        return self._nodes.spec
+
+    @property
+    def bootstrap(self) -> str:
+        """Every broker's address, joined by commas."""
+        return self.spec.bootstrap
+
+    @property
+    def zookeeper(self) -> str:
+        """The ZooKeeper's address."""
+        return self.spec.zookeeper
+
+    async def up(
+        self, brokers: int | None = None, racks: int | None = None, *, timeout_s: float = SERVE_TIMEOUT_S
+    ) -> bool:
+        """Start the cluster, return when every broker serves and knows every other; True if this call started it.
+
+        All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
+        again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
+        killed, which is cleared away. Data that `down(keep=True)` kept is used again; another size than it had is a
+        ConfigurationError.
+        """
+        wanted_brokers = DEFAULT_BROKERS if brokers is None else brokers
+        wanted_racks = min(DEFAULT_RACKS, wanted_brokers) if racks is None else racks
+        check_size(wanted_brokers, wanted_racks)
+        programs = await self._ready_programs()
+        async with exclusive(self.directory):
+            files.check_directory(self._layout)
+            known = read_spec(self._layout)
+            if known is not None and not self.config_file.exists():
+                await self._take_down(keep=False, grace_s=0.0)
+                known = None
+            if known is not None:
+                _check_same_size(known, brokers, racks, self.directory)
+                if self._nodes.named():
+                    return False
+            async with AsyncExitStack() as undo:
+                undo.push_async_callback(self._take_down, keep=known is not None, grace_s=0.0)
+                spec = known or reserve(
+                    self._layout,
+                    ports_needed(wanted_brokers),
+                    lambda ports: new_spec(wanted_brokers, wanted_racks, ports),
+                )
+                await self._start_all(spec, programs, timeout_s)
+                files.write_config(self._layout, spec)
+                undo.pop_all()
+        return True
+
+    async def down(self, *, keep: bool = False) -> bool:
+        """End every process of the cluster and remove its files (with `keep`, leave data and ports for the next `up`).
+
+        Works whoever started it and whatever state it is in; True if there was anything to take down. Idempotent.
+        """
+        async with exclusive(self.directory):
+            was_there = read_spec(self._layout) is not None or bool(self._nodes.all())
+            await self._take_down(keep=keep, grace_s=KEEP_GRACE_S if keep else GRACE_S)
+        return was_there
+
+    async def status(self) -> ClusterStatus:
+        """Look at every node; reads the operating system and tries the ports, asks nobody."""
+        spec = self.spec
+        *states, controller, zookeeper = await asyncio.gather(*(self.node_state(node) for node in spec.nodes))
+        brokers = tuple(
+            BrokerStatus(broker.id, broker.rack, state) for broker, state in zip(spec.brokers, states, strict=True)
+        )
+        return ClusterStatus(spec.bootstrap, spec.zookeeper, brokers, controller, zookeeper)
+
+    async def node_state(self, node: Node) -> str:
+        """Return one node's state in the words of `BrokerStatus`."""
+        state = self.process_state(node)
+        if state is ProcessState.RUNNING and not await probe.accepts_connections(self.spec.port(str(node))):
+            return "starting"
+        return state.value
+
+    def process_state(self, node: Node) -> ProcessState:
+        """Return what the node's process does."""
+        return self._nodes.state(self._nodes.name(node))
+
+    def pid(self, node: Node) -> int:
+        """Return the process id of a node that lives; a dead one is a ConfigurationError."""
+        return self._nodes.living(self._nodes.name(node)).pid
+
+    def log_file(self, node: Node) -> Path:
+        """Return the file that a node's output is appended to; there is none before its first start."""
+        return self._layout.log_file(self._nodes.name(node))
+
+    async def kill(self, node: Node) -> None:
+        """End a node at once, as a power cut would (SIGKILL), paused or not; returns when it is dead. Idempotent."""
+        await self._nodes.kill(self._nodes.name(node))
+
+    async def pause(self, node: Node) -> None:
+        """Stop a node's process without ending it (SIGSTOP): connections stay open, nothing answers. Idempotent."""
+        await self._nodes.signal(self._nodes.name(node), signal.SIGSTOP, ProcessState.PAUSED)
+
+    async def resume(self, node: Node) -> None:
+        """Let a paused node go on (SIGCONT); returns when its process runs, see `wait_until_serving`. Idempotent."""
+        await self._nodes.signal(self._nodes.name(node), signal.SIGCONT, ProcessState.RUNNING)
+
+    async def start(self, node: Node, *, timeout_s: float = SERVE_TIMEOUT_S) -> bool:
+        """Start a dead node on its old data and port, return when it serves again; True if this call started it.
+
+        A node that runs already is waited for. A paused one is a ConfigurationError: it must be resumed.
+        """
+        name = self._nodes.name(node)
+        programs = await self._ready_programs()
+        async with exclusive(self.directory):
+            state = self._nodes.state(name)
+            if state is ProcessState.PAUSED:
+                raise ConfigurationError(f"node {name} is paused: drover local resume {name} --dir {self.directory}")
+            if state is ProcessState.DEAD:
+                self._nodes.spawn(name, node_command(programs, self._layout, name), programs)
+        await self.wait_until_serving(name, timeout_s=timeout_s)
+        return state is ProcessState.DEAD
+
+    async def wait_until_serving(self, *nodes: Node, timeout_s: float = SERVE_TIMEOUT_S) -> None:
+        """Return when these nodes (default: all) serve; for a broker, when every running broker knows it.
+
+        A node that is dead or dies meanwhile, and the deadline, are ClusterUnavailableErrors with the end of its log.
+        """
+        spec = self.spec
+        waiting = [self._nodes.name(node) for node in nodes] or list(spec.nodes)
+        dead: list[str] = []
+
+        async def all_serve() -> bool:
+            dead.extend(name for name in waiting if self._nodes.state(name) is ProcessState.DEAD)
+            serving = [name for name in waiting if not dead and await self._serves(spec, name)]
+            waiting[:] = [name for name in waiting if name not in serving]
+            return not waiting or bool(dead)
+
+        try:
+            await wait_until(all_serve, what=f"the cluster in {self.directory} serves", timeout_s=timeout_s)
+        except ClusterUnavailableError as error:
+            raise ClusterUnavailableError(
+                f"{error}; still waiting for {', '.join(waiting)}; {self._log_end(waiting[0])}"
+            ) from error
+        if dead:
+            raise ClusterUnavailableError(f"node {dead[0]} is dead; {self._log_end(dead[0])}")
+
+    async def wait_until_state(self, node: Node, state: ProcessState, *, timeout_s: float) -> None:
+        """Return when the node's process is in this state."""
+        what = f"node {node} is {state.value}"
+        await wait_until(lambda: self.process_state(node) is state, what=what, timeout_s=timeout_s)
+
+    async def _start_all(self, spec: ClusterSpec, programs: Programs, timeout_s: float) -> None:
+        """Start every node; brokers start beside the controller's formatting and wait for it by themselves."""
+        files.write_files(self._layout, spec)
+        format_tool = None
+        if not files.is_formatted(self._layout):
+            format_tool = self._nodes.spawn(CONTROLLER, format_command(programs, self._layout, spec), programs)
+        for node in (*(str(broker.id) for broker in spec.brokers), ZOOKEEPER):
+            self._nodes.spawn(node, node_command(programs, self._layout, node), programs)
+        if format_tool is not None:
+            tool = format_tool
+            what = "the controller's log directory is formatted"
+            await wait_until(lambda: state_of(tool) is ProcessState.DEAD, what=what, timeout_s=timeout_s)
+            if not files.is_formatted(self._layout):
+                raise ClusterUnavailableError(f"the controller could not be formatted; {self._log_end(CONTROLLER)}")
+        self._nodes.spawn(CONTROLLER, node_command(programs, self._layout, CONTROLLER), programs)
+        await self.wait_until_serving(timeout_s=timeout_s)
+
+    async def _serves(self, spec: ClusterSpec, name: str) -> bool:
+        if name == ZOOKEEPER:
+            return await probe.zookeeper_serves(spec.zookeeper_port)
+        if name == CONTROLLER:
+            return await probe.accepts_connections(spec.controller_port)
+        running = [broker for broker in spec.brokers if self._nodes.state(str(broker.id)) is ProcessState.RUNNING]
+        views = await asyncio.gather(*(probe.known_brokers(broker.port) for broker in running))
+        # Its own view must be among them: the others go on listing a killed broker until its session ends.
+        return name in {str(broker.id) for broker in running} and all(int(name) in view for view in views)
+
+    async def _take_down(self, *, keep: bool, grace_s: float) -> None:
+        await self._nodes.end_all(grace_s=grace_s, wake_paused=keep)
+        if not keep:
+            files.remove_files(self._layout)
+
+    def _log_end(self, node: str) -> str:
+        return f"the end of {self._layout.log_file(node)}:\n{files.log_tail(self._layout, node)}"
+
+    async def _ready_programs(self) -> Programs:
+        if self._programs is None:
+            self._programs = await asyncio.to_thread(prepare)
+        return self._programs
+
+
+@asynccontextmanager
+async def local_cluster(
+    directory: Path, brokers: int = DEFAULT_BROKERS, racks: int = DEFAULT_RACKS
+) -> AsyncIterator[LocalCluster]:
+    """Run a cluster for the length of a block: up before it, down after it, whatever happened inside."""
+    cluster = LocalCluster(directory)
+    await cluster.up(brokers, racks)
+    try:
+        yield cluster
+    finally:
+        await cluster.down()
+
+
+def _check_same_size(spec: ClusterSpec, brokers: int | None, racks: int | None, directory: Path) -> None:
+    if brokers not in {None, len(spec.brokers)} or racks not in {None, spec.racks}:
+        raise ConfigurationError(
+            f"{directory} holds a cluster of {len(spec.brokers)} brokers in {spec.racks} racks; take it down first "
+            f"(drover local down --dir {directory}) or choose another --dir"
+        )

@@ -1,0 +1,189 @@
+"""What a local cluster is made of and where its files lie: pure values and paths, and their one JSON file."""
+
+import json
+import uuid
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drover.errors import ConfigurationError
+
+HOST = "127.0.0.1"
+CONTROLLER_ID = 100
+CONTROLLER = str(CONTROLLER_ID)
+ZOOKEEPER = "zookeeper"
+FEWEST_BROKERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSpec:
+    """One broker: its id, its rack and the port it listens on."""
+
+    id: int
+    rack: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """Where clients find it, as host:port."""
+        return f"{HOST}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """A whole local cluster: chosen once at the first `up`, remembered until `down`."""
+
+    cluster_id: str
+    brokers: tuple[BrokerSpec, ...]
+    racks: int
+    controller_port: int
+    zookeeper_port: int
+
+    @property
+    def bootstrap(self) -> str:
+        """Every broker's address, joined by commas."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def zookeeper(self) -> str:
+        """The ZooKeeper's address."""
+        return f"{HOST}:{self.zookeeper_port}"
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """Every port the cluster needs."""
+        return frozenset({self.controller_port, self.zookeeper_port, *(broker.port for broker in self.brokers)})
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all nodes: broker ids first, then the controller and the ZooKeeper."""
+        return (*(str(broker.id) for broker in self.brokers), CONTROLLER, ZOOKEEPER)
+
+    def port(self, node: str) -> int:
+        """Return the port a node listens on."""
+        if node == CONTROLLER:
+            return self.controller_port
+        if node == ZOOKEEPER:
+            return self.zookeeper_port
+        return next(broker.port for broker in self.brokers if str(broker.id) == node)
+
+
+def check_size(brokers: int, racks: int) -> None:
+    """Refuse a cluster that could not keep its internal topics (RF 3) or has racks without a broker."""
+    if brokers < FEWEST_BROKERS:
+        raise ConfigurationError(
+            f"{brokers} brokers are too few: the internal topics have 3 replicas, so {FEWEST_BROKERS} are the least"
+        )
+    if brokers >= CONTROLLER_ID:
+        raise ConfigurationError(f"{brokers} brokers are too many: the controller has id {CONTROLLER_ID}")
+    if not 1 <= racks <= brokers:
+        raise ConfigurationError(f"{racks} racks do not fit {brokers} brokers: choose 1 to {brokers}")
+
+
+def ports_needed(brokers: int) -> int:
+    """Return how many ports a cluster takes: its brokers, the controller, the ZooKeeper."""
+    return brokers + 2
+
+
+def new_spec(brokers: int, racks: int, ports: tuple[int, ...]) -> ClusterSpec:
+    """Make a cluster of `brokers` brokers spread over `racks` racks in turn, on the given ports."""
+    broker_ports, (controller_port, zookeeper_port) = ports[:brokers], ports[brokers:]
+    return ClusterSpec(
+        cluster_id=random_id(),
+        brokers=tuple(
+            BrokerSpec(id=index + 1, rack=f"r{index % racks + 1}", port=port) for index, port in enumerate(broker_ports)
+        ),
+        racks=racks,
+        controller_port=controller_port,
+        zookeeper_port=zookeeper_port,
+    )
+
+
+def random_id() -> str:
+    """Return a new id in Kafka's form (22 URL-safe characters); none has a `-`, which its tools may take for a flag."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a cluster's files lie below its directory; everything but `drover.toml` is below `nodes` or is the spec."""
+
+    directory: Path
+
+    @property
+    def spec_file(self) -> Path:
+        """The remembered spec; the directory holds a cluster exactly when it is there."""
+        return self.directory / "cluster.json"
+
+    @property
+    def config_file(self) -> Path:
+        """The drover.toml that calls this cluster `local`."""
+        return self.directory / "drover.toml"
+
+    @property
+    def nodes_directory(self) -> Path:
+        """What `down` removes as a whole."""
+        return self.directory / "nodes"
+
+    @property
+    def logging_file(self) -> Path:
+        """The log4j2 settings of all nodes."""
+        return self.nodes_directory / "log4j2.properties"
+
+    def node(self, node: str) -> Path:
+        """The directory of one node."""
+        return self.nodes_directory / node
+
+    def settings_file(self, node: str) -> Path:
+        """The properties file the node's JVM reads."""
+        return self.node(node) / "node.properties"
+
+    def data_directory(self, node: str) -> Path:
+        """Where the node keeps its data."""
+        return self.node(node) / "data"
+
+    def log_file(self, node: str) -> Path:
+        """What the node's JVM prints, across its restarts."""
+        return self.node(node) / "node.log"
+
+    def pid_file(self, node: str) -> Path:
+        """Pid and start time of the node's process."""
+        return self.node(node) / "process.json"
+
+
+def read_spec(layout: Layout) -> ClusterSpec | None:
+    """Return the remembered spec, None where there is no cluster; an unreadable one is a ConfigurationError."""
+    try:
+        text = layout.spec_file.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        content: dict[str, Any] = json.loads(text)
+        return ClusterSpec(
+            cluster_id=content["cluster_id"],
+            brokers=tuple(BrokerSpec(each["id"], each["rack"], each["port"]) for each in content["brokers"]),
+            racks=content["racks"],
+            controller_port=content["controller_port"],
+            zookeeper_port=content["zookeeper_port"],
+        )
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{layout.spec_file} is not what `drover local up` wrote ({error!r}); remove {layout.directory} or choose "
+            "another --dir"
+        ) from error
+
+
+def write_spec(layout: Layout, spec: ClusterSpec) -> None:
+    """Remember the spec, atomically."""
+    layout.directory.mkdir(parents=True, exist_ok=True)
+    content = {
+        "cluster_id": spec.cluster_id,
+        "brokers": [{"id": each.id, "rack": each.rack, "port": each.port} for each in spec.brokers],
+        "racks": spec.racks,
+        "controller_port": spec.controller_port,
+        "zookeeper_port": spec.zookeeper_port,
+    }
+    draft = layout.spec_file.with_suffix(".json.part")
+    draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    draft.replace(layout.spec_file)

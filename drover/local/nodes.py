@@ -1,0 +1,126 @@
+"""The nodes of one directory as processes: start, find, signal and end them. Does not know what serving means."""
+
+import signal
+from collections.abc import Sequence
+
+from drover.errors import ClusterUnavailableError, ConfigurationError
+from drover.local.layout import CONTROLLER, ZOOKEEPER, ClusterSpec, Layout, read_spec
+from drover.local.processes import Child, ProcessState, find_marked, read_child, send, spawn, state_of
+from drover.local.programs import Programs, mark, node_environment
+from drover.local.waiting import wait_until
+
+SIGNAL_TIMEOUT_S = 10.0
+
+
+class Nodes:
+    """All processes of the cluster in one directory, whoever started them; holds nothing but paths."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._mark = mark(layout)
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """The cluster's spec; a directory without one is a ConfigurationError."""
+        spec = read_spec(self._layout)
+        if spec is None:
+            directory = self._layout.directory
+            raise ConfigurationError(f"no local cluster in {directory}; start one: drover local up --dir {directory}")
+        return spec
+
+    def name(self, node: int | str) -> str:
+        """Return a node's name; an unknown one is a ConfigurationError."""
+        name, nodes = str(node), self.spec.nodes
+        if name not in nodes:
+            raise ConfigurationError(
+                f"the cluster in {self._layout.directory} has no node {name}; it has {', '.join(nodes)}"
+            )
+        return name
+
+    def find(self, name: str) -> Child | None:
+        """Return a node's living process."""
+        return read_child(self._layout.pid_file(name), self._mark)
+
+    def living(self, name: str) -> Child:
+        """Return a node's process; a dead one is a ConfigurationError."""
+        child = self.find(name)
+        if child is None:
+            raise ConfigurationError(
+                f"node {name} is dead; start it: drover local start {name} --dir {self._layout.directory}"
+            )
+        return child
+
+    def state(self, name: str) -> ProcessState:
+        """Return what a node's process does."""
+        child = self.find(name)
+        return ProcessState.DEAD if child is None else state_of(child)
+
+    def spawn(self, name: str, command: list[str], programs: Programs) -> Child:
+        """Start a node's process, or a tool that works for it, as this node."""
+        return spawn(
+            command,
+            self._mark,
+            node_environment(programs, name),
+            self._layout.log_file(name),
+            self._layout.pid_file(name),
+        )
+
+    def named(self) -> dict[str, Child]:
+        """Return the living nodes by name, from the pid files."""
+        spec = read_spec(self._layout)
+        names = () if spec is None else spec.nodes
+        return {name: child for name in names if (child := self.find(name)) is not None}
+
+    def all(self) -> tuple[Child, ...]:
+        """Return every living process of the cluster, also one whose starter died before it wrote the pid file."""
+        by_pid = {child.pid: child for child in (*self.named().values(), *find_marked(self._mark))}
+        return tuple(child for child in by_pid.values() if state_of(child) is not ProcessState.DEAD)
+
+    async def signal(self, name: str, number: signal.Signals, state: ProcessState) -> None:
+        """Send a living node a signal and return when its process is in this state."""
+        send(self.living(name), number)
+        what = f"node {name} is {state.value}"
+        await wait_until(lambda: self.state(name) is state, what=what, timeout_s=SIGNAL_TIMEOUT_S)
+
+    async def kill(self, name: str) -> None:
+        """End a node by SIGKILL, which also ends a paused one; nothing happens to a dead one."""
+        child = self.find(name)
+        if child is not None:
+            send(child, signal.SIGKILL)
+            what = f"process {child.pid} of node {name} is gone"
+            await wait_until(lambda: _all_dead((child,)), what=what, timeout_s=SIGNAL_TIMEOUT_S)
+
+    async def end_all(self, *, grace_s: float, wake_paused: bool) -> None:
+        """End every process: brokers first, as their clean stop needs the controller; then by force what is left.
+
+        A paused process is woken for a clean stop only if `wake_paused`.
+        """
+        if grace_s > 0:
+            brokers = [child for name, child in self.named().items() if name not in {CONTROLLER, ZOOKEEPER}]
+            await _ask_to_end(brokers, grace_s=grace_s, wake_paused=wake_paused)
+            await _ask_to_end(self.all(), grace_s=grace_s, wake_paused=wake_paused)
+        what = f"every process of {self._layout.directory} is gone"
+        await wait_until(self._none_left, what=what, timeout_s=SIGNAL_TIMEOUT_S)
+
+    def _none_left(self) -> bool:
+        """Send SIGKILL to all that is left: again at each look, as a dying starter may have left one more."""
+        left = self.all()
+        for child in left:
+            send(child, signal.SIGKILL)
+        return not left
+
+
+async def _ask_to_end(children: Sequence[Child], *, grace_s: float, wake_paused: bool) -> None:
+    """Send SIGTERM and wait up to the grace."""
+    asked = [child for child in children if wake_paused or state_of(child) is ProcessState.RUNNING]
+    for child in asked:
+        send(child, signal.SIGTERM)
+        send(child, signal.SIGCONT)
+    try:
+        await wait_until(lambda: _all_dead(asked), what="a clean stop", timeout_s=grace_s)
+    except ClusterUnavailableError:
+        return  # they had their time; the caller ends them by force
+
+
+def _all_dead(children: Sequence[Child]) -> bool:
+    return all(state_of(child) is ProcessState.DEAD for child in children)

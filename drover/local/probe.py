@@ -1,0 +1,88 @@
+"""Ask a broker or a ZooKeeper whether it serves, in their own protocols over a raw socket.
+
+This package may not import a Kafka client; one Metadata request is all it needs to know whom a broker knows.
+"""
+
+import asyncio
+import struct
+
+from drover.local.layout import HOST
+
+TIMEOUT_S = 2.0
+METADATA_KEY, METADATA_VERSION, CORRELATION_ID = 3, 1, 1
+
+
+async def accepts_connections(port: int) -> bool:
+    """Tell whether something listens on the port."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            _, writer = await asyncio.open_connection(HOST, port)
+    except (OSError, TimeoutError):
+        return False
+    await _close(writer)
+    return True
+
+
+async def known_brokers(port: int) -> frozenset[int]:
+    """Return the ids of the brokers that the broker on this port tells clients of; empty when it does not answer."""
+    answer = await _exchange(port, metadata_request())
+    return frozenset() if answer is None else parse_brokers(answer)
+
+
+async def zookeeper_serves(port: int) -> bool:
+    """Tell whether the ZooKeeper on this port answers requests."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            try:
+                writer.write(b"srvr")
+                answer = await reader.read(1 << 14)
+            finally:
+                await _close(writer)
+    except (OSError, TimeoutError):
+        return False
+    return b"Mode:" in answer
+
+
+def metadata_request() -> bytes:
+    """Return a Metadata request (version 1) for no topics, with its length in front."""
+    client_id = b"drover-local"
+    header = struct.pack(">hhih", METADATA_KEY, METADATA_VERSION, CORRELATION_ID, len(client_id)) + client_id
+    body = header + struct.pack(">i", 0)
+    return struct.pack(">i", len(body)) + body
+
+
+def parse_brokers(answer: bytes) -> frozenset[int]:
+    """Return the broker ids of a Metadata answer (version 1, without its length)."""
+    (count,) = struct.unpack_from(">i", answer, 4)
+    offset = 8
+    ids = set()
+    for _ in range(count):
+        broker, host_length = struct.unpack_from(">ih", answer, offset)
+        offset += 6 + host_length + 4
+        (rack_length,) = struct.unpack_from(">h", answer, offset)
+        offset += 2 + max(rack_length, 0)
+        ids.add(broker)
+    return frozenset(ids)
+
+
+async def _exchange(port: int, request: bytes) -> bytes | None:
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(HOST, port)
+            try:
+                writer.write(request)
+                (length,) = struct.unpack(">i", await reader.readexactly(4))
+                return await reader.readexactly(length)
+            finally:
+                await _close(writer)
+    except (OSError, TimeoutError, asyncio.IncompleteReadError):
+        return None
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    try:
+        await writer.wait_closed()
+    except OSError:
+        return  # the other side closed first

@@ -1,0 +1,71 @@
+"""Which Java runs the nodes, with which class path and flags; and the command line of each node."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from drover.jars import class_path, ensure, find_java
+from drover.local.layout import CONTROLLER, ZOOKEEPER, ClusterSpec, Layout
+
+JVM_FLAGS = (
+    "-Xmx256m",
+    "-Xms64m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",  # would leave a file in the system's temporary directory when killed
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Djava.awt.headless=true",
+    "-Djava.net.preferIPv4Stack=true",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What the nodes are run with; made by `prepare`."""
+
+    java: Path
+    kafka_class_path: str
+    zookeeper_class_path: str
+
+
+def prepare() -> Programs:
+    """Find Java and fetch what the cache lacks; blocks, and may show a download on stderr."""
+    java = find_java()
+    return Programs(java, class_path(ensure("kafka")), class_path(ensure("zookeeper")))
+
+
+def mark(layout: Layout) -> str:
+    """Return the argument that every JVM of this cluster carries, so that none can be lost."""
+    return f"-Ddrover.local={layout.directory}"
+
+
+def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
+    """Return the command line that runs a node."""
+    settings = str(layout.settings_file(node))
+    if node == ZOOKEEPER:
+        return [*_jvm(programs, layout, node), "org.apache.zookeeper.server.ZooKeeperServerMain", settings]
+    return [*_jvm(programs, layout, node), "kafka.Kafka", settings]
+
+
+def format_command(programs: Programs, layout: Layout, spec: ClusterSpec) -> list[str]:
+    """Return the command line that formats the controller's log directory."""
+    settings = str(layout.settings_file(CONTROLLER))
+    arguments = ["format", f"--cluster-id={spec.cluster_id}", "--config", settings]
+    return [*_jvm(programs, layout, CONTROLLER), "kafka.tools.StorageTool", *arguments]
+
+
+def node_environment(programs: Programs, node: str) -> dict[str, str]:
+    """Return the environment of a node: this process's own, with the class path (too long for a command line)."""
+    path = programs.zookeeper_class_path if node == ZOOKEEPER else programs.kafka_class_path
+    return {**os.environ, "CLASSPATH": path}
+
+
+def _jvm(programs: Programs, layout: Layout, node: str) -> list[str]:
+    return [
+        str(programs.java),
+        *JVM_FLAGS,
+        f"-Dlog4j2.configurationFile={layout.logging_file}",
+        f"-Djava.io.tmpdir={layout.node(node)}",
+        f"-XX:ErrorFile={layout.node(node)}/crash.log",
+        mark(layout),
+    ]

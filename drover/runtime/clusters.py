@@ -1,0 +1,344 @@
+"""The asyncio side of the managed clusters: watches them for the shard cores, and makes the calls these want.
+
+It decides nothing. Every fault of a cluster becomes an input that says what is known of the call's outcome.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from drover.cluster.port import (
+    AddThrottledReplicas,
+    AlterRequest,
+    ClusterDriver,
+    RemoveThrottledReplicas,
+    SetBrokerRates,
+    ThrottleChange,
+)
+from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
+from drover.reassignment.facts import CallResult
+from drover.shard.core import ShardCore, Urgency
+from drover.shard.messages import (
+    AlterPartitions,
+    BytesSampled,
+    CallEnded,
+    ChangeThrottles,
+    Effect,
+    Identified,
+    Input,
+    Moment,
+    ReadThrottles,
+    ThrottlesChanged,
+    ThrottlesRead,
+)
+from events.partitions import TopicPartition
+from events.progress import Progress, ReplicaBytes
+
+log = structlog.get_logger()
+
+Wake = Callable[[], None]
+PublishProgress = Callable[[int, Progress], Awaitable[None]]
+
+GATHER_DEADLINE_MS = 10_000
+GATHER_RETRY_MS = 100
+# A cluster that has just been out of reach gets one try a command, not the whole deadline: others wait behind it.
+BREAKER_MS = 5000
+PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
+UNREACHABLE_PACE_MS = 1000
+SAMPLE_MS = 1000
+# A sample may take this share of the time: listing every log directory of a large cluster is not free.
+SAMPLE_SHARE = 5
+
+
+def now() -> Moment:
+    """Read both clocks."""
+    return Moment(wall_ms=int(time.time() * 1000), monotonic_ms=int(time.monotonic() * 1000))
+
+
+@dataclass(slots=True)
+class _Watch:
+    """The tasks that watch one cluster for one shard's owner, and how to rouse them."""
+
+    tasks: tuple[asyncio.Task[None], ...]
+    nudge: asyncio.Event
+
+
+class ClusterServices:
+    """Watchers and callers of every configured cluster, for the shards that this worker owns.
+
+    `drivers` are closed by `close`. `publish` appends a byte sample to the progress topic's shard. `fail` is called
+    with an exception that nobody expected: the process must stop.
+    """
+
+    def __init__(
+        self,
+        drivers: Mapping[str, ClusterDriver],
+        publish: PublishProgress,
+        fail: Callable[[BaseException], None],
+        observe_call: Callable[[str, str], None] = lambda _kind, _result: None,
+    ) -> None:
+        self._drivers = drivers
+        self._publish = publish
+        self._fail = fail
+        self._count = observe_call
+        self._watches: dict[tuple[int, str], _Watch] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._unreachable_ms: dict[str, int] = {}
+
+    # -- what the host asks for
+
+    def own(self, core: ShardCore, wake: Wake) -> None:
+        """Begin to watch the clusters of a shard that this worker now owns."""
+        for cluster in core.clusters:
+            self._watch(core, cluster, wake)
+
+    def disown(self, core: ShardCore) -> None:
+        """Stop watching a shard's clusters; calls under way end by themselves and are not heard any more."""
+        for shard, cluster in tuple(self._watches):
+            if shard == core.fold.shard:
+                for task in self._watches.pop((shard, cluster)).tasks:
+                    task.cancel()
+
+    async def gather(self, core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
+        """Observe the partitions and deliver what was seen; returns why a cluster could not be observed."""
+        names = sorted(needed)
+        reasons = await asyncio.gather(*(self._gather_one(core, name, needed[name]) for name in names))
+        return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
+
+    def start(self, core: ShardCore, effects: Sequence[Effect], wake: Wake) -> None:
+        """Make the calls, each in a task of its own, and deliver how they ended."""
+        for effect in effects:
+            self._watch(core, effect.cluster, wake)
+            self._spawn(self._carry_out(core, effect, wake))
+        for cluster in core.clusters:
+            self._watch(core, cluster, wake).nudge.set()
+
+    async def close(self) -> None:
+        """End every task and close the drivers; idempotent."""
+        tasks = [task for watch in self._watches.values() for task in watch.tasks] + list(self._running)
+        self._watches.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(driver.close() for driver in self._drivers.values()))
+
+    # -- watching
+
+    def _watch(self, core: ShardCore, cluster: str, wake: Wake) -> _Watch:
+        place = (core.fold.shard, cluster)
+        watch = self._watches.get(place)
+        if watch is None:
+            nudge = asyncio.Event()
+            tasks = (
+                self._spawn(self._observe(core, cluster, wake, nudge)),
+                self._spawn(self._sample(core, cluster)),
+            )
+            watch = self._watches[place] = _Watch(tasks, nudge)
+        return watch
+
+    async def _observe(self, core: ShardCore, cluster: str, wake: Wake, nudge: asyncio.Event) -> None:
+        driver = self._drivers[cluster]
+        while core.owned:
+            pace_ms = PACE_MS[core.urgency(cluster)]
+            try:
+                await self._look(driver, core, cluster)
+                self._reached(cluster)
+            except ClusterError as error:
+                self._out_of_reach(cluster, error)
+                pace_ms = max(pace_ms, UNREACHABLE_PACE_MS)
+            wake()
+            nudge.clear()
+            try:
+                # A nudge ends an idle pause only: a busy cluster is looked at in its own rhythm.
+                async with asyncio.timeout(pace_ms / 1000):
+                    if core.urgency(cluster) is Urgency.IDLE:
+                        await nudge.wait()
+                    else:
+                        await asyncio.Event().wait()
+            except TimeoutError:
+                continue
+
+    async def _look(self, driver: ClusterDriver, core: ShardCore, cluster: str) -> None:
+        token = core.token
+        if core.urgency(cluster) is Urgency.IDLE:
+            identity = await driver.identify()
+            self._deliver(core, token, Identified(cluster, identity.kafka_cluster_id))
+            return
+        moves = await driver.moves()
+        wanted = core.wanted(cluster, moves, now())
+        if wanted:
+            self._deliver(core, token, await driver.observe(wanted, with_min_isr=True))
+
+    async def _sample(self, core: ShardCore, cluster: str) -> None:
+        """Sample the bytes of what is being copied, at most every second."""
+        driver = self._drivers[cluster]
+        while core.owned:
+            started = time.monotonic()
+            copying = core.copying(cluster)
+            if copying:
+                try:
+                    sizes = await driver.replica_bytes({key.topic for key in copying})
+                except ClusterError as error:
+                    self._out_of_reach(cluster, error)
+                    sizes = {}
+                self._deliver(core, core.token, BytesSampled(cluster, sizes))
+                for sample in _samples(cluster, core.fold.epoch, copying, sizes):
+                    await self._publish(core.fold.shard, sample)
+            took_ms = (time.monotonic() - started) * 1000
+            await asyncio.sleep(max(SAMPLE_MS, took_ms * SAMPLE_SHARE) / 1000)
+
+    async def _gather_one(self, core: ShardCore, cluster: str, partitions: frozenset[TopicPartition]) -> str | None:
+        driver, token, started = self._drivers[cluster], core.token, now().monotonic_ms
+        missing = partitions
+        reason: str | None = None
+        while missing:
+            try:
+                observation = await driver.observe(missing, with_min_isr=True)
+                self._deliver(core, token, observation)
+                missing -= observation.partitions.keys()
+                reason = None
+                self._reached(cluster)
+            except ClusterError as error:
+                reason = str(error)
+                if not self._out_of_reach(cluster, error):
+                    return reason
+            if now().monotonic_ms - started > GATHER_DEADLINE_MS:
+                return reason
+            if missing:
+                await asyncio.sleep(GATHER_RETRY_MS / 1000)
+        return None
+
+    # -- calling
+
+    async def _carry_out(self, core: ShardCore, effect: Effect, wake: Wake) -> None:
+        token = core.token
+        match effect:
+            case AlterPartitions():
+                ended: Input = await self._alter(effect)
+            case ReadThrottles():
+                ended = await self._read_throttles(effect)
+            case ChangeThrottles():
+                ended = await self._change_throttles(effect)
+        self._deliver(core, token, ended)
+        wake()
+
+    async def _alter(self, effect: AlterPartitions) -> CallEnded:
+        partitions = tuple(effect.requests)
+        if now().monotonic_ms > effect.start_by_ms:
+            self._count("alter", "lapsed")
+            detail = "the call could not be started within 1 s of its intent"
+            return CallEnded(effect.cluster, partitions, now().monotonic_ms, None, detail=detail)
+        requests = [AlterRequest(partition, replicas) for partition, replicas in effect.requests.items()]
+        try:
+            results = await self._drivers[effect.cluster].alter(requests)
+        except ClusterUnavailableError as error:
+            self._count("alter", "unavailable")
+            return CallEnded(effect.cluster, partitions, now().monotonic_ms, None, detail=str(error))
+        except OutcomeUnknownError as error:
+            self._count("alter", "unknown")
+            return CallEnded(effect.cluster, partitions, now().monotonic_ms, None, lost=True, detail=str(error))
+        self._count("alter", "answered")
+        return CallEnded(effect.cluster, partitions, now().monotonic_ms, results)
+
+    async def _read_throttles(self, effect: ReadThrottles) -> ThrottlesRead:
+        driver, started_ms = self._drivers[effect.cluster], now().monotonic_ms
+        try:
+            rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
+            lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
+        except ClusterError as error:
+            self._out_of_reach(effect.cluster, error)
+            self._count("read-throttles", "unavailable")
+            await asyncio.sleep(UNREACHABLE_PACE_MS / 1000)
+            return ThrottlesRead(effect.cluster, started_ms, {}, {})
+        self._count("read-throttles", "answered")
+        return ThrottlesRead(effect.cluster, started_ms, rates, {topic: lists.get(topic) for topic in effect.topics})
+
+    async def _change_throttles(self, effect: ChangeThrottles) -> ThrottlesChanged:
+        brokers: dict[int, CallResult] = {}
+        topics: dict[str, CallResult] = {}
+        for broker, rates in effect.rates.items():
+            result = await self._change(effect.cluster, SetBrokerRates(broker, rates))
+            if result is not None:
+                brokers[broker] = result
+        for topic, entries in effect.remove.items():
+            results = [
+                await self._change(effect.cluster, change)
+                for change in (RemoveThrottledReplicas(topic, entries), AddThrottledReplicas(topic, effect.add[topic]))
+                if change.entries.leader or change.entries.follower
+            ]
+            known = [result for result in results if result is not None]
+            if len(known) == len(results):
+                topics[topic] = next((result for result in known if not result.accepted), CallResult(0))
+        self._count("change-throttles", "answered" if brokers or topics else "unknown")
+        return ThrottlesChanged(effect.cluster, now().monotonic_ms, brokers, topics)
+
+    async def _change(self, cluster: str, change: ThrottleChange) -> CallResult | None:
+        """Write one throttle; None when the outcome is unknown, which only means that it is written again."""
+        try:
+            return (await self._drivers[cluster].change_throttles([change]))[change]
+        except ClusterError as error:
+            self._out_of_reach(cluster, error)
+            return None
+
+    # -- the rest
+
+    def _deliver(self, core: ShardCore, token: bytes | None, entry: Input) -> None:
+        """Hand an input to the core, unless the shard has changed hands since it was asked for."""
+        if core.token == token:
+            core.deliver(entry)
+
+    def _reached(self, cluster: str) -> None:
+        if self._unreachable_ms.pop(cluster, None) is not None:
+            log.info("cluster is within reach again", cluster=cluster)
+
+    def _out_of_reach(self, cluster: str, error: ClusterError) -> bool:
+        """Note a failure; True while it is new enough to be worth another try at once. Logged once an outage."""
+        if cluster not in self._unreachable_ms:
+            self._unreachable_ms[cluster] = now().monotonic_ms
+            log.warning("cluster is out of reach", cluster=cluster, error=str(error))
+        return now().monotonic_ms - self._unreachable_ms[cluster] < BREAKER_MS
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+
+def _samples(
+    cluster: str,
+    epoch: int,
+    copying: Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]],
+    sizes: Mapping[TopicPartition, Mapping[int, int]],
+) -> list[Progress]:
+    """Turn sizes on disk into samples; the total is the leader's size for every replica being added."""
+    samples = []
+    for key, (step, adding, leader) in copying.items():
+        held = sizes.get(key)
+        if held is None or not adding:
+            continue
+        source = held.get(leader, 0) if leader is not None else 0
+        total = max(source, *(held.get(broker, 0) for broker in adding)) * len(adding)
+        samples.append(
+            Progress(
+                cluster=cluster,
+                topic=key.topic,
+                partition=key.partition,
+                epoch=epoch,
+                at_ms=now().wall_ms,
+                step=step,
+                bytes_done=sum(held.get(broker, 0) for broker in adding),
+                bytes_total=total,
+                adding=tuple(ReplicaBytes(broker, held.get(broker, 0)) for broker in adding),
+            )
+        )
+    return samples

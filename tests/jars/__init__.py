@@ -1,0 +1,1 @@
+"""The jar cache: lock, download, verification, and the search for Java."""

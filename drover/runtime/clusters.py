@@ -11,30 +11,11 @@ from typing import Any
 
 import structlog
 
-from drover.cluster.port import (
-    AddThrottledReplicas,
-    AlterRequest,
-    ClusterDriver,
-    RemoveThrottledReplicas,
-    SetBrokerRates,
-    ThrottleChange,
-)
-from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import CallResult
+from drover.cluster.port import ClusterDriver
+from drover.errors import ClusterError
+from drover.runtime.calls import carry_out, has_answer, look
 from drover.shard.core import ShardCore, Urgency
-from drover.shard.messages import (
-    AlterPartitions,
-    BytesSampled,
-    CallEnded,
-    ChangeThrottles,
-    Effect,
-    Identified,
-    Input,
-    Moment,
-    ReadThrottles,
-    ThrottlesChanged,
-    ThrottlesRead,
-)
+from drover.shard.messages import BytesSampled, Effect, Input, Moment, ReadThrottles
 from events.partitions import TopicPartition
 from events.progress import Progress, ReplicaBytes
 
@@ -145,8 +126,11 @@ class ClusterServices:
         while core.owned:
             pace_ms = PACE_MS[core.urgency(cluster)]
             try:
-                await self._look(driver, core, cluster)
+                token = core.token
+                seen = await look(driver, core, cluster, now)
                 self._reached(cluster)
+                if seen is not None:
+                    self._deliver(core, token, seen)
             except ClusterError as error:
                 self._out_of_reach(cluster, error)
                 pace_ms = max(pace_ms, UNREACHABLE_PACE_MS)
@@ -161,17 +145,6 @@ class ClusterServices:
                         await asyncio.Event().wait()
             except TimeoutError:
                 continue
-
-    async def _look(self, driver: ClusterDriver, core: ShardCore, cluster: str) -> None:
-        token = core.token
-        if core.urgency(cluster) is Urgency.IDLE:
-            identity = await driver.identify()
-            self._deliver(core, token, Identified(cluster, identity.kafka_cluster_id))
-            return
-        moves = await driver.moves()
-        wanted = core.wanted(cluster, moves, now())
-        if wanted:
-            self._deliver(core, token, await driver.observe(wanted, with_min_isr=True))
 
     async def _sample(self, core: ShardCore, cluster: str) -> None:
         """Sample the bytes of what is being copied, at most every second."""
@@ -216,73 +189,18 @@ class ClusterServices:
 
     async def _carry_out(self, core: ShardCore, effect: Effect, wake: Wake) -> None:
         token = core.token
-        match effect:
-            case AlterPartitions():
-                ended: Input = await self._alter(effect)
-            case ReadThrottles():
-                ended = await self._read_throttles(effect)
-            case ChangeThrottles():
-                ended = await self._change_throttles(effect)
+        ended = await carry_out(self._drivers[effect.cluster], effect, now)
+        kind, known = type(effect).__name__, has_answer(ended)
+        self._count(kind, "answered" if known else "unanswered")
+        if not known:
+            log.warning(
+                "call without an answer", cluster=effect.cluster, call=kind, detail=getattr(ended, "detail", "")
+            )
+        if isinstance(effect, ReadThrottles) and not known:
+            # Reading again at once would only hammer a cluster that does not answer.
+            await asyncio.sleep(UNREACHABLE_PACE_MS / 1000)
         self._deliver(core, token, ended)
         wake()
-
-    async def _alter(self, effect: AlterPartitions) -> CallEnded:
-        partitions = tuple(effect.requests)
-        if now().monotonic_ms > effect.start_by_ms:
-            self._count("alter", "lapsed")
-            detail = "the call could not be started within 1 s of its intent"
-            return CallEnded(effect.cluster, partitions, now().monotonic_ms, None, detail=detail)
-        requests = [AlterRequest(partition, replicas) for partition, replicas in effect.requests.items()]
-        try:
-            results = await self._drivers[effect.cluster].alter(requests)
-        except ClusterUnavailableError as error:
-            self._count("alter", "unavailable")
-            return CallEnded(effect.cluster, partitions, now().monotonic_ms, None, detail=str(error))
-        except OutcomeUnknownError as error:
-            self._count("alter", "unknown")
-            return CallEnded(effect.cluster, partitions, now().monotonic_ms, None, lost=True, detail=str(error))
-        self._count("alter", "answered")
-        return CallEnded(effect.cluster, partitions, now().monotonic_ms, results)
-
-    async def _read_throttles(self, effect: ReadThrottles) -> ThrottlesRead:
-        driver, started_ms = self._drivers[effect.cluster], now().monotonic_ms
-        try:
-            rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
-            lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
-        except ClusterError as error:
-            self._out_of_reach(effect.cluster, error)
-            self._count("read-throttles", "unavailable")
-            await asyncio.sleep(UNREACHABLE_PACE_MS / 1000)
-            return ThrottlesRead(effect.cluster, started_ms, {}, {})
-        self._count("read-throttles", "answered")
-        return ThrottlesRead(effect.cluster, started_ms, rates, {topic: lists.get(topic) for topic in effect.topics})
-
-    async def _change_throttles(self, effect: ChangeThrottles) -> ThrottlesChanged:
-        brokers: dict[int, CallResult] = {}
-        topics: dict[str, CallResult] = {}
-        for broker, rates in effect.rates.items():
-            result = await self._change(effect.cluster, SetBrokerRates(broker, rates))
-            if result is not None:
-                brokers[broker] = result
-        for topic, entries in effect.remove.items():
-            results = [
-                await self._change(effect.cluster, change)
-                for change in (RemoveThrottledReplicas(topic, entries), AddThrottledReplicas(topic, effect.add[topic]))
-                if change.entries.leader or change.entries.follower
-            ]
-            known = [result for result in results if result is not None]
-            if len(known) == len(results):
-                topics[topic] = next((result for result in known if not result.accepted), CallResult(0))
-        self._count("change-throttles", "answered" if brokers or topics else "unknown")
-        return ThrottlesChanged(effect.cluster, now().monotonic_ms, brokers, topics)
-
-    async def _change(self, cluster: str, change: ThrottleChange) -> CallResult | None:
-        """Write one throttle; None when the outcome is unknown, which only means that it is written again."""
-        try:
-            return (await self._drivers[cluster].change_throttles([change]))[change]
-        except ClusterError as error:
-            self._out_of_reach(cluster, error)
-            return None
 
     # -- the rest
 

@@ -264,9 +264,19 @@ class ShardCore:
     def urgency(self, cluster: str) -> Urgency:
         """Tell how closely the cluster should be watched."""
         track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
-        if track is None or state is None or not state.reassignments:
+        if track is None or state is None:
             return Urgency.IDLE
-        return Urgency.BUSY if state.in_flight or track.needed else Urgency.WAITING
+        if state.in_flight or track.needed:
+            return Urgency.BUSY
+        waits = state.reassignments or state.broker_throttles or state.topic_throttles
+        return Urgency.WAITING if waits else Urgency.IDLE
+
+    def needs_liveness(self, cluster: str, now: Moment) -> bool:
+        """Whether somebody must look who is alive: the throttle ledger waits for brokers, and no look is recent."""
+        track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
+        if track is None or state is None or not state.broker_throttles:
+            return False
+        return track.live_seen_ms is None or now.monotonic_ms - track.live_seen_ms > FRESH_MS
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ def hear(page: Page, entry: Input) -> None:
             _observed(page, entry)
         case Identified():
             _identified(page, entry.cluster, entry.kafka_cluster_id)
+            page.track(entry.cluster).see_live(entry.live_brokers, entry.ended_ms)
         case CallEnded():
             _call_ended(page, entry)
         case ThrottlesRead():

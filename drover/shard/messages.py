@@ -39,10 +39,12 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Kafka's own id of the cluster that answers under this name."""
+    """Kafka's own id of the cluster that answers under this name, and which brokers are alive in it."""
 
     cluster: str
     kafka_cluster_id: str
+    live_brokers: tuple[int, ...]
+    ended_ms: int
 
 
 @dataclass(frozen=True, slots=True)

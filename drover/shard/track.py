@@ -37,6 +37,7 @@ class ClusterTrack:
 
     def __init__(self) -> None:
         self.live: frozenset[int] = frozenset()
+        self.live_seen_ms: int | None = None
         self.moves: Mapping[TopicPartition, Move] = {}
         self.min_isr: dict[str, int] = {}
         self.sights: dict[TopicPartition, Sight] = {}
@@ -63,7 +64,7 @@ class ClusterTrack:
 
         One that began before a partition's last call had ended says nothing about that partition.
         """
-        self.live = frozenset(observation.live_brokers)
+        self.see_live(observation.live_brokers, observation.ended_ms)
         self.moves = observation.moves
         self.min_isr.update(observation.min_isr)
         seen: list[TopicPartition] = []
@@ -77,6 +78,11 @@ class ClusterTrack:
             horizon = observation.ended_ms - FRESH_MS
             self.sights = {key: sight for key, sight in self.sights.items() if sight.ended_ms >= horizon}
         return tuple(seen)
+
+    def see_live(self, brokers: Iterable[int], ended_ms: int) -> None:
+        """Remember which brokers are alive."""
+        self.live = frozenset(brokers)
+        self.live_seen_ms = ended_ms
 
     def fresh(self, key: TopicPartition, now_ms: int) -> Sight | None:
         """Return what was seen of a partition within the last 2 s and after its last call; None if nothing was."""

@@ -1,0 +1,121 @@
+"""One look and one effect of a shard core against one cluster: make the calls, and say as an input how they ended.
+
+Nothing is retried here, because the core decides what follows.
+"""
+
+from collections.abc import Callable
+
+from drover.cluster.port import (
+    AddThrottledReplicas,
+    AlterRequest,
+    ClusterDriver,
+    RemoveThrottledReplicas,
+    SetBrokerRates,
+    ThrottleChange,
+)
+from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
+from drover.reassignment.facts import CallResult
+from drover.shard.core import ShardCore, Urgency
+from drover.shard.messages import (
+    AlterPartitions,
+    CallEnded,
+    ChangeThrottles,
+    Effect,
+    Identified,
+    Input,
+    Moment,
+    ReadThrottles,
+    ThrottlesChanged,
+    ThrottlesRead,
+)
+
+Clock = Callable[[], Moment]
+
+
+async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
+    """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
+
+    Raises what the port's reading calls raise.
+    """
+    if core.urgency(cluster) is not Urgency.IDLE:
+        moves = await driver.moves()
+        wanted = core.wanted(cluster, moves, clock())
+        if wanted:
+            return await driver.observe(wanted, with_min_isr=True)
+        if not core.needs_liveness(cluster, clock()):
+            return None
+    identity = await driver.identify()
+    return Identified(cluster, identity.kafka_cluster_id, tuple(sorted(identity.racks)), clock().monotonic_ms)
+
+
+async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Input:
+    """Carry an effect out and report its end; raises nothing that the port's contract names."""
+    match effect:
+        case AlterPartitions():
+            return await _alter(driver, effect, clock)
+        case ReadThrottles():
+            return await _read_throttles(driver, effect, clock)
+        case ChangeThrottles():
+            return await _change_throttles(driver, effect, clock)
+
+
+def has_answer(ended: Input) -> bool:
+    """Whether the cluster answered at all."""
+    match ended:
+        case CallEnded():
+            return ended.results is not None
+        case ThrottlesRead() | ThrottlesChanged():
+            return bool(ended.brokers or ended.topics)
+        case _:
+            return True
+
+
+async def _alter(driver: ClusterDriver, effect: AlterPartitions, clock: Clock) -> CallEnded:
+    partitions = tuple(effect.requests)
+    if clock().monotonic_ms > effect.start_by_ms:
+        detail = "the call could not be started within 1 s of its intent"
+        return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, detail=detail)
+    try:
+        results = await driver.alter([AlterRequest(key, replicas) for key, replicas in effect.requests.items()])
+    except ClusterUnavailableError as error:
+        return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, detail=str(error))
+    except OutcomeUnknownError as error:
+        return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, lost=True, detail=str(error))
+    return CallEnded(effect.cluster, partitions, clock().monotonic_ms, results)
+
+
+async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: Clock) -> ThrottlesRead:
+    started_ms = clock().monotonic_ms
+    try:
+        rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
+        lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
+    except ClusterError:
+        return ThrottlesRead(effect.cluster, started_ms, {}, {})
+    return ThrottlesRead(effect.cluster, started_ms, rates, {topic: lists.get(topic) for topic in effect.topics})
+
+
+async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:
+    brokers: dict[int, CallResult] = {}
+    topics: dict[str, CallResult] = {}
+    for broker, rates in effect.rates.items():
+        result = await _change(driver, SetBrokerRates(broker, rates))
+        if result is not None:
+            brokers[broker] = result
+    for topic, entries in effect.remove.items():
+        results = [
+            await _change(driver, change)
+            for change in (RemoveThrottledReplicas(topic, entries), AddThrottledReplicas(topic, effect.add[topic]))
+            if change.entries.leader or change.entries.follower
+        ]
+        known = [result for result in results if result is not None]
+        if len(known) == len(results):
+            topics[topic] = next((result for result in known if not result.accepted), CallResult(0))
+    return ThrottlesChanged(effect.cluster, clock().monotonic_ms, brokers, topics)
+
+
+async def _change(driver: ClusterDriver, change: ThrottleChange) -> CallResult | None:
+    """Write one throttle; None when the outcome is unknown, which only means that it is written again."""
+    try:
+        return (await driver.change_throttles([change]))[change]
+    except ClusterError:
+        return None

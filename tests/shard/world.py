@@ -1,0 +1,226 @@
+"""One shard core, an in-memory log and a model cluster, driven by hand in virtual time."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from drover.cluster.model import ClusterModel
+from drover.cluster.simulated import SimulatedDriver
+from drover.errors import ClusterError
+from drover.reassignment.state import ClusterState, Limits, Reassignment
+from drover.runtime.calls import carry_out, look
+from drover.shard.core import ShardCore
+from drover.shard.fold import ShardFold, Verdict
+from drover.shard.inbox import Inbox
+from drover.shard.messages import Arrival, Effect, Moment
+from events.codec import decode_command, decode_record, encode_command, encode_record
+from events.commands import Alter, AnyCommand, Cancel, Command, PartitionName, PartitionTarget
+from events.partitions import TopicPartition
+from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome
+from events.topics import TopicNames
+
+CLUSTER = "local"
+TOPIC_IDS = ("id-alter", "id-cancel", "id-blacklist", "id-broker-failed")
+KIND_OF = {"Alter": 0, "Cancel": 1, "Freeze": 1, "Unfreeze": 1, "Blacklist": 2, "BrokerFailed": 3, "BrokerReturned": 3}
+WALL_START_MS = 1_700_000_000_000
+STEP_MS = 100
+
+
+class World:
+    """The owner of a shard with one cluster; `crash` replaces it by a successor that knows only the log."""
+
+    def __init__(self, *, brokers: int = 4, limits: Limits | None = None, **model: Any) -> None:
+        racks = {broker: f"r{broker % 3}" for broker in range(1, brokers + 1)}
+        self.model = ClusterModel(racks, **model)
+        self.driver = SimulatedDriver(self.model, CLUSTER)
+        self.limits = limits or Limits()
+        self.log: list[bytes] = [encode_record(Genesis(schema=SCHEMA_VERSION, shards=1, shard=0))]
+        self.inbox = Inbox()
+        self.offsets = [0, 0, 0, 0]
+        self.held: list[Effect] = []
+        self.hold_effects = False
+        self.tokens = itertools.count(1)
+        self.core = self._new_core()
+        self.acquire()
+
+    # -- life of the owner
+
+    def _new_core(self) -> ShardCore:
+        fold = ShardFold(0, 1)
+        for offset, payload in enumerate(self.log):
+            fold.fold(offset, payload)
+        return ShardCore(fold, topic_ids=TOPIC_IDS, clusters={CLUSTER: self.limits}, topics=TopicNames())
+
+    def acquire(self) -> None:
+        token = f"token-{next(self.tokens)}".encode()
+        fold = self.core.fold
+        self.append(
+            encode_record(
+                Acquire(
+                    schema=SCHEMA_VERSION, epoch=fold.epoch + 1, token=token, owner="w", group="drover", generation=1
+                )
+            )
+        )
+        self.core.own(token, self.now)
+
+    def crash(self) -> None:
+        """The owner dies; its successor replays the log and takes over."""
+        arrivals = [arrival for queue in self.inbox._queues for arrival in queue]
+        self.core = self._new_core()
+        self.held.clear()
+        self.acquire()
+        self.inbox.reset(self.core.next_offsets)
+        for arrival in arrivals:
+            self.inbox.add(arrival)
+
+    @property
+    def now(self) -> Moment:
+        return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
+
+    def append(self, payload: bytes) -> Verdict:
+        self.log.append(payload)
+        folded = self.core.fold.fold(len(self.log) - 1, payload)
+        assert folded is not None
+        return folded.verdict
+
+    # -- commands
+
+    def put(self, command: Command) -> None:
+        """Write a command to its topic."""
+        self.put_raw(KIND_OF[type(command).__name__], encode_command(command))
+
+    def put_raw(self, topic_index: int, payload: bytes) -> None:
+        offset = self.offsets[topic_index]
+        self.offsets[topic_index] = offset + 1
+        command = decode_command(payload)
+        self.inbox.add(Arrival(topic_index, offset, self.now.wall_ms, payload, command))
+
+    async def send(self, command: AnyCommand) -> Outcome:
+        """Write a command and return what was recorded of it."""
+        self.put(command)
+        await self.turn()
+        return next(outcome for outcome in reversed(self.outcomes()) if outcome.id == command.id)
+
+    # -- the loop
+
+    async def turn(self) -> bool:
+        """One pass of the shard's loop; whether a record was written."""
+        arrivals = self.inbox.take(self.core.next_offsets)
+        unavailable: dict[str, str] = {}
+        for cluster, partitions in self.core.facts_needed(arrivals).items():
+            try:
+                self.core.deliver(await self.driver.observe(partitions, with_min_isr=True))
+            except ClusterError as error:
+                unavailable[cluster] = str(error)
+        draft = self.core.draft(self.now, arrivals, unavailable)
+        if draft is not None:
+            assert self.append(draft.payload) is Verdict.VALID
+            self.core.settle(draft)
+            self.inbox.settle(len(draft.taken))
+            self._hash_agrees()
+        else:
+            self.inbox.settle(0)
+        effects = self.core.effects(self.now)
+        if self.hold_effects:
+            self.held += effects
+            return draft is not None
+        for effect in effects:
+            self.core.deliver(await carry_out(self.driver, effect, lambda: self.now))
+        return draft is not None or bool(effects)
+
+    def _hash_agrees(self) -> None:
+        """What was speculated is what the fold made of the record."""
+        assert self.core._ahead.hash() == self.core.fold.state.hash()
+
+    async def look(self) -> None:
+        """Let the observer look once."""
+        try:
+            seen = await look(self.driver, self.core, CLUSTER, lambda: self.now)
+        except ClusterError:
+            return
+        if seen is not None:
+            self.core.deliver(seen)
+
+    async def settle(self) -> None:
+        """Turn until there is nothing to do at this moment."""
+        for _ in range(50):
+            if not await self.turn():
+                return
+        raise AssertionError("the core never comes to rest")
+
+    async def run(self, duration_ms: int) -> None:
+        """Let virtual time pass, looking and turning at every step."""
+        for _ in range(duration_ms // STEP_MS):
+            self.model.advance(STEP_MS)
+            await self.look()
+            await self.settle()
+
+    async def finish(self, within_ms: int = 60_000) -> None:
+        """Run until nothing is under way."""
+        await self.settle()
+        for _ in range(within_ms // STEP_MS):
+            if not self.state.reassignments and not self.state.broker_throttles and not self.state.topic_throttles:
+                return
+            await self.run(STEP_MS)
+        raise AssertionError(
+            f"still under way: {list(self.state.reassignments.values())} {self.state.broker_throttles}"
+        )
+
+    # -- what is there to see
+
+    @property
+    def state(self) -> ClusterState:
+        return self.core.fold.state.cluster(CLUSTER)
+
+    def reassignment(self, key: TopicPartition) -> Reassignment:
+        return self.state.reassignments[key]
+
+    def replicas(self, key: TopicPartition) -> tuple[int, ...]:
+        partition = self.model.partition(key)
+        assert partition is not None
+        return partition.replicas
+
+    def batches(self) -> list[Batch]:
+        records = (decode_record(payload) for payload in self.log)
+        return [record for record in records if isinstance(record, Batch)]
+
+    def outcomes(self) -> list[Outcome]:
+        return [outcome for batch in self.batches() for outcome in batch.outcomes]
+
+    def events(self) -> list[AnyEvent]:
+        return [event for batch in self.batches() for event in batch.events]
+
+    def tags(self, key: TopicPartition) -> list[str]:
+        """The story of one partition in event names."""
+        return [
+            str(event.__struct_config__.tag)
+            for event in self.events()
+            if getattr(event, "topic", None) == key.topic and getattr(event, "partition", None) == key.partition
+        ]
+
+
+_numbers = itertools.count(1)
+
+
+def alter(targets: dict[TopicPartition, Sequence[int] | None], **fields: Any) -> Alter:
+    fields.setdefault("id", f"alter-{next(_numbers)}")
+    partitions = tuple(
+        PartitionTarget(
+            topic=key.topic, partition=key.partition, replicas=None if replicas is None else tuple(replicas)
+        )
+        for key, replicas in targets.items()
+    )
+    return Alter(cluster=CLUSTER, by="ana", reason="test", partitions=partitions, **fields)
+
+
+def rollback(*keys: TopicPartition, **fields: Any) -> Cancel:
+    fields.setdefault("id", f"cancel-{next(_numbers)}")
+    if keys:
+        fields["partitions"] = tuple(PartitionName(key.topic, key.partition) for key in keys)
+    return Cancel(cluster=CLUSTER, by="bob", reason="test", mode="rollback", **fields)
+
+
+def digest_of(value: Any) -> bytes:
+    return msgspec.msgpack.encode(value)

@@ -14,15 +14,17 @@ import structlog
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
 from drover.runtime.calls import carry_out, has_answer, look
+from drover.runtime.clock import now
+from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore, Urgency
-from drover.shard.messages import BytesSampled, Effect, Input, Moment, ReadThrottles
+from drover.shard.messages import BytesSampled, Effect, Input, ReadThrottles
 from events.partitions import TopicPartition
 from events.progress import Progress, ReplicaBytes
 
-log = structlog.get_logger()
+log = structlog.get_logger(__name__)
 
 Wake = Callable[[], None]
-PublishProgress = Callable[[int, Progress], Awaitable[None]]
+PublishProgress = Callable[[Sequence[Progress]], Awaitable[None]]
 
 GATHER_DEADLINE_MS = 10_000
 GATHER_RETRY_MS = 100
@@ -33,11 +35,6 @@ UNREACHABLE_PACE_MS = 1000
 SAMPLE_MS = 1000
 # A sample may take this share of the time: listing every log directory of a large cluster is not free.
 SAMPLE_SHARE = 5
-
-
-def now() -> Moment:
-    """Read both clocks."""
-    return Moment(wall_ms=int(time.time() * 1000), monotonic_ms=int(time.monotonic() * 1000))
 
 
 @dataclass(slots=True)
@@ -51,8 +48,8 @@ class _Watch:
 class ClusterServices:
     """Watchers and callers of every configured cluster, for the shards that this worker owns.
 
-    `drivers` are closed by `close`. `publish` appends a byte sample to the progress topic's shard. `fail` is called
-    with an exception that nobody expected: the process must stop.
+    `drivers` are closed by `close`. `publish` produces byte samples. `fail` is called with an exception that nobody
+    expected: the process must stop.
     """
 
     def __init__(
@@ -60,12 +57,12 @@ class ClusterServices:
         drivers: Mapping[str, ClusterDriver],
         publish: PublishProgress,
         fail: Callable[[BaseException], None],
-        observe_call: Callable[[str, str], None] = lambda _kind, _result: None,
+        metrics: Metrics,
     ) -> None:
         self._drivers = drivers
         self._publish = publish
         self._fail = fail
-        self._count = observe_call
+        self._metrics = metrics
         self._watches: dict[tuple[int, str], _Watch] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._unreachable_ms: dict[str, int] = {}
@@ -129,6 +126,7 @@ class ClusterServices:
                 token = core.token
                 seen = await look(driver, core, cluster, now)
                 self._reached(cluster)
+                self._metrics.reassignments(cluster, core.phases(cluster))
                 if seen is not None:
                     self._deliver(core, token, seen)
             except ClusterError as error:
@@ -159,8 +157,7 @@ class ClusterServices:
                     self._out_of_reach(cluster, error)
                     sizes = {}
                 self._deliver(core, core.token, BytesSampled(cluster, sizes))
-                for sample in _samples(cluster, core.fold.epoch, copying, sizes):
-                    await self._publish(core.fold.shard, sample)
+                await self._publish(_samples(cluster, core.fold.epoch, copying, sizes))
             took_ms = (time.monotonic() - started) * 1000
             await asyncio.sleep(max(SAMPLE_MS, took_ms * SAMPLE_SHARE) / 1000)
 
@@ -191,7 +188,7 @@ class ClusterServices:
         token = core.token
         ended = await carry_out(self._drivers[effect.cluster], effect, now)
         kind, known = type(effect).__name__, has_answer(ended)
-        self._count(kind, "answered" if known else "unanswered")
+        self._metrics.call_ended(effect.cluster, kind, "answered" if known else "unanswered")
         if not known:
             log.warning(
                 "call without an answer", cluster=effect.cluster, call=kind, detail=getattr(ended, "detail", "")
@@ -210,11 +207,13 @@ class ClusterServices:
             core.deliver(entry)
 
     def _reached(self, cluster: str) -> None:
+        self._metrics.observed(cluster, "ok")
         if self._unreachable_ms.pop(cluster, None) is not None:
             log.info("cluster is within reach again", cluster=cluster)
 
     def _out_of_reach(self, cluster: str, error: ClusterError) -> bool:
         """Note a failure; True while it is new enough to be worth another try at once. Logged once an outage."""
+        self._metrics.observed(cluster, "failed")
         if cluster not in self._unreachable_ms:
             self._unreachable_ms[cluster] = now().monotonic_ms
             log.warning("cluster is out of reach", cluster=cluster, error=str(error))

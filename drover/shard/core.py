@@ -4,6 +4,7 @@ The same object runs live, under tests and in simulation. It appends nothing and
 append, `settle` hears that it is durable and valid, and only then `effects` says what to call (R6).
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
@@ -293,6 +294,15 @@ class ShardCore:
                 step = reassignment.step
                 found[key] = (step.number, step.adding, step.leader)
         return found
+
+    def phases(self, cluster: str) -> Mapping[str, int]:
+        """Count the reassignments under way by phase."""
+        state = self._ahead.clusters.get(cluster)
+        if state is None:
+            return {}
+        counts = Counter(state.reassignments[key].phase.value for key in state.in_flight)
+        counts[Phase.QUEUED.value] = len(state.queued)
+        return counts
 
     def wake_at_ms(self, now: Moment) -> int | None:
         """Tell when (monotonic) `draft` should be called although nothing arrives; None if never."""

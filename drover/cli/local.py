@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drover.local import ClusterStatus, LocalCluster, prepare
+from drover.local.seed import seed as seed_topic
 
 DEFAULT_DIRECTORY = Path(".local") / "cluster"
 
@@ -136,6 +137,22 @@ def logs(node: str, lines: int | None, directory: Path) -> None:
     kept = text.splitlines() if lines is None else text.splitlines()[-lines:]
     for line in kept:
         click.echo(line)
+
+
+@local.command()
+@click.argument("topic")
+@click.option("--partitions", type=click.IntRange(1, 1000), default=4, show_default=True, help="How many partitions.")
+@click.option("--replicas", type=click.IntRange(min=1), default=3, show_default=True, help="How many replicas of each.")
+@click.option("--megabytes", type=click.IntRange(0, 1024), default=4, show_default=True, help="Data per partition.")
+@directory_option
+def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: Path) -> None:
+    """Create TOPIC with data in it, to have something to move.
+
+    Partition 0 lies on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring.
+    """
+    bootstrap = LocalCluster(directory).bootstrap
+    _run(seed_topic(bootstrap, topic, partitions=partitions, replicas=replicas, megabytes=megabytes))
+    click.echo(f"Topic {topic} has {partitions} partitions of {megabytes} MB, {replicas} replicas each.")
 
 
 def status_document(found: ClusterStatus) -> dict[str, Any]:

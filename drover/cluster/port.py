@@ -7,6 +7,8 @@ from typing import Protocol
 from drover.reassignment.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
 from events.partitions import TopicPartition
 
+MAX_PARTITIONS_PER_ALTER = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
@@ -98,7 +100,11 @@ class ClusterDriver(Protocol):
         ...
 
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
-        """Carry the changes out, one broker a call so that a dead broker spoils nothing, and collect every answer."""
+        """Carry the changes out, one broker a call so that a dead broker spoils nothing, and collect every answer.
+
+        Changes of one topic happen in their order. A broker that is not alive is answered with code 8
+        (BROKER_NOT_AVAILABLE), entries for a `*` with code 40 (INVALID_CONFIG).
+        """
         ...
 
     async def close(self) -> None:

@@ -178,6 +178,10 @@ def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         adopted = (CallAccepted(**name, call=Call.STEP, adopted=True),) if reassignment.unsure else ()
         return Judgement((*adopted, *_copying_block(reassignment, step, seen, context)))
     if seen.replicas == step.replicas:
+        joining = [broker for broker in step.adding if broker not in seen.isr]
+        if joining and not context.persisted:
+            # Brokers may show the end of a move before the ISR that brought it about (seen live): look once more.
+            return DOUBT
         return Judgement((_reached(reassignment, step, seen, context),))
     if set(seen.replicas) != set(step.expected):
         return _failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)

@@ -1,5 +1,7 @@
 """Giving out slots: what may start now, in the order of acceptance, within the limits and behind the throttles."""
 
+from collections import Counter
+from dataclasses import dataclass
 from itertools import islice
 
 from drover.reassignment import throttles
@@ -13,6 +15,16 @@ from events.reassignments import Call, CallIntended, StepPrepared
 QUEUE_WINDOW = 2000
 # How many waiting partitions are looked at in the cluster at a time.
 NEEDED_WINDOW = 500
+# Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
+MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
+
+
+@dataclass(slots=True)
+class _Round:
+    """One giving out of slots: what the throttles should be, and how many entries each topic's list will have."""
+
+    asked: throttles.Wanted
+    entries: Counter[str]
 
 
 def give_slots(page: Page, cluster: str) -> None:
@@ -30,17 +42,18 @@ def give_slots(page: Page, cluster: str) -> None:
 
 def _start_steps(page: Page, state: ClusterState) -> None:
     asked = throttles.wanted(state)
+    this = _Round(asked, Counter({topic: len(entries.leader) for topic, entries in asked.entries.items()}))
     for key in tuple(state.in_flight):
         reassignment = state.reassignments[key]
         if reassignment.phase in {Phase.CONFIRMED, Phase.PREPARED}:
-            _try_start(page, state, reassignment, asked)
+            _try_start(page, state, reassignment, this)
     for key in tuple(islice(state.queued, QUEUE_WINDOW)):
         if len(state.in_flight) >= state.limits.max_partitions_in_flight:
             break
-        _try_start(page, state, state.reassignments[key], asked)
+        _try_start(page, state, state.reassignments[key], this)
 
 
-def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, asked: throttles.Wanted) -> None:
+def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, this: _Round) -> None:
     track, key = page.track(state.name), reassignment.key
     if not track.may_try(key, page.now.monotonic_ms):
         return
@@ -58,7 +71,7 @@ def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, aske
     if found.block is not None:
         page.write_all(blocked(reassignment, found.block, state.name))
     elif found.step is not None and _has_room(state, reassignment, found.step):
-        _begin(page, state, reassignment, found.step, asked)
+        _begin(page, state, reassignment, found.step, this)
 
 
 def _gone(page: Page, state: ClusterState, reassignment: Reassignment) -> None:
@@ -86,12 +99,15 @@ def _has_room(state: ClusterState, reassignment: Reassignment, step: Step) -> bo
     return all(state.loads.get(broker, 0) < limit for broker in step.load)
 
 
-def _begin(page: Page, state: ClusterState, reassignment: Reassignment, step: Step, asked: throttles.Wanted) -> None:
+def _begin(page: Page, state: ClusterState, reassignment: Reassignment, step: Step, this: _Round) -> None:
     """Take the slot; the call follows at once, or when the plan's throttle is in force."""
     topic, partition = reassignment.key
     leader = -1 if step.leader is None else step.leader
     if throttles.is_throttled(reassignment, state) and step.adding:
         if reassignment.phase is not Phase.PREPARED:
+            this.entries[topic] += len(step.expected)
+            if this.entries[topic] > MAX_THROTTLED_ENTRIES_PER_TOPIC:
+                return
             page.write(
                 StepPrepared(
                     cluster=state.name,
@@ -106,7 +122,7 @@ def _begin(page: Page, state: ClusterState, reassignment: Reassignment, step: St
             )
             return
         track = page.track(state.name)
-        if not throttles.is_ready(reassignment, state, asked, track.live, track.read):
+        if not throttles.is_ready(reassignment, state, this.asked, track.live, track.read):
             return
     page.write(
         CallIntended(

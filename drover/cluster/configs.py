@@ -1,0 +1,184 @@
+"""Topic and broker configs of a real cluster: reading what is set where, and carrying throttle changes out."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+
+from drover.cluster import messages
+from drover.cluster.messages import BROKER_RESOURCE, TOPIC_RESOURCE, DescribedConfigs
+from drover.cluster.port import SetBrokerRates, ThrottleChange
+from drover.cluster.throttle_lists import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    ConfigOperation,
+    has_taken_effect,
+    list_operations,
+    parse_rates,
+    parse_throttled,
+    rate_operations,
+    waves,
+)
+from drover.cluster.wire import Deadline, Lane
+from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.reassignment.facts import (
+    NONE,
+    NOT_CONTROLLER,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerRates,
+    CallResult,
+)
+
+BROKER_NOT_AVAILABLE = 8
+OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER})
+LIST_KEYS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE)
+
+_VISIBLE_WITHIN_S = 1.0
+_LOOK_AGAIN_S = 0.02
+
+Results = dict[ThrottleChange, CallResult]
+
+
+async def topic_configs(
+    lane: Lane, topics: Collection[str], keys: Sequence[str] | None, deadline: Deadline
+) -> dict[str, DescribedConfigs]:
+    """Read configs of the topics that exist; None reads every key.
+
+    Raises:
+        ClusterUnavailableError: no answer, or Kafka refuses to show a topic's configs.
+    """
+    if not topics:
+        return {}
+    response = await lane.send(messages.configs_request(TOPIC_RESOURCE, topics, keys), deadline)
+    existing: dict[str, DescribedConfigs] = {}
+    for name, described in messages.read_configs(response).items():
+        if described.result.code == UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        if not described.result.accepted:
+            raise ClusterUnavailableError(
+                f"the configs of topic {name} cannot be read: Kafka error {described.result.code}"
+                f" ({described.result.message})"
+            )
+        existing[name] = described
+    return existing
+
+
+async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline) -> dict[int, BrokerRates]:
+    """Read the rates set on each broker that answers; a broker's own configs can be read from itself only."""
+
+    async def one(broker: int) -> BrokerRates | None:
+        request = messages.configs_request(BROKER_RESOURCE, [str(broker)], RATE_KEYS)
+        try:
+            response = await lane.send(request, deadline, broker=broker)
+        except ClusterUnavailableError:
+            return None  # it died a moment ago; dead brokers are left out
+        described = messages.read_configs(response)[str(broker)]
+        return parse_rates(described.own) if described.result.accepted else None
+
+    ordered = sorted(set(brokers))
+    answers = await asyncio.gather(*(one(broker) for broker in ordered))
+    return {broker: rates for broker, rates in zip(ordered, answers, strict=True) if rates is not None}
+
+
+async def change_throttles(
+    lane: Lane, changes: Sequence[ThrottleChange], live_brokers: Collection[int], deadline: Deadline
+) -> Results:
+    """Carry throttle changes out in order; changes of different resources go out together.
+
+    Raises:
+        ClusterUnavailableError: nothing was changed.
+        OutcomeUnknownError: something may have been changed; all changes are idempotent, so look or repeat.
+    """
+    results: Results = {}
+    for wave in waves(changes):
+        rates = [change for change in wave if isinstance(change, SetBrokerRates)]
+        lists = [change for change in wave if not isinstance(change, SetBrokerRates)]
+        parts = [_set_rates(lane, change, live_brokers, deadline) for change in rates]
+        answers = await asyncio.gather(*parts, _change_lists(lane, lists, deadline), return_exceptions=True)
+        problems: list[ClusterUnavailableError | OutcomeUnknownError] = []
+        for answer in answers:
+            if isinstance(answer, ClusterUnavailableError | OutcomeUnknownError):
+                problems.append(answer)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                results |= answer
+        _raise_what_is_known(problems, results)
+    return results
+
+
+def _raise_what_is_known(problems: Sequence[ClusterUnavailableError | OutcomeUnknownError], results: Results) -> None:
+    """Raise for a wave that has problems: a change that did go through makes the whole outcome unknown."""
+    problems = [*problems, *(_unknown(change, answer) for change, answer in results.items() if _is_unknown(answer))]
+    if not problems:
+        return
+    anything_done = any(answer.accepted for answer in results.values())
+    unknown = next((problem for problem in problems if isinstance(problem, OutcomeUnknownError)), None)
+    if unknown is not None or anything_done:
+        raise OutcomeUnknownError(str(unknown or problems[0])) from problems[0]
+    raise problems[0]
+
+
+def _is_unknown(answer: CallResult) -> bool:
+    return answer.code in OUTCOME_UNKNOWN_CODES
+
+
+def _unknown(change: ThrottleChange, answer: CallResult) -> OutcomeUnknownError:
+    return OutcomeUnknownError(f"{change}: Kafka error {answer.code} ({answer.message}); look before relying on it")
+
+
+async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collection[int], deadline: Deadline) -> Results:
+    broker = str(change.broker)
+    request = messages.alter_configs_request(BROKER_RESOURCE, {broker: rate_operations(change.rates)})
+    if change.broker not in live_brokers:
+        return {change: CallResult(BROKER_NOT_AVAILABLE, f"broker {broker} is not alive: only itself takes its rates")}
+    try:
+        response = await lane.send(request, deadline, broker=change.broker, changes=True)
+    except ClusterUnavailableError as problem:
+        return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # it died a moment ago and spoils nothing
+    return {change: messages.read_alter_configs(response)[broker]}
+
+
+async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline: Deadline) -> Results:
+    """Change the lists of several topics, each named once, in one request made from what is there now."""
+    asked = {change.topic: change for change in changes if not isinstance(change, SetBrokerRates)}
+    described = await topic_configs(lane, asked, LIST_KEYS, deadline)
+    results: Results = {}
+    operations: dict[str, tuple[ConfigOperation, ...]] = {}
+    for topic, change in asked.items():
+        if topic not in described:
+            results[change] = CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic} does not exist")
+            continue
+        planned = list_operations(change, parse_throttled(described[topic].own))
+        if isinstance(planned, CallResult):
+            results[change] = planned
+        elif planned:
+            operations[topic] = planned
+        else:
+            results[change] = CallResult(NONE)
+    if operations:
+        response = await lane.send(messages.alter_configs_request(TOPIC_RESOURCE, operations), deadline, changes=True)
+        answers = messages.read_alter_configs(response)
+        results |= {asked[topic]: answers[topic] for topic in operations}
+        accepted = {topic: operations[topic] for topic in operations if answers[topic].accepted}
+        await _until_visible(lane, accepted, deadline)
+    return results
+
+
+async def _until_visible(lane: Lane, operations: Mapping[str, tuple[ConfigOperation, ...]], deadline: Deadline) -> None:
+    """Wait a little until brokers show what the controller has taken, because the next change starts from a read.
+
+    Kafka has accepted the change already: if it does not show in time, that is no fault.
+    """
+    look_until = Deadline.after_ms(min(int(_VISIBLE_WITHIN_S * 1000), deadline.left_ms()))
+    while operations and look_until.left_ms() > 0:
+        try:
+            described = await topic_configs(lane, operations, LIST_KEYS, look_until)
+        except ClusterUnavailableError:
+            return
+        if all(has_taken_effect(operations[topic], described[topic].own) for topic in operations if topic in described):
+            return
+        await asyncio.sleep(_LOOK_AGAIN_S)

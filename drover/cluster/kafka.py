@@ -1,0 +1,195 @@
+"""The real driver: a managed cluster seen and told through Kafka's Admin RPCs. It decides nothing."""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from drover.cluster import configs, messages
+from drover.cluster.messages import Metadata
+from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, ThrottleChange
+from drover.cluster.sighting import Described, agreed_moves, agreed_partitions
+from drover.cluster.throttle_lists import parse_throttled
+from drover.cluster.wire import Deadline, Lane
+from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.reassignment.facts import (
+    NONE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerRates,
+    CallResult,
+    Move,
+    Observation,
+    PartitionFacts,
+    ThrottledReplicas,
+)
+from events.partitions import TopicPartition
+
+MIN_ISR_MAX_AGE_S = 30.0
+"""For how long a topic's min.insync.replicas is believed without asking again."""
+
+MIN_ISR = "min.insync.replicas"
+NO_SUCH_TOPIC = frozenset({UNKNOWN_TOPIC_OR_PARTITION, 17})  # 17 is INVALID_TOPIC_EXCEPTION: no topic can be named so
+
+
+class KafkaDriver:
+    """A `ClusterDriver` on a real cluster, over PLAINTEXT unless `client_options` says otherwise.
+
+    `bootstrap` is `host:port,host:port`; `client_options` are kafka-python's own (`security_protocol`, `ssl_cafile`,
+    `sasl_mechanism`, ...). Calls, observations and byte samples have connections of their own, so that what is slow
+    or hangs delays nothing else. Brokers may die and return: it finds its way back. Use it from one event loop.
+    """
+
+    def __init__(
+        self,
+        cluster_name: str,
+        bootstrap: str,
+        client_options: Mapping[str, object] | None = None,
+        call_timeout_ms: int = 4000,
+    ) -> None:
+        options = dict(client_options or {})
+        self.cluster_name = cluster_name
+        self._bootstrap = bootstrap
+        self._call_timeout_ms = call_timeout_ms
+        self._calls = Lane("calls", bootstrap, options, call_timeout_ms)
+        self._observations = Lane("observations", bootstrap, options, call_timeout_ms)
+        self._samples = Lane("samples", bootstrap, options, call_timeout_ms)
+        self._min_isr: dict[str, tuple[float, int]] = {}
+
+    async def identify(self) -> ClusterIdentity:
+        """See `ClusterDriver.identify`."""
+        metadata = await self._metadata(self._observations, (), self._deadline())
+        return ClusterIdentity(metadata.kafka_cluster_id, metadata.racks)
+
+    async def moves(self) -> Mapping[TopicPartition, Move]:
+        """See `ClusterDriver.moves`."""
+        return await self._moves(self._deadline())
+
+    async def observe(self, partitions: Collection[TopicPartition], *, with_min_isr: bool = False) -> Observation:
+        """See `ClusterDriver.observe`; min ISR may be up to 30 s old."""
+        deadline, started_ms = self._deadline(), _now_ms()
+        before = await self._moves(deadline)
+        metadata = await self._metadata(self._observations, {partition.topic for partition in partitions}, deadline)
+        after = await self._moves(deadline)
+        ended_ms = _now_ms()
+        existing = [name for name, topic in metadata.topics.items() if topic.code == NONE]
+        return Observation(
+            cluster=self.cluster_name,
+            kafka_cluster_id=metadata.kafka_cluster_id,
+            started_ms=started_ms,
+            ended_ms=ended_ms,
+            live_brokers=tuple(metadata.racks),
+            moves=agreed_moves(before, after),
+            partitions=agreed_partitions(partitions, before, _described(partitions, metadata), after),
+            min_isr=await self._min_isrs(existing, deadline) if with_min_isr else {},
+        )
+
+    async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:
+        """See `ClusterDriver.partition_counts`."""
+        metadata = await self._metadata(self._observations, topics, self._deadline())
+        counts: dict[str, int | None] = {}
+        for name, topic in metadata.topics.items():
+            if topic.code != NONE and topic.code not in NO_SUCH_TOPIC:
+                raise ClusterUnavailableError(
+                    f"topic {name} of cluster {self.cluster_name} cannot be described: Kafka error {topic.code}"
+                )
+            counts[name] = len(topic.partitions) if topic.code == NONE else None
+        return counts
+
+    async def alter(self, requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
+        """See `ClusterDriver.alter`."""
+        assert len(requests) <= MAX_PARTITIONS_PER_ALTER, f"{len(requests)} partitions in one alter"
+        assert len({request.partition for request in requests}) == len(requests), "a partition is named twice"
+        response = await self._calls.send(messages.alter_request(requests), self._deadline(), changes=True)
+        if response.error_code in configs.OUTCOME_UNKNOWN_CODES:
+            raise OutcomeUnknownError(
+                f"cluster {self.cluster_name} answered an alter of {len(requests)} partitions with Kafka error"
+                f" {response.error_code} ({response.error_message}): look before repeating it"
+            )
+        return messages.read_alter(response, requests)
+
+    async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
+        """See `ClusterDriver.replica_bytes`; a live broker that does not answer in time is left out like a dead one."""
+        deadline = self._deadline()
+        metadata = await self._metadata(self._samples, topics, deadline)
+        asked = sorted(
+            TopicPartition(name, number) for name, topic in metadata.topics.items() for number in topic.partitions
+        )
+        if not asked:
+            return {}
+        brokers = list(metadata.racks)
+        answers = await asyncio.gather(*(self._held_by(broker, asked, deadline) for broker in brokers))
+        return {
+            partition: {
+                broker: held[partition] for broker, held in zip(brokers, answers, strict=True) if partition in held
+            }
+            for partition in asked
+        }
+
+    async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
+        """See `ClusterDriver.broker_rates`; a live broker that does not answer in time is left out like a dead one."""
+        deadline = self._deadline()
+        live = (await self._metadata(self._calls, (), deadline)).racks
+        return await configs.broker_rates(self._calls, brokers & live.keys(), deadline)
+
+    async def throttled_replicas(self, topics: Collection[str]) -> Mapping[str, ThrottledReplicas]:
+        """See `ClusterDriver.throttled_replicas`."""
+        described = await configs.topic_configs(self._calls, topics, configs.LIST_KEYS, self._deadline())
+        return {name: parse_throttled(found.own) for name, found in described.items()}
+
+    async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
+        """See `ClusterDriver.change_throttles`."""
+        deadline = self._deadline()
+        live = (await self._metadata(self._calls, (), deadline)).racks
+        return await configs.change_throttles(self._calls, changes, live, deadline)
+
+    async def close(self) -> None:
+        """See `ClusterDriver.close`."""
+        await asyncio.gather(self._calls.close(), self._observations.close(), self._samples.close())
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _deadline(self) -> Deadline:
+        return Deadline.after_ms(self._call_timeout_ms)
+
+    async def _metadata(self, lane: Lane, topics: Collection[str], deadline: Deadline) -> Metadata:
+        return messages.read_metadata(await lane.send(messages.metadata_request(topics), deadline))
+
+    async def _moves(self, deadline: Deadline) -> dict[TopicPartition, Move]:
+        response = await self._observations.send(messages.list_request(), deadline)
+        if response.error_code != NONE:
+            raise ClusterUnavailableError(
+                f"cluster {self.cluster_name} does not list its reassignments: Kafka error {response.error_code}"
+                f" ({response.error_message})"
+            )
+        return messages.read_list(response)
+
+    async def _min_isrs(self, topics: Collection[str], deadline: Deadline) -> dict[str, int]:
+        now_s = time.monotonic()
+        fresh = {name: value for name, (read_s, value) in self._min_isr.items() if now_s - read_s < MIN_ISR_MAX_AGE_S}
+        missing = [name for name in topics if name not in fresh]
+        described = await configs.topic_configs(self._observations, missing, (MIN_ISR,), deadline)
+        read = {name: int(found.effective[MIN_ISR]) for name, found in described.items()}
+        self._min_isr = {name: self._min_isr[name] for name in fresh} | {name: (now_s, read[name]) for name in read}
+        return {name: value for name in topics if (value := read.get(name, fresh.get(name))) is not None}
+
+    async def _held_by(
+        self, broker: int, partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        request = messages.log_dirs_request(partitions)
+        try:
+            return messages.read_log_dirs(await self._samples.send(request, deadline, broker=broker))
+        except ClusterUnavailableError:
+            return {}  # it died a moment ago; byte samples are best effort and the other brokers' count
+
+
+def _described(partitions: Collection[TopicPartition], metadata: Metadata) -> Described:
+    """Say what Metadata shows of the asked partitions; a topic with any other error than absence is left out."""
+    described: dict[TopicPartition, PartitionFacts | None] = {}
+    for partition in partitions:
+        topic = metadata.topics.get(partition.topic)
+        if topic is not None and (topic.code == NONE or topic.code in NO_SUCH_TOPIC):
+            described[partition] = topic.partitions.get(partition.partition)
+    return described
+
+
+def _now_ms() -> int:
+    return int(time.monotonic() * 1000)

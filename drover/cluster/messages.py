@@ -1,0 +1,200 @@
+"""Kafka protocol requests that Drover sends and what it reads from the responses; no I/O, raw error codes throughout.
+
+Built from protocol classes because kafka-python's own methods drop what Drover needs: the message of each partition in
+AlterPartitionReassignments, KIP-860's flag, and error codes that are not turned into exceptions.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
+)
+from kafka.protocol.metadata import MetadataRequest
+
+from drover.cluster.port import AlterRequest
+from drover.cluster.throttle_lists import ConfigOperation
+from drover.reassignment.facts import NONE, UNKNOWN_SERVER_ERROR, CallResult, Move, PartitionFacts
+from events.partitions import TopicPartition
+
+CONTROLLER_TIMEOUT_MS = 3000
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+DYNAMIC_SOURCE = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 2}  # DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTopic:
+    """One topic of a Metadata response; `code` is Kafka's, and without a topic there are no partitions."""
+
+    code: int
+    topic_id: str
+    partitions: Mapping[int, PartitionFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """One Metadata response: the live brokers with their racks, and the topics that were asked for."""
+
+    kafka_cluster_id: str
+    racks: Mapping[int, str | None]
+    topics: Mapping[str, DescribedTopic]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConfigs:
+    """One resource of a DescribeConfigs response: every value, and those that are set dynamically on the resource."""
+
+    result: CallResult
+    effective: Mapping[str, str]
+    own: Mapping[str, str]
+
+
+def topic_id_text(topic_id: UUID | None) -> str:
+    """Write a topic id as `kafka-topics --describe` does: 22 characters of URL-safe base64, or nothing."""
+    if topic_id is None:
+        return ""
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def metadata_request(topics: Collection[str]) -> Any:
+    """Ask for the brokers and for these topics, which are never created by asking."""
+    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False)
+
+
+def read_metadata(response: Any) -> Metadata:
+    """Read a Metadata response."""
+    return Metadata(
+        kafka_cluster_id=response.cluster_id,
+        racks={broker.node_id: broker.rack for broker in sorted(response.brokers, key=lambda found: found.node_id)},
+        topics={topic.name: _read_topic(topic) for topic in response.topics},
+    )
+
+
+def _read_topic(topic: Any) -> DescribedTopic:
+    topic_id = topic_id_text(topic.topic_id)
+    partitions = {
+        found.partition_index: PartitionFacts(
+            topic_id=topic_id,
+            leader=None if found.leader_id < 0 else found.leader_id,
+            replicas=tuple(found.replica_nodes),
+            isr=tuple(found.isr_nodes),
+        )
+        for found in sorted(topic.partitions, key=lambda found: found.partition_index)
+    }
+    return DescribedTopic(topic.error_code, topic_id, partitions)
+
+
+def alter_request(requests: Sequence[AlterRequest]) -> Any:
+    """Alter or cancel; a change of the replication factor is always allowed (KIP-860's flag, version 1)."""
+    ordered = sorted(requests, key=lambda request: request.partition)
+    return AlterPartitionReassignmentsRequest(
+        timeout_ms=CONTROLLER_TIMEOUT_MS,
+        allow_replication_factor_change=True,
+        topics=[
+            (topic, [(one.partition.partition, None if one.replicas is None else list(one.replicas)) for one in group])
+            for topic, group in groupby(ordered, key=lambda request: request.partition.topic)
+        ],
+    )
+
+
+def read_alter(response: Any, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
+    """Read every partition's answer; a refusal of the whole request is the answer of each of its partitions."""
+    if response.error_code != NONE:
+        whole = CallResult(response.error_code, response.error_message)
+        return {request.partition: whole for request in requests}
+    answers = {
+        TopicPartition(topic.name, answer.partition_index): CallResult(answer.error_code, answer.error_message)
+        for topic in response.responses
+        for answer in topic.partitions
+    }
+    silent = CallResult(UNKNOWN_SERVER_ERROR, "Kafka's answer does not mention this partition")
+    return {request.partition: answers.get(request.partition, silent) for request in requests}
+
+
+def list_request() -> Any:
+    """Ask for every partition that is moving."""
+    return ListPartitionReassignmentsRequest(timeout_ms=CONTROLLER_TIMEOUT_MS, topics=None)
+
+
+def read_list(response: Any) -> dict[TopicPartition, Move]:
+    """Read the moves, ordered by partition."""
+    moves = {
+        TopicPartition(topic.name, found.partition_index): Move(
+            replicas=tuple(found.replicas),
+            adding=tuple(found.adding_replicas),
+            removing=tuple(found.removing_replicas),
+        )
+        for topic in response.topics
+        for found in topic.partitions
+    }
+    return dict(sorted(moves.items()))
+
+
+def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
+    """Ask one broker for the sizes of its replicas of these partitions."""
+    return DescribeLogDirsRequest(
+        topics=[
+            (topic, [partition.partition for partition in group])
+            for topic, group in groupby(sorted(partitions), key=lambda partition: partition.topic)
+        ]
+    )
+
+
+def read_log_dirs(response: Any) -> dict[TopicPartition, int]:
+    """Read the bytes per replica; a replica that is on its way to another directory counts where it is now."""
+    sizes: dict[TopicPartition, int] = {}
+    for directory in response.results:
+        for topic in directory.topics:
+            for found in topic.partitions:
+                if not found.is_future_key:
+                    sizes[TopicPartition(topic.name, found.partition_index)] = found.partition_size
+    return sizes
+
+
+def configs_request(kind: int, names: Collection[str], keys: Sequence[str] | None) -> Any:
+    """Ask for config keys of resources of one kind; None asks for all keys."""
+    wanted = None if keys is None else list(keys)
+    return DescribeConfigsRequest(resources=[(kind, name, wanted) for name in sorted(set(names))])
+
+
+def read_configs(response: Any) -> dict[str, DescribedConfigs]:
+    """Read the configs per resource name."""
+    described: dict[str, DescribedConfigs] = {}
+    for resource in response.results:
+        own_source = DYNAMIC_SOURCE[resource.resource_type]
+        known = [config for config in resource.configs if config.value is not None]
+        described[resource.resource_name] = DescribedConfigs(
+            result=CallResult(resource.error_code, resource.error_message or None),
+            effective={config.name: config.value for config in known},
+            own={config.name: config.value for config in known if config.config_source == own_source},
+        )
+    return described
+
+
+def alter_configs_request(kind: int, operations: Mapping[str, Sequence[ConfigOperation]]) -> Any:
+    """Change configs of resources of one kind, each named once."""
+    return IncrementalAlterConfigsRequest(
+        resources=[
+            (kind, name, [(operation.key, int(operation.kind), operation.value) for operation in operations[name]])
+            for name in sorted(operations)
+        ],
+        validate_only=False,
+    )
+
+
+def read_alter_configs(response: Any) -> dict[str, CallResult]:
+    """Read the answer per resource name."""
+    return {
+        answer.resource_name: CallResult(answer.error_code, answer.error_message or None)
+        for answer in response.responses
+    }

@@ -1,0 +1,29 @@
+"""How List, Describe, List become one `Observation`; pure, and the same for the real and the simulated driver."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from drover.reassignment.facts import Move, PartitionFacts
+from events.partitions import TopicPartition
+
+Moves = Mapping[TopicPartition, Move]
+Described = Mapping[TopicPartition, PartitionFacts | None]
+
+
+def agreed_moves(before: Moves, after: Moves) -> dict[TopicPartition, Move]:
+    """Keep the moves that both Lists show alike."""
+    return {partition: move for partition, move in before.items() if after.get(partition) == move}
+
+
+def agreed_partitions(
+    asked: Collection[TopicPartition], before: Moves, described: Described, after: Moves
+) -> dict[TopicPartition, PartitionFacts | None]:
+    """Keep the asked partitions that were described and on which both Lists agree, with their move put in."""
+    kept: dict[TopicPartition, PartitionFacts | None] = {}
+    for partition in sorted(set(asked)):
+        move = before.get(partition)
+        if partition not in described or after.get(partition) != move:
+            continue
+        facts = described[partition]
+        kept[partition] = None if facts is None else replace(facts, move=move)
+    return kept

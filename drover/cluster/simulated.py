@@ -1,0 +1,197 @@
+"""The simulated twin of the real driver: the same port on a `ClusterModel`, with a network's faults to switch on."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
+from typing import TypeVar
+
+from drover.cluster.model import ClusterModel
+from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, SetBrokerRates, ThrottleChange
+from drover.cluster.sighting import agreed_partitions
+from drover.cluster.throttle_lists import list_operations, parse_rates, parse_throttled, rate_operations
+from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.reassignment.facts import (
+    UNKNOWN_TOPIC_OR_PARTITION,
+    BrokerRates,
+    CallResult,
+    Move,
+    Observation,
+    PartitionFacts,
+    ThrottledReplicas,
+)
+from events.partitions import TopicPartition
+
+BROKER_NOT_AVAILABLE = 8
+
+Answer = TypeVar("Answer")
+
+
+class Loss(Enum):
+    """Which half of the next call gets lost."""
+
+    REQUEST = "request"
+    ANSWER = "answer"
+
+
+class SimulatedDriver:
+    """A `ClusterDriver` on a model; its monotonic clock is the model's.
+
+    Faults, all off at first: `unreachable` makes every call fail before anything happened; `lose_next` loses the
+    request or the answer of one call; `refuse_next` gives one partition of the next alter that names it a code of
+    your choice instead of doing it; `freeze_metadata` makes describes show an old picture while lists stay true.
+    """
+
+    def __init__(self, model: ClusterModel, cluster_name: str = "simulated") -> None:
+        self.model = model
+        self.cluster_name = cluster_name
+        self.unreachable = False
+        self._loss: Loss | None = None
+        self._refusals: dict[TopicPartition, CallResult] = {}
+        self._frozen: dict[TopicPartition, PartitionFacts] | None = None
+
+    # -- faults -------------------------------------------------------------------------------------------------------
+
+    def lose_next(self, loss: Loss) -> None:
+        """Lose the next call's request (nothing happens) or its answer (it happens, nobody hears)."""
+        self._loss = loss
+
+    def refuse_next(self, partition: TopicPartition, result: CallResult) -> None:
+        """Answer `result` for this partition in the next alter that names it, without doing anything."""
+        self._refusals[partition] = result
+
+    def freeze_metadata(self) -> None:
+        """From now on describes show the partitions as they are now."""
+        self._frozen = {
+            partition: facts
+            for name, topic in self.model.topics.items()
+            for partition in (TopicPartition(name, number) for number in topic.partitions)
+            if (facts := self.model.facts(partition)) is not None
+        }
+
+    def thaw_metadata(self) -> None:
+        """Describes are true again."""
+        self._frozen = None
+
+    # -- the port -----------------------------------------------------------------------------------------------------
+
+    async def identify(self) -> ClusterIdentity:
+        """See `ClusterDriver.identify`."""
+        return await self._read(self._identity)
+
+    async def moves(self) -> Mapping[TopicPartition, Move]:
+        """See `ClusterDriver.moves`."""
+        return await self._read(self.model.moves)
+
+    async def observe(self, partitions: Collection[TopicPartition], *, with_min_isr: bool = False) -> Observation:
+        """See `ClusterDriver.observe`."""
+        return await self._read(lambda: self._observation(partitions, with_min_isr=with_min_isr))
+
+    async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:
+        """See `ClusterDriver.partition_counts`."""
+        known = self.model.topics
+        return await self._read(
+            lambda: {name: len(known[name].partitions) if name in known else None for name in topics}
+        )
+
+    async def alter(self, requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
+        """See `ClusterDriver.alter`."""
+        assert len(requests) <= MAX_PARTITIONS_PER_ALTER, f"{len(requests)} partitions in one alter"
+        assert len({request.partition for request in requests}) == len(requests), "a partition is named twice"
+        return await self._change(lambda: self._alter(requests))
+
+    async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
+        """See `ClusterDriver.replica_bytes`."""
+        return await self._read(lambda: self._replica_bytes(topics))
+
+    async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
+        """See `ClusterDriver.broker_rates`."""
+        live = self.model.live_brokers
+        return await self._read(
+            lambda: {broker: parse_rates(self.model.brokers[broker].configs) for broker in brokers if broker in live()}
+        )
+
+    async def throttled_replicas(self, topics: Collection[str]) -> Mapping[str, ThrottledReplicas]:
+        """See `ClusterDriver.throttled_replicas`."""
+        known = self.model.topics
+        return await self._read(
+            lambda: {name: parse_throttled(known[name].configs) for name in topics if name in known}
+        )
+
+    async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
+        """See `ClusterDriver.change_throttles`."""
+        return await self._change(lambda: {change: self._change_throttle(change) for change in changes})
+
+    async def close(self) -> None:
+        """See `ClusterDriver.close`; there is nothing to let go of."""
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    async def _read(self, answer: Callable[[], Answer]) -> Answer:
+        loss = await self._next_loss()
+        if loss is not None:
+            raise ClusterUnavailableError(f"cluster {self.cluster_name} did not answer (simulated)")
+        return answer()
+
+    async def _change(self, change: Callable[[], Answer]) -> Answer:
+        loss = await self._next_loss()
+        if loss is Loss.REQUEST:
+            raise ClusterUnavailableError(f"cluster {self.cluster_name} was not reached (simulated)")
+        answer = change()
+        if loss is Loss.ANSWER:
+            raise OutcomeUnknownError(f"cluster {self.cluster_name} took the call but its answer was lost (simulated)")
+        return answer
+
+    async def _next_loss(self) -> Loss | None:
+        await asyncio.sleep(0)  # a driver's call is never atomic: others run in between
+        loss, self._loss = self._loss, None
+        return Loss.REQUEST if self.unreachable else loss
+
+    def _identity(self) -> ClusterIdentity:
+        racks = {broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()}
+        return ClusterIdentity(self.model.kafka_cluster_id, racks)
+
+    def _facts(self, partition: TopicPartition) -> PartitionFacts | None:
+        return self.model.facts(partition) if self._frozen is None else self._frozen.get(partition)
+
+    def _observation(self, partitions: Collection[TopicPartition], *, with_min_isr: bool) -> Observation:
+        moves = self.model.moves()
+        described = {partition: self._facts(partition) for partition in partitions}
+        topics = sorted({partition.topic for partition in partitions} & self.model.topics.keys())
+        return Observation(
+            cluster=self.cluster_name,
+            kafka_cluster_id=self.model.kafka_cluster_id,
+            started_ms=self.model.now_ms,
+            ended_ms=self.model.now_ms,
+            live_brokers=self.model.live_brokers(),
+            moves=moves,
+            partitions=agreed_partitions(partitions, moves, described, moves),
+            min_isr={name: self.model.min_isr(name) for name in topics} if with_min_isr else {},
+        )
+
+    def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
+        results: dict[TopicPartition, CallResult] = {}
+        for request in requests:
+            refusal = self._refusals.pop(request.partition, None)
+            results |= self.model.alter([request]) if refusal is None else {request.partition: refusal}
+        return results
+
+    def _replica_bytes(self, topics: Collection[str]) -> dict[TopicPartition, dict[int, int]]:
+        known = self.model.topics
+        return {
+            partition: self.model.held_bytes(partition)
+            for name in sorted(set(topics) & known.keys())
+            for partition in (TopicPartition(name, number) for number in known[name].partitions)
+        }
+
+    def _change_throttle(self, change: ThrottleChange) -> CallResult:
+        if isinstance(change, SetBrokerRates):
+            if change.broker not in self.model.live_brokers():
+                return CallResult(BROKER_NOT_AVAILABLE, f"broker {change.broker} is not among the live brokers")
+            return self.model.alter_broker_configs(change.broker, rate_operations(change.rates))
+        topic = self.model.topics.get(change.topic)
+        if topic is None:
+            return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"topic {change.topic} does not exist")
+        operations = list_operations(change, parse_throttled(topic.configs))
+        if isinstance(operations, CallResult):
+            return operations
+        return self.model.alter_topic_configs(change.topic, operations)

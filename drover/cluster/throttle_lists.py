@@ -1,0 +1,162 @@
+"""Kafka's throttle settings as text: names, parsing, and which operations change a list without harming others.
+
+Pure; both drivers use it, so that the real and the simulated cluster answer alike.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas, SetBrokerRates, ThrottleChange
+from drover.reassignment.facts import BrokerRates, CallResult, ThrottledReplicas
+
+LEADER_REPLICAS = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+EVERY_REPLICA = "*"
+MAX_VALUE_BYTES = 32_767  # a broker drops the connection when a longer string comes in (seen on 4.3.1)
+INVALID_CONFIG = 40  # Kafka's own code for a value it does not take
+
+_ENTRY = re.compile(r"\d+:\d+")
+
+
+class OperationKind(IntEnum):
+    """What IncrementalAlterConfigs does with a value; the numbers are Kafka's."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOperation:
+    """One operation on one config key; `value` is None exactly for DELETE."""
+
+    key: str
+    kind: OperationKind
+    value: str | None = None
+
+
+def parse_entries(value: str | None) -> tuple[str, ...]:
+    """Read a throttled replica list as Kafka writes it; no value and an empty value are both no entries."""
+    return tuple(entry.strip() for entry in (value or "").split(",") if entry.strip())
+
+
+def parse_throttled(configs: Mapping[str, str]) -> ThrottledReplicas:
+    """Read both lists from the configs that are set on a topic itself."""
+    return ThrottledReplicas(
+        leader=parse_entries(configs.get(LEADER_REPLICAS)), follower=parse_entries(configs.get(FOLLOWER_REPLICAS))
+    )
+
+
+def parse_rates(configs: Mapping[str, str]) -> BrokerRates:
+    """Read both rates from the configs that are set on a broker itself."""
+    leader, follower = configs.get(LEADER_RATE), configs.get(FOLLOWER_RATE)
+    return BrokerRates(
+        leader_bytes_per_second=None if leader is None else int(leader),
+        follower_bytes_per_second=None if follower is None else int(follower),
+    )
+
+
+def well_formed(value: str) -> bool:
+    """Tell whether Kafka takes this list: `*` alone, or entries `partition:broker`."""
+    entries = parse_entries(value)
+    return entries == (EVERY_REPLICA,) or all(_ENTRY.fullmatch(entry) for entry in entries)
+
+
+def resource_of(change: ThrottleChange) -> tuple[str, str]:
+    """Name the one config resource a change touches; Kafka takes each at most once per request."""
+    if isinstance(change, SetBrokerRates):
+        return "broker", str(change.broker)
+    return "topic", change.topic
+
+
+def waves(changes: Sequence[ThrottleChange]) -> list[list[ThrottleChange]]:
+    """Split changes so that a wave names a resource at most once and each resource's changes keep their order."""
+    split: list[list[ThrottleChange]] = []
+    times_seen: dict[tuple[str, str], int] = {}
+    for change in dict.fromkeys(changes):
+        place = times_seen.get(resource_of(change), 0)
+        times_seen[resource_of(change)] = place + 1
+        if place == len(split):
+            split.append([])
+        split[place].append(change)
+    return split
+
+
+def has_taken_effect(operations: Sequence[ConfigOperation], configs: Mapping[str, str]) -> bool:
+    """Tell whether configs that were read show what the operations did."""
+    for operation in operations:
+        there, given = set(parse_entries(configs.get(operation.key))), set(parse_entries(operation.value))
+        if operation.kind is OperationKind.APPEND and not given <= there:
+            return False
+        if operation.kind is OperationKind.SUBTRACT and given & there:
+            return False
+        if operation.kind is OperationKind.DELETE and operation.key in configs:
+            return False
+    return True
+
+
+def rate_operations(rates: BrokerRates) -> tuple[ConfigOperation, ...]:
+    """Set what has a value and delete what has none."""
+    pairs = ((LEADER_RATE, rates.leader_bytes_per_second), (FOLLOWER_RATE, rates.follower_bytes_per_second))
+    return tuple(
+        ConfigOperation(key, OperationKind.DELETE)
+        if rate is None
+        else ConfigOperation(key, OperationKind.SET, str(rate))
+        for key, rate in pairs
+    )
+
+
+def list_operations(
+    change: AddThrottledReplicas | RemoveThrottledReplicas, current: ThrottledReplicas
+) -> tuple[ConfigOperation, ...] | CallResult:
+    """Plan a list change against what is there now: operations to send (maybe none), or a refusal made here.
+
+    Entries are appended and subtracted, never written over, so that another operator's entries stay. What Kafka
+    would refuse or choke on is refused here with its own INVALID_CONFIG: an append to `*`, and a list too long.
+    """
+    sides = (
+        (LEADER_REPLICAS, current.leader, change.entries.leader),
+        (FOLLOWER_REPLICAS, current.follower, change.entries.follower),
+    )
+    operations: list[ConfigOperation] = []
+    for key, present, entries in sides:
+        wrong = next((entry for entry in entries if not _ENTRY.fullmatch(entry)), None)
+        if wrong is not None:
+            return CallResult(INVALID_CONFIG, f"{wrong!r} is no `partition:broker` entry for {key} of {change.topic}")
+        if isinstance(change, RemoveThrottledReplicas):
+            operations += _subtract(key, present, entries)
+        elif entries and EVERY_REPLICA in present:
+            return CallResult(
+                INVALID_CONFIG,
+                f"{key} of topic {change.topic} is `*` (somebody throttles every replica); entries cannot be added"
+                " to it: delete that value first",
+            )
+        else:
+            operations += _append(key, present, entries)
+            length = len(",".join(dict.fromkeys(present + entries)))
+            if length > MAX_VALUE_BYTES:
+                return CallResult(
+                    INVALID_CONFIG,
+                    f"{key} of topic {change.topic} would be {length} bytes long, Kafka takes {MAX_VALUE_BYTES}:"
+                    " throttle fewer partitions of this topic at a time",
+                )
+    return tuple(operations)
+
+
+def _append(key: str, present: tuple[str, ...], entries: tuple[str, ...]) -> list[ConfigOperation]:
+    missing = [entry for entry in dict.fromkeys(entries) if entry not in present]
+    return [ConfigOperation(key, OperationKind.APPEND, ",".join(missing))] if missing else []
+
+
+def _subtract(key: str, present: tuple[str, ...], entries: tuple[str, ...]) -> list[ConfigOperation]:
+    gone = [entry for entry in dict.fromkeys(entries) if entry in present]
+    if not gone:
+        return []
+    if set(gone) == set(present):
+        return [ConfigOperation(key, OperationKind.DELETE)]
+    return [ConfigOperation(key, OperationKind.SUBTRACT, ",".join(gone))]

@@ -1,0 +1,290 @@
+"""One connection lane to a cluster: sends Kafka protocol requests through kafka-python and says what became of them.
+
+The only place that touches kafka-python's insides. Its KafkaAdminClient already runs all I/O on a thread of its own and
+takes work from other threads, so nothing here blocks: requests are handed to that thread and awaited as asyncio
+futures. It does not know what the requests mean.
+"""
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kafka.admin import KafkaAdminClient
+from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError, RequestTimedOutError
+from kafka.net.compat import KafkaNetClient
+
+from drover.cluster.sockets import DIRECT
+from drover.errors import ClusterError, ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
+
+CONNECT_ATTEMPT_MS = 1500
+"""How long one broker may take to accept a connection before the next one is tried."""
+
+MAX_CLIENTS_CLOSING = 4
+"""How many replaced clients may still be on their way out before none is replaced any more."""
+
+# Kafka's client logs every refused connection; without a handler Python would print that to the operator's terminal.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+Result = TypeVar("Result")
+
+
+class NotSentError(KafkaError):  # type: ignore[misc]  # kafka-python ships no types
+    """No broker took the request: it never left, or it only reads and nobody answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The moment on the monotonic clock by which a call must be over."""
+
+    ends_at: float
+
+    @classmethod
+    def after_ms(cls, duration_ms: int) -> "Deadline":
+        """Return the deadline that is so far away from now."""
+        return cls(time.monotonic() + duration_ms / 1000)
+
+    def left_s(self) -> float:
+        """Return the seconds that are left, never below zero."""
+        return max(0.0, self.ends_at - time.monotonic())
+
+    def left_ms(self) -> int:
+        """Return the milliseconds that are left, never below zero."""
+        return int(self.left_s() * 1000)
+
+
+class Lane:
+    """Requests to one cluster over connections of their own; made lazily, mended by itself.
+
+    Brokers work on one request per connection at a time, so what must not wait for something slow needs another lane.
+    A client whose brokers are all gone, or that does not answer at all, is replaced: no new `Lane` is ever needed.
+    """
+
+    def __init__(
+        self, purpose: str, bootstrap: str, client_options: Mapping[str, object], call_timeout_ms: int
+    ) -> None:
+        self._purpose = purpose
+        self._bootstrap = bootstrap
+        self._options: dict[str, object] = {
+            "client_id": f"drover-{purpose}",
+            "request_timeout_ms": call_timeout_ms,
+            "reconnect_backoff_max_ms": 1000,
+            "max_in_flight_requests_per_connection": 100,
+            "proxy_url": DIRECT,
+            **client_options,
+        }
+        self._client: KafkaAdminClient | None = None
+        self._opening: asyncio.Future[KafkaAdminClient] | None = None
+        self._closing: list[threading.Thread] = []
+        self._closed = False
+
+    async def send(self, request: Any, deadline: Deadline, *, broker: int | None = None, changes: bool = False) -> Any:
+        """Send one protocol request and return the decoded response.
+
+        Args:
+            request: a kafka-python protocol object; its version is negotiated.
+            deadline: when to give up, connecting included.
+            broker: the one broker that must answer; else the controller if Kafka names one, else any.
+            changes: whether the request changes something, which decides the error.
+
+        Raises:
+            ConfigurationError: kafka-python does not take the client options.
+            ClusterUnavailableError: it was not sent, or it only reads and got no answer.
+            OutcomeUnknownError: it changes something, was sent, and got no answer.
+        """
+        client = await self._open(deadline)
+        exchange = _Exchange(client._manager, request, broker, deadline, changes=changes)  # noqa: SLF001  # the one door to its insides
+        try:
+            answer = _on_io_thread(client, exchange.run)
+            return await asyncio.wait_for(answer, deadline.left_s())
+        except TimeoutError:
+            was_sent = exchange.abandon()
+            self._replace(client)  # it should have given up by itself before: do not queue behind it
+            raise self._fault(request, "no answer in time", changed=changes and was_sent) from None
+        except (KafkaError, OSError) as problem:
+            if isinstance(problem, NotSentError) and broker is None:
+                self._replace(client)  # every broker it knows is gone: start again from the bootstrap list
+            raise self._fault(request, repr(problem), changed=changes and exchange.was_sent) from problem
+
+    async def close(self) -> None:
+        """Close the client and wait for its thread for a moment; idempotent."""
+        self._closed = True
+        client: KafkaAdminClient | None = self._client
+        self._client = None
+        if client is not None:
+            closed, _thread = _in_daemon_thread(f"{self._purpose}-close", client.close)
+            await asyncio.wait([closed], timeout=CONNECT_ATTEMPT_MS / 1000)
+
+    async def _open(self, deadline: Deadline) -> KafkaAdminClient:
+        assert not self._closed, f"the {self._purpose} lane to {self._bootstrap} is closed"
+        if self._client is not None:
+            return self._client
+        if self._opening is None or self._opening.done():
+            self._opening, _thread = _in_daemon_thread(f"{self._purpose}-open", lambda: self._bootstrapped(deadline))
+            self._opening.add_done_callback(self._adopt)
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._opening), deadline.left_s())
+        except (KafkaError, OSError, TimeoutError) as problem:
+            raise ClusterUnavailableError(
+                f"no broker of {self._bootstrap} let Drover in ({problem!r}): check that the cluster runs and that"
+                " its bootstrap servers and security options are right"
+            ) from problem
+
+    def _adopt(self, opening: "asyncio.Future[KafkaAdminClient]") -> None:
+        """Take a client that has been made, also if whoever asked for it has given up."""
+        if opening.cancelled() or opening.exception() is not None:
+            return
+        self._client = opening.result()
+        if self._closed:
+            self._replace(opening.result())
+
+    def _bootstrapped(self, deadline: Deadline) -> KafkaAdminClient:
+        """Make a client, in short attempts: a bootstrap server that hangs must not use up the whole call."""
+        while True:
+            made: list[KafkaNetClient] = []
+
+            def remember(made: list[KafkaNetClient] = made, **configs: object) -> KafkaNetClient:
+                made.append(KafkaNetClient(**configs))
+                return made[-1]
+
+            try:
+                return KafkaAdminClient(
+                    **self._options,
+                    bootstrap_servers=self._bootstrap.split(","),
+                    bootstrap_timeout_ms=max(1, min(CONNECT_ATTEMPT_MS, deadline.left_ms())),
+                    kafka_client=remember,
+                )
+            except KafkaConfigurationError as problem:
+                raise ConfigurationError(f"client options for {self._bootstrap}: {problem}") from problem
+            except KafkaError:
+                for half_made in made:  # its constructor leaves its I/O thread running when it fails
+                    half_made.close()
+                if deadline.left_ms() == 0:
+                    raise
+
+    def _replace(self, client: KafkaAdminClient) -> None:
+        self._closing = [thread for thread in self._closing if thread.is_alive()]
+        current = self._client
+        if current is None or current is not client or len(self._closing) >= MAX_CLIENTS_CLOSING:
+            return  # somebody has replaced it already, or too many hang: keep what we have
+        self._client = None
+        _closed, thread = _in_daemon_thread(f"{self._purpose}-close", current.close)
+        self._closing.append(thread)
+
+    def _fault(self, request: Any, reason: str, *, changed: bool) -> ClusterError:
+        what = f"{type(request).__name__} to {self._bootstrap}: {reason}"
+        if changed:
+            return OutcomeUnknownError(f"{what}; it may have taken effect, so look before repeating it")
+        return ClusterUnavailableError(what)
+
+
+class _Exchange:
+    """One request on its way; `run` runs on the client's I/O thread, `abandon` on any other."""
+
+    def __init__(self, manager: Any, request: Any, broker: int | None, deadline: Deadline, *, changes: bool) -> None:
+        self._manager = manager
+        self._request = request
+        self._broker = broker
+        self._deadline = deadline
+        self._repeatable = broker is None and not changes
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self.was_sent = False
+
+    def abandon(self) -> bool:
+        """Give up; return whether the request had been sent. Afterwards it will not be sent any more."""
+        with self._lock:
+            self._abandoned = True
+            return self.was_sent
+
+    async def run(self) -> Any:
+        """Ask the first broker that lets us in; only a request that reads goes on to the next one if that is silent."""
+        problem: object = "the cluster's metadata names no broker"
+        cluster = self._manager.cluster
+        if self._broker is not None and cluster.broker_metadata(self._broker) is None:
+            await self._manager.wait_for(self._manager.call_soon(cluster.refresh_metadata), self._deadline.left_ms())
+        for broker in self._candidates():
+            try:
+                connection = await self._connected(broker)
+            except KafkaError as error:
+                problem = error
+                continue
+            with self._lock:
+                if self._abandoned or self._deadline.left_ms() == 0:
+                    raise NotSentError("the deadline passed while connecting")
+                self.was_sent = True
+            # Kafka's client gives up a little earlier than the caller, so that only the connection is lost.
+            timeout_ms = max(1, int(self._deadline.left_ms() * (0.5 if self._repeatable else 0.95)))
+            try:
+                return await connection.send_request(self._request, request_timeout_ms=timeout_ms)
+            except (KafkaConnectionError, RequestTimedOutError) as error:
+                if not self._repeatable:
+                    raise
+                problem = error
+        raise NotSentError(f"no broker could be reached, last problem: {problem!r}")
+
+    def _candidates(self) -> list[int]:
+        """Return the brokers to try: healthy ones first, the controller first among them."""
+        if self._broker is not None:
+            return [self._broker]
+        cluster = self._manager.cluster
+        controller = None if cluster.controller is None else cluster.controller.node_id
+
+        def rank(broker: int) -> tuple[bool, bool, bool, int]:
+            connection = self._manager._conns.get(broker)  # noqa: SLF001  # the one door to its insides
+            connected = connection is not None and connection.connected and not connection.paused
+            doubtful = not connected and (connection is not None or self._manager.connection_delay(broker) > 0)
+            return doubtful, broker != controller, not connected, broker
+
+        return sorted((node.node_id for node in cluster.brokers()), key=rank)
+
+    async def _connected(self, broker: int) -> Any:
+        timeout_ms = min(CONNECT_ATTEMPT_MS, self._deadline.left_ms())
+        connection = self._manager.get_connection(broker, timeout_ms=timeout_ms)
+        await self._manager.wait_for(connection.init_future, timeout_ms)
+        if not connection.connected or connection.paused:
+            raise NotSentError(f"the connection to broker {broker} is not ready")
+        return connection
+
+
+def _on_io_thread(client: KafkaAdminClient, work: Callable[[], Any]) -> "asyncio.Future[Any]":
+    """Run a coroutine function on the client's I/O thread and hand its result to this loop."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Any] = loop.create_future()
+    done = client._manager.call_soon(work)  # noqa: SLF001  # the one door to its insides
+    done.add_callback(lambda value: _deliver(loop, answer, lambda: answer.set_result(value)))
+    done.add_errback(lambda problem: _deliver(loop, answer, lambda: answer.set_exception(problem)))
+    return answer
+
+
+def _in_daemon_thread(name: str, work: Callable[[], Result]) -> tuple["asyncio.Future[Result]", threading.Thread]:
+    """Run blocking work in a thread that never holds up the end of the process."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Result] = loop.create_future()
+    answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be waiting any more
+
+    def body() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001  # a thread's supervisor: every fault goes to whoever waits
+            problem = error
+            _deliver(loop, answer, lambda: answer.set_exception(problem))
+        else:
+            _deliver(loop, answer, lambda: answer.set_result(result))
+
+    thread = threading.Thread(target=body, name=f"drover-{name}", daemon=True)
+    thread.start()
+    return answer, thread
+
+
+def _deliver(loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[Any]", settle: Callable[[], None]) -> None:
+    def settle_once() -> None:
+        if not answer.done():
+            settle()
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear it
+        loop.call_soon_threadsafe(settle_once)

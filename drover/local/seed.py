@@ -1,0 +1,46 @@
+"""Something to move: a topic with data on a local cluster, laid out so that everybody sees the same replicas."""
+
+import asyncio
+import os
+
+from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics_async
+from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
+from drover.journal.producer import LogProducer
+
+RECORD_BYTES = 256 * 1024
+MEGABYTE = 1024 * 1024
+
+
+def assignment(partition: int, brokers: int, replicas: int) -> tuple[int, ...]:
+    """Lay partition 0 on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring."""
+    return tuple(1 + (partition + place) % brokers for place in range(replicas))
+
+
+async def seed(bootstrap: str, topic: str, *, partitions: int, replicas: int, megabytes: int) -> None:
+    """Create a topic and write that many megabytes of random bytes to each partition.
+
+    Raises `ConfigurationError` if the topic exists or cannot be laid out so.
+    """
+    brokers = len(bootstrap.split(","))
+    if not 1 <= replicas <= brokers:
+        raise ConfigurationError(f"{replicas} replicas do not fit on {brokers} brokers: use --replicas 1 to {brokers}")
+    layout = {number: assignment(number, brokers, replicas) for number in range(partitions)}
+    spec = TopicSpec(name=topic, partitions=partitions, replication_factor=replicas, assignments=layout)
+    answer = (await create_topics_async(bootstrap, [spec]))[topic]
+    if answer.code == TOPIC_ALREADY_EXISTS:
+        raise ConfigurationError(f"topic {topic} exists already: choose another name")
+    if not answer.accepted:
+        raise ConfigurationError(f"topic {topic} cannot be created: Kafka error {answer.code} ({answer.message})")
+    producer = LogProducer(LogConnection(bootstrap), "drover-seed")
+    await producer.start()
+    try:
+        await asyncio.gather(*(_fill(producer, topic, number, megabytes) for number in layout))
+    finally:
+        await producer.close()
+
+
+async def _fill(producer: LogProducer, topic: str, partition: int, megabytes: int) -> None:
+    record = os.urandom(RECORD_BYTES)
+    for _ in range(megabytes * MEGABYTE // RECORD_BYTES):
+        await producer.send(topic, record, partition=partition)

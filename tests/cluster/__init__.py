@@ -1,0 +1,1 @@
+"""Tests of the cluster port, the real driver, the simulated twin and its model."""

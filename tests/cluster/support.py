@@ -1,0 +1,198 @@
+"""The two clusters that the contract suite runs on, behind one small set of test verbs."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import count
+from typing import Protocol, TypeVar
+
+from kafka import KafkaProducer
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+
+from drover.cluster.kafka import KafkaDriver
+from drover.cluster.model import ClusterModel
+from drover.cluster.port import ClusterDriver
+from drover.cluster.simulated import SimulatedDriver
+from drover.cluster.sockets import DIRECT
+from drover.local import LocalCluster
+from drover.reassignment.facts import Observation, PartitionFacts
+from events.partitions import TopicPartition
+
+Value = TypeVar("Value")
+RECORD_BYTES = 1 << 16
+_names = count(1)
+
+
+class ClusterUnderTest(Protocol):
+    """What a contract test may do to a cluster besides using its driver; brokers are 1 to 4 in three racks."""
+
+    driver: ClusterDriver
+
+    async def create_topic(
+        self, assignments: Mapping[int, Sequence[int]], *, records: int = 0, configs: Mapping[str, str] | None = None
+    ) -> str:
+        """Create a topic with records of 64 KiB in every partition and return its name once it is led everywhere."""
+        ...
+
+    async def recreate_topic(self, name: str, assignments: Mapping[int, Sequence[int]]) -> None:
+        """Delete a topic and create it again under the same name."""
+        ...
+
+    async def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        """Set one config as another operator would."""
+        ...
+
+    async def stop_broker(self, broker: int) -> None:
+        """Kill a broker and wait until the cluster has noticed."""
+        ...
+
+    async def start_broker(self, broker: int) -> None:
+        """Bring a broker back and wait until the cluster has noticed."""
+        ...
+
+    async def pass_time(self) -> None:
+        """Let the cluster work a little."""
+        ...
+
+
+async def eventually(
+    cluster: ClusterUnderTest, look: Callable[[], Awaitable[Value]], wanted: Callable[[Value], bool]
+) -> Value:
+    """Look until the value is as wanted, for at most 20 seconds, and return it."""
+    deadline = time.monotonic() + 20
+    while True:
+        value = await look()
+        if wanted(value):
+            return value
+        assert time.monotonic() < deadline, f"still {value}"
+        await cluster.pass_time()
+
+
+async def facts(cluster: ClusterUnderTest, partition: TopicPartition) -> PartitionFacts:
+    """Return one existing partition as an observation shows it."""
+
+    async def look() -> Observation:
+        return await cluster.driver.observe([partition])
+
+    observation = await eventually(cluster, look, lambda seen: seen.partitions.get(partition) is not None)
+    found = observation.partitions[partition]
+    assert found is not None
+    return found
+
+
+async def settled(cluster: ClusterUnderTest, partition: TopicPartition, replicas: Sequence[int]) -> PartitionFacts:
+    """Wait until a partition moves no more and has exactly these replicas in this order."""
+    return await eventually(
+        cluster,
+        lambda: facts(cluster, partition),
+        lambda seen: seen.move is None and seen.replicas == tuple(replicas),
+    )
+
+
+class SimulatedCluster:
+    """The simulated twin under test; copying takes model time where a test throttles it."""
+
+    def __init__(self) -> None:
+        self.model = ClusterModel({1: "r1", 2: "r2", 3: "r3", 4: "r1"})
+        self.driver: ClusterDriver = SimulatedDriver(self.model, "under-test")
+
+    async def create_topic(
+        self, assignments: Mapping[int, Sequence[int]], *, records: int = 0, configs: Mapping[str, str] | None = None
+    ) -> str:
+        name = f"contract-{next(_names)}"
+        self.model.create_topic(name, assignments, configs=configs, partition_bytes=records * RECORD_BYTES)
+        return name
+
+    async def recreate_topic(self, name: str, assignments: Mapping[int, Sequence[int]]) -> None:
+        self.model.delete_topic(name)
+        self.model.create_topic(name, assignments)
+
+    async def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        self.model.topics[topic].configs[key] = value
+
+    async def stop_broker(self, broker: int) -> None:
+        self.model.stop_broker(broker)
+
+    async def start_broker(self, broker: int) -> None:
+        self.model.start_broker(broker)
+
+    async def pass_time(self) -> None:
+        self.model.advance(100)
+
+
+class RealCluster:
+    """A real cluster under test; what Drover has no business doing goes through kafka-python's own client."""
+
+    def __init__(self, local: LocalCluster) -> None:
+        self.local = local
+        self.driver: ClusterDriver = KafkaDriver("under-test", local.bootstrap)
+        self._admin = KafkaAdminClient(
+            bootstrap_servers=local.bootstrap.split(","), client_id="test-operator", proxy_url=DIRECT
+        )
+
+    async def create_topic(
+        self, assignments: Mapping[int, Sequence[int]], *, records: int = 0, configs: Mapping[str, str] | None = None
+    ) -> str:
+        name = f"contract-{next(_names)}"
+        await self._create(name, assignments, configs or {})
+        if records:
+            await asyncio.to_thread(self._write, name, sorted(assignments), records)
+        return name
+
+    async def recreate_topic(self, name: str, assignments: Mapping[int, Sequence[int]]) -> None:
+        await asyncio.to_thread(self._admin.delete_topics, [name])
+        await eventually(self, lambda: self.driver.partition_counts([name]), lambda counts: counts[name] is None)
+        await self._create(name, assignments, {})
+
+    async def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        await asyncio.to_thread(self._set_topic_config, topic, key, value)
+
+    async def stop_broker(self, broker: int) -> None:
+        await self.local.kill(broker)
+        await eventually(self, self.driver.identify, lambda identity: broker not in identity.racks)
+
+    async def start_broker(self, broker: int) -> None:
+        await self.local.start(broker)
+        await eventually(self, self.driver.identify, lambda identity: broker in identity.racks)
+
+    async def pass_time(self) -> None:
+        await asyncio.sleep(0.05)
+
+    async def close(self) -> None:
+        await self.driver.close()
+        await asyncio.to_thread(self._admin.close)
+
+    async def _create(self, name: str, assignments: Mapping[int, Sequence[int]], configs: Mapping[str, str]) -> None:
+        wanted = {
+            name: {
+                "assignments": {number: list(replicas) for number, replicas in assignments.items()},
+                "configs": configs,
+            }
+        }
+        await asyncio.to_thread(self._admin.create_topics, wanted)
+        partitions = [TopicPartition(name, number) for number in assignments]
+
+        async def look() -> Observation:
+            return await self.driver.observe(partitions)
+
+        await eventually(self, look, lambda seen: all(map(_is_led, (seen.partitions.get(one) for one in partitions))))
+
+    def _set_topic_config(self, topic: str, key: str, value: str) -> None:
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={key: value})
+        self._admin.alter_configs([resource], raise_on_unknown=False)
+
+    def _write(self, topic: str, numbers: Sequence[int], records: int) -> None:
+        producer = KafkaProducer(
+            bootstrap_servers=self.local.bootstrap.split(","), acks="all", linger_ms=5, proxy_url=DIRECT
+        )
+        try:
+            for number in numbers:
+                for _ in range(records):
+                    producer.send(topic, bytes(RECORD_BYTES), partition=number)
+            producer.flush()
+        finally:
+            producer.close()
+
+
+def _is_led(found: PartitionFacts | None) -> bool:
+    return found is not None and found.leader is not None

@@ -1,0 +1,166 @@
+"""What the real driver says when brokers hang, die, return or were never there."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from drover.cluster.kafka import KafkaDriver
+from drover.cluster.port import AlterRequest
+from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics_async, describe_topics_async
+from drover.cluster.wire import MAX_CLIENTS_CLOSING
+from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
+from drover.local import LocalCluster
+from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from events.partitions import TopicPartition
+
+ANYTHING = [AlterRequest(TopicPartition("no-such-topic", 0), (1,))]
+
+
+@pytest.fixture
+def deaf_server() -> Iterator[str]:
+    """Listen on a port and never answer, as a broker that was stopped with SIGSTOP does."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def driver(local_cluster: LocalCluster) -> AsyncIterator[KafkaDriver]:
+    made = KafkaDriver("faults", local_cluster.bootstrap)
+    yield made
+    await made.close()
+
+
+async def test_a_cluster_that_is_not_there_is_unavailable_even_for_an_alter() -> None:
+    driver = KafkaDriver("nowhere", "127.0.0.1:1", call_timeout_ms=300)
+    with pytest.raises(ClusterUnavailableError, match=r"127\.0\.0\.1:1"):
+        await driver.identify()
+    with pytest.raises(ClusterUnavailableError):
+        await driver.alter(ANYTHING)
+    await driver.close()
+    await driver.close()
+
+
+async def test_an_option_that_does_not_exist_is_the_operators_to_mend() -> None:
+    driver = KafkaDriver("typo", "127.0.0.1:1", {"sasl_mechanismus": "PLAIN"})
+    with pytest.raises(ConfigurationError, match="sasl_mechanismus"):
+        await driver.identify()
+    await driver.close()
+
+
+async def test_a_server_that_never_answers_costs_no_more_than_the_deadline_and_no_threads(deaf_server: str) -> None:
+    driver = KafkaDriver("deaf", deaf_server, call_timeout_ms=300)
+    threads_before = threading.active_count()
+    for _again in range(MAX_CLIENTS_CLOSING * 2):
+        started = time.monotonic()
+        with pytest.raises(ClusterUnavailableError):
+            await driver.moves()
+        assert time.monotonic() - started < 1
+    await driver.close()
+    deadline = time.monotonic() + 5
+    while threading.active_count() > threads_before:
+        assert time.monotonic() < deadline, threading.enumerate()
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.cluster
+async def test_bootstrap_servers_that_hang_or_refuse_are_passed_over(
+    local_cluster: LocalCluster, deaf_server: str
+) -> None:
+    driver = KafkaDriver("mixed", f"127.0.0.1:1,{deaf_server},{local_cluster.bootstrap}", call_timeout_ms=8000)
+    assert len((await driver.identify()).racks) == 4
+    await driver.close()
+
+
+@pytest.mark.cluster
+async def test_an_alter_that_a_hanging_cluster_swallowed_has_an_unknown_outcome(
+    local_cluster: LocalCluster, driver: KafkaDriver
+) -> None:
+    impatient = KafkaDriver("impatient", local_cluster.bootstrap, call_timeout_ms=1000)
+    assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
+    for broker in (1, 2, 3, 4):
+        await local_cluster.pause(broker)
+    try:
+        started = time.monotonic()
+        with pytest.raises(OutcomeUnknownError):
+            await impatient.alter(ANYTHING)
+        with pytest.raises(ClusterUnavailableError):
+            await impatient.moves()
+        assert time.monotonic() - started < 3
+    finally:
+        for broker in (1, 2, 3, 4):
+            await local_cluster.resume(broker)
+    await answers_again(impatient)
+    assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
+    await impatient.close()
+    assert len((await driver.identify()).racks) > 0
+
+
+@pytest.mark.cluster
+async def test_reads_go_round_a_broker_that_hangs(local_cluster: LocalCluster, driver: KafkaDriver) -> None:
+    await driver.moves()
+    await local_cluster.pause(3)
+    try:
+        for _again in range(5):
+            await driver.moves()
+            await driver.observe([TopicPartition("no-such-topic", 0)])
+    finally:
+        await local_cluster.resume(3)
+    await all_four_live(driver)
+
+
+@pytest.mark.cluster
+async def test_the_same_driver_outlives_the_death_and_return_of_a_broker(
+    local_cluster: LocalCluster, driver: KafkaDriver
+) -> None:
+    await driver.identify()
+    await local_cluster.kill(2)
+    await driver.moves()
+    assert (await driver.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
+    await local_cluster.start(2)
+    await all_four_live(driver)
+
+
+@pytest.mark.cluster
+async def test_topics_are_created_once_and_described(local_cluster: LocalCluster) -> None:
+    spec = TopicSpec("made-by-drover", 6, 3, {"min.insync.replicas": "2"})
+    impossible = TopicSpec("too-wide", 1, 9)
+    first = await create_topics_async(local_cluster.bootstrap, [spec, impossible])
+    assert (first[spec.name].code, first[impossible.name].accepted) == (NONE, False)
+    again = await create_topics_async(local_cluster.bootstrap, [spec])
+    assert again[spec.name].code == TOPIC_ALREADY_EXISTS
+    deadline = time.monotonic() + 10
+    while True:
+        described = await describe_topics_async(local_cluster.bootstrap, [spec.name, "never-made"])
+        made = described[spec.name]
+        if made is not None and made.partitions == 6:
+            break
+        assert time.monotonic() < deadline, described
+        await asyncio.sleep(0.05)
+    assert (len(made.topic_id), made.replication_factor, made.configs["min.insync.replicas"]) == (22, 3, "2")
+    assert described["never-made"] is None
+
+
+async def answers_again(driver: KafkaDriver) -> None:
+    """Wait until the cluster answers."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            await driver.moves()
+        except ClusterUnavailableError:
+            assert time.monotonic() < deadline, "the cluster does not answer any more"
+            await asyncio.sleep(0.05)
+        else:
+            return
+
+
+async def all_four_live(driver: KafkaDriver) -> None:
+    """Wait until the cluster shows all its brokers again."""
+    deadline = time.monotonic() + 20
+    while len((await driver.identify()).racks) < 4:
+        assert time.monotonic() < deadline, "a broker did not come back"
+        await asyncio.sleep(0.05)

@@ -1,0 +1,92 @@
+"""The simulated driver's faults: what tests of everything above it rely on."""
+
+import pytest
+
+from drover.cluster.model import ClusterModel
+from drover.cluster.port import AlterRequest, SetBrokerRates
+from drover.cluster.simulated import Loss, SimulatedDriver
+from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.reassignment.facts import BrokerRates, CallResult
+from events.partitions import TopicPartition
+
+PARTITION = TopicPartition("orders", 0)
+REORDER = [AlterRequest(PARTITION, (3, 2, 1))]
+
+
+@pytest.fixture
+def driver() -> SimulatedDriver:
+    model = ClusterModel(dict.fromkeys(range(1, 5)))
+    model.create_topic("orders", {0: (1, 2, 3)})
+    return SimulatedDriver(model)
+
+
+def replicas(driver: SimulatedDriver) -> tuple[int, ...]:
+    state = driver.model.partition(PARTITION)
+    assert state is not None
+    return state.replicas
+
+
+async def test_a_lost_request_changes_nothing_and_the_next_one_does(driver: SimulatedDriver) -> None:
+    driver.lose_next(Loss.REQUEST)
+    with pytest.raises(ClusterUnavailableError):
+        await driver.alter(REORDER)
+    assert replicas(driver) == (1, 2, 3)
+    assert (await driver.alter(REORDER))[PARTITION].accepted
+    assert replicas(driver) == (3, 2, 1)
+
+
+async def test_a_lost_answer_leaves_the_change_made(driver: SimulatedDriver) -> None:
+    driver.lose_next(Loss.ANSWER)
+    with pytest.raises(OutcomeUnknownError):
+        await driver.alter(REORDER)
+    assert replicas(driver) == (3, 2, 1)
+    driver.lose_next(Loss.ANSWER)
+    rates = BrokerRates(1, 2)
+    with pytest.raises(OutcomeUnknownError):
+        await driver.change_throttles([SetBrokerRates(1, rates)])
+    assert await driver.broker_rates([1]) == {1: rates}
+
+
+async def test_a_read_whose_answer_is_lost_is_only_unavailable(driver: SimulatedDriver) -> None:
+    driver.lose_next(Loss.ANSWER)
+    with pytest.raises(ClusterUnavailableError):
+        await driver.moves()
+
+
+async def test_an_unreachable_cluster_fails_every_call_until_it_is_back(driver: SimulatedDriver) -> None:
+    driver.unreachable = True
+    for call in (driver.identify, driver.moves, lambda: driver.observe([PARTITION]), lambda: driver.alter(REORDER)):
+        with pytest.raises(ClusterUnavailableError):
+            await call()
+    assert replicas(driver) == (1, 2, 3)
+    driver.unreachable = False
+    assert (await driver.identify()).kafka_cluster_id == "simulated-cluster"
+
+
+async def test_a_chosen_code_answers_one_partition_once(driver: SimulatedDriver) -> None:
+    refusal = CallResult(39, "because a test says so")
+    driver.refuse_next(PARTITION, refusal)
+    assert await driver.alter(REORDER) == {PARTITION: refusal}
+    assert replicas(driver) == (1, 2, 3)
+    assert (await driver.alter(REORDER))[PARTITION].accepted
+
+
+async def test_frozen_metadata_shows_old_replicas_while_lists_stay_true(driver: SimulatedDriver) -> None:
+    driver.freeze_metadata()
+    await driver.alter([AlterRequest(PARTITION, (4, 2, 1))])
+    stale = (await driver.observe([PARTITION])).partitions[PARTITION]
+    assert stale is not None
+    assert stale.replicas == (1, 2, 3)
+    assert stale.move is not None
+    assert stale.move.target == (4, 2, 1)
+    driver.thaw_metadata()
+    fresh = (await driver.observe([PARTITION])).partitions[PARTITION]
+    assert fresh is not None
+    assert fresh.replicas == (4, 2, 1, 3)
+
+
+async def test_observations_carry_the_models_time(driver: SimulatedDriver) -> None:
+    driver.model.advance(1234)
+    observation = await driver.observe([PARTITION])
+    assert (observation.started_ms, observation.ended_ms) == (1234, 1234)
+    await driver.close()

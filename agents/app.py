@@ -1,0 +1,117 @@
+"""The Faust app of a worker: group membership, the rebalance barrier and one agent per command topic, nothing else.
+
+No table, no sink, no web server, no topic of its own: the log on aiokafka is the truth.
+"""
+
+from typing import Any
+
+import faust
+from faust.types import TP, TransportT
+
+from agents import alter, blacklist, broker_failed, cancel
+from agents.driver import Consumer, Transport, assigned_partitions
+from agents.ports import CommandHost
+from agents.settings import GroupSettings
+
+
+class DroverApp(faust.App):
+    """Faust with our driver; it stores nothing, so that it needs no directory."""
+
+    group_settings: GroupSettings
+    host: CommandHost
+
+    def _new_transport(self) -> TransportT:
+        transport = Transport(self.conf.broker_consumer, self)
+        transport.settings, transport.host = self.group_settings, self.host
+        return transport
+
+    def _create_directories(self) -> None:
+        """Nothing is stored."""
+
+
+class CommandGroup:
+    """The worker's membership in the group of the command topics: start, stop, and what the host may ask of it."""
+
+    def __init__(self, settings: GroupSettings, host: CommandHost) -> None:
+        self._settings = settings
+        self._topics = settings.connection.topics.commands
+        self._host = host
+        self._app = _new_app(settings, host)
+        self._app.on_partitions_revoked.connect(self._revoked)
+        self._app.on_rebalance_complete.connect(self._assigned)
+        for topic, module in zip(self._topics, (alter, cancel, blacklist, broker_failed), strict=True):
+            channel = self._app.topic(
+                topic, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
+            )
+            self._app.agent(channel, name=module.__name__)(module.Agent(host).__call__)
+
+    async def start(self) -> None:
+        """Join the group; the host must have replayed the log before."""
+        await self._app.start()
+
+    async def wait_until_ended(self) -> None:
+        """Return when Faust has stopped, on request or by a fault of its own."""
+        await self._app.wait_until_stopped()
+
+    async def stop(self) -> None:
+        """Leave the group; may hang while a broker is down, so the caller keeps a deadline."""
+        await self._app.stop()
+
+    @property
+    def generation(self) -> int:
+        """The group generation of the present assignment."""
+        return int(self._app.consumer_generation_id)
+
+    def hold(self, topic_index: int, partition: int) -> None:
+        """Read no more of this partition for now."""
+        # Never pause_partitions: while the flow is on it drops what was fetched. A faust TP: the message's own is not.
+        self._app.consumer.on_buffer_full(TP(self._topics[topic_index], partition))
+
+    def release(self, topic_index: int, partition: int) -> None:
+        """Read on."""
+        self._app.consumer.on_buffer_drop(TP(self._topics[topic_index], partition))
+
+    async def request_rejoin(self) -> None:
+        """Join the group again."""
+        consumer = self._app.consumer
+        assert isinstance(consumer, Consumer), "the app was not made with our driver"
+        await consumer.request_rejoin()
+
+    async def _revoked(self, *_arguments: Any, **_more: Any) -> None:
+        try:
+            self._host.partitions_revoked()
+        except Exception as error:  # noqa: BLE001 - Faust would crash half way and hang
+            self._host.fail("letting go of revoked shards failed", error)
+
+    async def _assigned(self, *_arguments: Any, **_more: Any) -> None:
+        try:
+            partitions = assigned_partitions(self._app.consumer.assignment(), self._topics)
+            await self._host.partitions_assigned(partitions, self.generation)
+        except Exception as error:  # noqa: BLE001 - Faust would crash half way and hang
+            self._host.fail("the rebalance barrier failed", error)
+
+
+def _new_app(settings: GroupSettings, host: CommandHost) -> DroverApp:
+    app = DroverApp(
+        settings.group,
+        broker=[f"kafka://{address}" for address in settings.connection.bootstrap.split(",")],
+        store="memory://",
+        web_enabled=False,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.heartbeat_interval_s,
+        broker_rebalance_timeout=settings.rebalance_timeout_s,
+        broker_request_timeout=settings.request_timeout_s,
+        broker_max_poll_interval=settings.max_poll_interval_s,
+        broker_max_poll_records=settings.max_poll_records,
+        broker_commit_interval=1.0,
+        stream_wait_empty=True,
+        stream_buffer_maxsize=256,
+        agent_supervisor="mode.supervisors:CrashingSupervisor",
+    )
+    app.group_settings, app.host = settings, host
+    # The worker's own producer writes; Faust's would only be one more connection.
+    app.boot_strategy.enable_kafka_producer = False
+    return app

@@ -1,0 +1,19 @@
+"""The agent of `<prefix>.broker-failed`: what arrives there tells of brokers that failed or returned (KIP-46)."""
+
+from faust.types import StreamT
+
+from agents.intake import Intake
+from agents.ports import CommandHost
+
+TOPIC_INDEX = 3
+
+
+class Agent:
+    """Decodes a record of `<prefix>.broker-failed` and hands it over."""
+
+    def __init__(self, host: CommandHost) -> None:
+        self._intake = Intake(TOPIC_INDEX, host)
+
+    async def __call__(self, stream: StreamT[bytes]) -> None:
+        """Serve the stream until the worker stops."""
+        await self._intake.run(stream)

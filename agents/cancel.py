@@ -1,0 +1,19 @@
+"""The agent of `<prefix>.cancel`: what arrives there ends moves, freezes and unfreezes (KIP-236)."""
+
+from faust.types import StreamT
+
+from agents.intake import Intake
+from agents.ports import CommandHost
+
+TOPIC_INDEX = 1
+
+
+class Agent:
+    """Decodes a record of `<prefix>.cancel` and hands it over."""
+
+    def __init__(self, host: CommandHost) -> None:
+        self._intake = Intake(TOPIC_INDEX, host)
+
+    async def __call__(self, stream: StreamT[bytes]) -> None:
+        """Serve the stream until the worker stops."""
+        await self._intake.run(stream)

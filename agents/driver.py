@@ -1,0 +1,117 @@
+"""The only overrides of Faust's aiokafka driver: the group's consumer, and where it stands after a rebalance.
+
+* The assignor is aiokafka's range: the same shards of all four topics go to one member. Faust's own choice, round
+  robin, scatters them with four members and looks right by luck with three.
+* Positions come from the log, never from group offsets (R4), and are set only where Faust asks for it: within a
+  generation Faust drops what it would read again.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import cast
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, TransportT
+
+from agents.ports import CommandHost
+from agents.settings import GroupSettings
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):
+    """Makes the consumer of the worker's group with our settings; Faust hard-codes assignor and fetch wait."""
+
+    def _create_worker_consumer(self, _transport: TransportT) -> AIOKafkaConsumer:
+        self._assignor = RangePartitionAssignor
+        return new_group_consumer(cast("Consumer", self.consumer).settings)
+
+    async def seek_to_cursors(self, positions: Mapping[int, tuple[int, ...]], topics: tuple[str, ...]) -> dict[TP, int]:
+        """Set every assigned partition to its position; runs in the consumer's own thread."""
+        consumer = self._ensure_consumer()
+        sought: dict[TP, int] = {}
+        for partition in consumer.assignment():
+            if partition.topic in topics:
+                offset = positions[partition.partition][topics.index(partition.topic)]
+                consumer.seek(partition, offset)
+                sought[TP(partition.topic, partition.partition)] = offset
+        return sought
+
+    async def rejoin_group(self) -> None:
+        """Ask the group for a new round; runs in the consumer's own thread."""
+        # aiokafka has no public way to rejoin without giving up the subscription.
+        self._ensure_consumer()._coordinator.request_rejoin()  # noqa: SLF001 - see above
+
+
+class Consumer(driver.Consumer):
+    """Stands where the log says."""
+
+    settings: GroupSettings
+    host: CommandHost
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        transport = cast("Transport", self.transport)
+        self.settings, self.host = transport.settings, transport.host
+        self._seeking = asyncio.Lock()
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Seek to the log's cursors and tell the host, as one: Faust may ask twice at a time."""
+        async with self._seeking:
+            thread = cast("ConsumerThread", self._thread)
+            positions = self.host.positions()
+            topics = self.settings.connection.topics.commands
+            sought: dict[TP, int] = await thread.call_thread(thread.seek_to_cursors, positions, topics)
+            shards = {partition.partition for partition in sought}
+            self.host.positions_set({shard: positions[shard] for shard in shards})
+            self._buffered_partitions.clear()
+            return sought
+
+    async def request_rejoin(self) -> None:
+        """Join the group again."""
+        thread = cast("ConsumerThread", self._thread)
+        await thread.call_thread(thread.rejoin_group)
+
+
+class Transport(driver.Transport):
+    """Carries settings and host to the consumer it makes."""
+
+    Consumer = Consumer
+    settings: GroupSettings
+    host: CommandHost
+
+
+def new_group_consumer(settings: GroupSettings) -> AIOKafkaConsumer:
+    """Make the consumer of the command topics."""
+    return AIOKafkaConsumer(
+        client_id=settings.client_id,
+        group_id=settings.group,
+        group_instance_id=settings.instance_id,
+        partition_assignment_strategy=[RangePartitionAssignor],
+        enable_auto_commit=False,
+        # Only until the barrier has set the position; the host checks that every cursor is within its topic.
+        auto_offset_reset="earliest",
+        # What a client aborted was never asked for.
+        isolation_level="read_committed",
+        fetch_max_wait_ms=settings.fetch_wait_ms,
+        max_poll_records=settings.max_poll_records,
+        max_poll_interval_ms=_milliseconds(settings.max_poll_interval_s),
+        max_partition_fetch_bytes=4 * 1024 * 1024,
+        request_timeout_ms=_milliseconds(settings.request_timeout_s),
+        session_timeout_ms=_milliseconds(settings.session_timeout_s),
+        rebalance_timeout_ms=_milliseconds(settings.rebalance_timeout_s),
+        heartbeat_interval_ms=_milliseconds(settings.heartbeat_interval_s),
+        metadata_max_age_ms=30_000,
+        **settings.connection.client_options,
+    )
+
+
+def assigned_partitions(assignment: set[TopicPartition], topics: tuple[str, ...]) -> dict[str, list[int]]:
+    """Sort an assignment by command topic; every topic is named, ascending partitions."""
+    return {
+        topic: sorted(partition.partition for partition in assignment if partition.topic == topic) for topic in topics
+    }
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(seconds * 1000)

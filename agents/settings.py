@@ -1,0 +1,25 @@
+"""How a worker takes part in the consumer group of the command topics."""
+
+from dataclasses import dataclass
+
+from drover.journal.connection import LogConnection
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Timeouts measured under kills: request must be at least session and above rebalance, or JoinGroup times out.
+
+    `instance_id` would make the member static; see docs/decisions/0003-group-membership.md for why it stays None.
+    """
+
+    connection: LogConnection
+    group: str
+    client_id: str
+    session_timeout_s: float = 10.0
+    heartbeat_interval_s: float = 2.0
+    rebalance_timeout_s: float = 12.0
+    request_timeout_s: float = 15.0
+    max_poll_interval_s: float = 120.0
+    max_poll_records: int = 1000
+    fetch_wait_ms: int = 100
+    instance_id: str | None = None

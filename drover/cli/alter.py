@@ -1,0 +1,99 @@
+"""`drover alter`: move partitions to the replicas of a plan in the stock tool's format."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from drover.cli.exits import ExitCode
+from drover.cli.invocation import Invocation, pass_invocation
+from drover.cli.output import console, plural, print_document, table
+from drover.cli.parameters import Rate
+from drover.cli.plan_file import AlterRequest, alter_commands, parse_plan
+from drover.cli.submitting import checked, connect, make_request, plain, send, write_options
+from drover.errors import ConfigurationError
+from events.codec import encode_command
+from events.commands import Alter
+
+
+@click.command()
+@click.argument("file", metavar="PLAN.json", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.option("--plan", metavar="NAME", help="The plan's name; several commands may add to one.  [default: the id]")
+@click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second.")
+@click.option("--follow", is_flag=True, help="Show the plan's progress until it ends.")
+@click.option("--dry-run", is_flag=True, help="Check the file and show what would be sent; contacts nothing.")
+@write_options
+@pass_invocation
+def alter(
+    invocation: Invocation,
+    file: Path,
+    plan: str | None,
+    throttle: int | None,
+    *,
+    follow: bool,
+    dry_run: bool,
+    **options: Any,
+) -> None:
+    """Move partitions to the replicas that PLAN.json names (- reads standard input).
+
+    The file is in the format of kafka-reassign-partitions, or the whole output of its --generate.
+    """
+    targets = parse_plan(_text(file), str(file))
+    if dry_run:
+        cluster = invocation.cluster_of(invocation.settings())
+    else:
+        connection, cluster = connect(invocation)
+    request = make_request(invocation, "alter", cluster, options)
+    asked = AlterRequest(request.id, cluster, request.by, request.reason, plan, throttle)
+    commands = alter_commands(asked, targets)
+    if dry_run:
+        _show(commands, request.output)
+        return
+    if follow and request.timeout_s is None:
+        raise click.UsageError("--follow waits and --no-wait does not: choose one")
+    answers = send(connection, commands, request)
+    from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
+
+    if request.timeout_s is None:
+        return
+    print_answers(answers, request.output)
+    code = exit_code(answers)
+    if follow and any(answer.outcome.accepted for answer in answers):
+        from drover.cli.following import follow_plan  # noqa: PLC0415
+
+        code = max(code, follow_plan(connection, cluster, commands[0].plan_name, request.output))
+    raise click.exceptions.Exit(code)
+
+
+def _text(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"the plan {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"the plan {file} is not UTF-8 text: {error}") from error
+
+
+def _show(commands: Sequence[Alter], output: str) -> ExitCode:
+    for command in commands:
+        checked(command)
+    if output != "table":
+        rows = [plain(command) for command in commands]
+        print_document({"commands": rows}, rows, output)
+        return ExitCode.DONE
+    rows = [
+        (str(target.key), ", ".join(map(str, target.replicas or ())))
+        for command in commands
+        for target in command.partitions
+    ]
+    console().print(table(("partition", "replicas"), rows))
+    count = sum(len(command.partitions) for command in commands)
+    size = sum(len(encode_command(command)) for command in commands)
+    click.echo(
+        f"Would send {plural(count, 'partition')} in {plural(len(commands), 'command')} ({size:,} bytes) as plan "
+        f"{commands[0].plan_name} to cluster {commands[0].cluster}. Nothing was sent.",
+        err=True,
+    )
+    return ExitCode.DONE

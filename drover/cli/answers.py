@@ -1,0 +1,92 @@
+"""How recorded outcomes of commands are shown, and the exit code they give."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from drover.cli.exits import ExitCode
+from drover.cli.output import console, plural, print_document, table
+from drover.client.answers import Answer
+from events.records import Outcome
+from events.refusals import RefusalCode
+
+# Refusals by a rule that protects the cluster: the request was understood, and something must be said or mended first.
+GUARDS = frozenset({RefusalCode.DROVER_TOPIC, RefusalCode.INVALID_REPLICATION_FACTOR, RefusalCode.CLUSTER_CHANGED})
+
+
+def exit_code(answers: Sequence[Answer]) -> ExitCode:
+    """Done, or failed as soon as anything was refused; guarded if nothing but guards stood in the way of everything."""
+    refusals = [refusal for answer in answers for refusal in answer.outcome.refusals]
+    if not refusals and all(answer.outcome.verdict != "refused" for answer in answers):
+        return ExitCode.DONE
+    accepted = any(answer.outcome.verdict == "accepted" for answer in answers)
+    if refusals and not accepted and all(refusal.code in GUARDS for refusal in refusals):
+        return ExitCode.GUARDED
+    return ExitCode.FAILED
+
+
+def answer_row(answer: Answer) -> dict[str, Any]:
+    """Return an outcome for programs; fields may be added and never changed."""
+    outcome = answer.outcome
+    return {
+        "id": outcome.id,
+        "cluster": outcome.cluster,
+        "type": outcome.type,
+        "verdict": outcome.verdict,
+        "repeated": answer.repeated,
+        "plan": outcome.plan,
+        "accepted": [msgspec.to_builtins(one) for one in outcome.accepted],
+        "unchanged": [msgspec.to_builtins(one) for one in outcome.unchanged],
+        "refusals": [
+            {
+                "code": refusal.code.value,
+                "detail": refusal.detail,
+                "topic": refusal.topic,
+                "partition": refusal.partition,
+            }
+            for refusal in outcome.refusals
+        ],
+        "shard": answer.shard,
+        "offset": answer.offset,
+        "at_ms": answer.at_ms,
+    }
+
+
+def print_answers(answers: Sequence[Answer], output: str) -> None:
+    """Print outcomes: a sentence each, then one line per refusal."""
+    if output != "table":
+        rows = [answer_row(answer) for answer in answers]
+        print_document({"outcomes": rows}, rows, output)
+        return
+    for answer in answers:
+        click.echo(sentence(answer))
+    lines = [line for answer in answers for line in refusal_lines(answer.outcome)]
+    if lines:
+        console().print(table(("partition", "code", "detail"), lines))
+
+
+def sentence(answer: Answer) -> str:
+    """Say in one line what became of a command."""
+    outcome = answer.outcome
+    parts: list[str] = [outcome.verdict]
+    if outcome.plan:
+        parts.append(f"plan {outcome.plan}")
+    if outcome.accepted:
+        parts.append(plural(len(outcome.accepted), "partition"))
+    if outcome.unchanged:
+        parts.append(f"{len(outcome.unchanged)} already as asked")
+    of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
+    if of_partitions:
+        parts.append(f"{of_partitions} refused")
+    again = "; this very command had been decided before" if answer.repeated else ""
+    return f"{outcome.type} {outcome.id}: {', '.join(parts)} (log {answer.shard}@{answer.offset}){again}"
+
+
+def refusal_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Return what was refused and why, the whole command as `(all)`."""
+    return [
+        (str(refusal.key) if refusal.key is not None else "(all)", refusal.code.value, refusal.detail)
+        for refusal in outcome.refusals
+    ]

@@ -1,0 +1,63 @@
+"""`drover blacklist`: the brokers of a cluster that should not lead (KIP-491)."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import output_option, print_document
+from drover.cli.simple import send_one
+from drover.cli.submitting import connect, make_request, write_options
+from drover.errors import ConfigurationError
+from events.commands import Blacklist
+
+
+@click.group()
+def blacklist() -> None:
+    """Brokers that should not lead; always the complete list."""
+
+
+@blacklist.command(name="set")
+@click.argument("brokers", metavar="N...", nargs=-1, required=True, type=click.IntRange(min=0, max=2**31 - 1))
+@write_options
+@pass_invocation
+def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:
+    """Make these brokers the complete list."""
+    _send(invocation, brokers, options)
+
+
+@blacklist.command()
+@write_options
+@pass_invocation
+def clear(invocation: Invocation, **options: Any) -> None:
+    """Take every broker off the list."""
+    _send(invocation, (), options)
+
+
+def _send(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, Any]) -> None:
+    if len(set(brokers)) != len(brokers):
+        raise ConfigurationError("a broker is named twice")
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "blacklist", cluster, options)
+    command = Blacklist(id=request.id, cluster=cluster, by=request.by, reason=request.reason, brokers=brokers)
+    send_one(connection, command, request)
+
+
+@blacklist.command()
+@output_option
+@common_options
+@pass_invocation
+def show(invocation: Invocation, output: str) -> None:
+    """Show the list as the log has it."""
+    connection, cluster = connect(invocation)
+    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
+    state = fold.state.clusters.get(cluster)
+    brokers = () if state is None else state.blacklist
+    if output != "table":
+        row = {"cluster": cluster, "brokers": list(brokers)}
+        print_document(row, [row], output)
+    else:
+        click.echo(", ".join(map(str, brokers)) if brokers else f"No broker of {cluster} is on the list.")

@@ -1,0 +1,78 @@
+"""`drover cancel`: end moves by rollback to the original replicas, or by stopping where they are."""
+
+import asyncio
+import sys
+from typing import Any, Literal
+
+import click
+
+from drover.cli.invocation import Invocation, pass_invocation
+from drover.cli.output import plural
+from drover.cli.parameters import Partition
+from drover.cli.simple import send_one
+from drover.cli.submitting import connect, make_request, write_options
+from drover.journal.connection import LogConnection
+from events.commands import Cancel, PartitionName
+from events.partitions import TopicPartition
+
+
+@click.command()
+@click.option("--rollback", "mode", flag_value="rollback", help="Restore the original replicas in their order.")
+@click.option("--stop", "mode", flag_value="stop", help="Keep what is in sync and stop there.")
+@click.option("--partition", "partitions", multiple=True, type=Partition(), metavar="T:P", help="May be repeated.")
+@click.option("--topic", "topics", multiple=True, metavar="T", help="Every move of a topic; may be repeated.")
+@click.option("--plan", metavar="NAME", help="Every move of a plan, which is then closed.")
+@click.option("--all", "everything", is_flag=True, help="Every move of the cluster; asks first.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@write_options
+@pass_invocation
+def cancel(
+    invocation: Invocation,
+    mode: Literal["rollback", "stop"] | None,
+    partitions: tuple[TopicPartition, ...],
+    topics: tuple[str, ...],
+    plan: str | None,
+    *,
+    everything: bool,
+    yes: bool,
+    **options: Any,
+) -> None:
+    """Cancel moves, queued ones too; moves that others started are never touched.
+
+    Exactly one of --partition, --topic, --plan and --all.
+    """
+    if mode is None:
+        raise click.UsageError("say how with --rollback or --stop")
+    if sum((bool(partitions), bool(topics), plan is not None, everything)) != 1:
+        raise click.UsageError("say what with exactly one of --partition, --topic, --plan and --all")
+    connection, cluster = connect(invocation)
+    if everything and not yes:
+        _ask(connection, cluster, mode)
+    request = make_request(invocation, "cancel", cluster, options)
+    command = Cancel(
+        id=request.id,
+        cluster=cluster,
+        by=request.by,
+        reason=request.reason,
+        mode=mode,
+        partitions=tuple(PartitionName(key.topic, key.partition) for key in dict.fromkeys(partitions)) or None,
+        topics=tuple(dict.fromkeys(topics)) or None,
+        plan=plan,
+        all=everything,
+    )
+    send_one(connection, command, request)
+
+
+def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("--all needs -y where nobody can be asked")
+    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
+    state = fold.state.clusters.get(cluster)
+    count = 0 if state is None else len(state.reassignments)
+    question = (
+        f"{mode.capitalize()} {plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued?"
+    )
+    if not click.confirm(question, err=True):
+        raise click.UsageError("nothing was cancelled")

@@ -1,0 +1,252 @@
+"""`drover demo`: the whole story on a real four-broker Kafka, told with the commands that anybody can type."""
+
+import asyncio
+import json
+import shlex
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from drover.client.history import FoldedLog, fold_shards
+from drover.cluster.kafka import KafkaDriver
+from drover.errors import LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.local import LocalCluster, local_cluster, prepare, wait_until
+from drover.local.seed import assignment
+from drover.reassignment.state import ClusterState
+from events.partitions import TopicPartition
+
+BROKERS = 4
+TOPIC, PARTITIONS, MEGABYTES = "orders", 8, 8
+PLAN, THROTTLE = "friday-drain", "700kB"
+# Short, so that nobody waits long for the takeover; the default is 10 s.
+SESSION_TIMEOUT_MS = 6000
+MANAGED = "local"
+FIRST = TopicPartition(TOPIC, 0)
+LOOK_EVERY_S = 2.0
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker process of the demo."""
+
+    name: str
+    process: asyncio.subprocess.Process
+
+
+class Stage:
+    """Where the story is told: says what happens, and runs `drover` as a user would."""
+
+    def __init__(self, console: Console, directory: Path, config: Path) -> None:
+        self.console = console
+        self._directory = directory
+        self._config = config
+
+    def say(self, text: str) -> None:
+        """Tell what comes next."""
+        self.console.print(f"\n[bold]{text}[/bold]")
+
+    async def run(self, *arguments: str) -> None:
+        """Show a command, run it, and show what it prints; a command that fails ends the demo."""
+        self.console.print(f"[cyan]$ drover {shlex.join(arguments)}[/cyan]")
+        process = await self._start(arguments, asyncio.subprocess.PIPE)
+        output, _ = await process.communicate()
+        self.console.print(output.decode(errors="replace").rstrip(), markup=False)
+        if process.returncode:
+            raise click.ClickException(f"drover {shlex.join(arguments)} ended with {process.returncode}")
+
+    async def start_worker(self, name: str) -> Worker:
+        """Start a worker in the background; its log goes to a file."""
+        arguments = ("worker", "--name", name, "--listen", "127.0.0.1:0")
+        self.console.print(f"[cyan]$ drover {shlex.join(arguments)} &[/cyan]")
+        with (self._directory / f"{name}.log").open("wb") as log_file:
+            return Worker(name, await self._start(arguments, log_file.fileno()))
+
+    async def _start(self, arguments: tuple[str, ...], output: int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "drover",
+            "--config",
+            str(self._config),
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+
+
+@click.command()
+def demo() -> None:
+    """Watch replicas move, a rollback, and a takeover, on a real Kafka; takes about a minute and leaves nothing."""
+    prepare()  # here and not inside: Ctrl-C ends a download at once
+    asyncio.run(_until_told_to_stop())
+
+
+async def _until_told_to_stop() -> None:
+    task = asyncio.ensure_future(_play())
+    if threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await task
+
+
+async def _play() -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    with tempfile.TemporaryDirectory(prefix="drover-demo-") as name:
+        directory = Path(name)
+        console.print(f"[bold]Starting a real Kafka: {BROKERS} brokers, a controller and a ZooKeeper.[/bold]")
+        async with local_cluster(directory / "cluster", brokers=BROKERS, racks=3) as cluster:
+            stage = Stage(console, directory, _shorten_sessions(cluster, directory))
+            await stage.run("topics", "init")
+            size = ("--partitions", str(PARTITIONS), "--megabytes", str(MEGABYTES))
+            await stage.run("local", "seed", TOPIC, *size, "--dir", str(cluster.directory))
+            async with _workers(stage) as workers:
+                await _story(stage, cluster.bootstrap, workers, directory)
+            stage.say(
+                "The log replays: every record is folded again, and the hashes that the workers left are compared."
+            )
+            await stage.run("replay", "--verify")
+    console.print(_AFTERWORD)
+
+
+def _shorten_sessions(cluster: LocalCluster, directory: Path) -> Path:
+    """Write the demo's own settings file: the cluster's, with a shorter session."""
+    text = cluster.config_file.read_text(encoding="utf-8")
+    config = directory / "drover.toml"
+    config.write_text(f"{text}\n[worker]\nsession_timeout_ms = {SESSION_TIMEOUT_MS}\n", encoding="utf-8")
+    return config
+
+
+@asynccontextmanager
+async def _workers(stage: Stage) -> AsyncIterator[list[Worker]]:
+    stage.say("Two workers share the shards of the log.")
+    workers = [await stage.start_worker("worker-1"), await stage.start_worker("worker-2")]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            if worker.process.returncode is None:
+                worker.process.terminate()
+        for worker in workers:
+            await worker.process.wait()
+
+
+async def _story(stage: Stage, bootstrap: str, workers: list[Worker], directory: Path) -> None:
+    connection = LogConnection(bootstrap)
+    await _until(connection, lambda log: len(_owners(log)) == len(workers), "both workers own shards", cluster=None)
+    plan = directory / "plan.json"
+    plan.write_text(json.dumps(_plan()), encoding="utf-8")
+    stage.say(f"Move a replica of every partition of {TOPIC} off its second broker, at {THROTTLE}/s per broker.")
+    await stage.run("alter", str(plan), "--plan", PLAN, "--throttle", THROTTLE, "--reason", "drain on a Friday")
+    stage.say("Watch it move: bytes on disk, rates and time to go come from the running cluster.")
+    for _ in range(2):
+        await asyncio.sleep(LOOK_EVERY_S)
+        await stage.run("status")
+    stage.say("One partition must go back: its original replicas, in their original order.")
+    await stage.run("cancel", "--rollback", "--partition", f"{TOPIC}:0", "--reason", "latency alarm")
+    await _until(connection, lambda log: FIRST not in _managed(log).reassignments, f"{FIRST} is rolled back")
+    await _take_over(stage, connection, workers)
+    stage.say("The other worker carries on where the log says things stand: nothing is cancelled or sent again.")
+    await _until(connection, _is_done, "the plan is done and its throttles are gone", timeout_s=90)
+    await stage.run("status")
+    await _show_replicas(stage, bootstrap)
+    stage.say("The log explains it for ever: who asked for what, why, and what happened.")
+    await stage.run("history", "--partition", str(FIRST))
+
+
+async def _show_replicas(stage: Stage, bootstrap: str) -> None:
+    """Ask Kafka itself, past every log."""
+    driver = KafkaDriver(MANAGED, bootstrap)
+    targets = {TopicPartition(TOPIC, number): _target(number) for number in range(PARTITIONS)}
+    try:
+        seen = await driver.observe(targets)
+    finally:
+        await driver.close()
+    table = Table("partition", "before", "asked for", "as Kafka shows it now")
+    for key, target in targets.items():
+        facts = seen.partitions[key]
+        found = facts.replicas if facts is not None else ()
+        table.add_row(str(key), *map(str, (assignment(key.partition, BROKERS, 3), target, found)))
+    stage.console.print(table)
+
+
+async def _take_over(stage: Stage, connection: LogConnection, workers: list[Worker]) -> None:
+    log = await fold_shards(connection, MANAGED)
+    owner = _owner_of_managed(log)
+    victim = next(worker for worker in workers if worker.name == owner)
+    stage.say(f"Kill {owner}, the owner of this cluster's shard, while the plan is running (kill -9).")
+    victim.process.kill()
+    await victim.process.wait()
+    await _until(connection, lambda log: _owner_of_managed(log) != owner, "the other worker owns the shard")
+    log = await fold_shards(connection, MANAGED)
+    stage.console.print(f"{_owner_of_managed(log)} owns the shard now.")
+
+
+def _target(number: int) -> tuple[int, ...]:
+    first, _, third = assignment(number, BROKERS, 3)
+    return (first, 1 + (number + 3) % BROKERS, third)
+
+
+def _plan() -> dict[str, object]:
+    partitions = [{"topic": TOPIC, "partition": number, "replicas": _target(number)} for number in range(PARTITIONS)]
+    return {"version": 1, "partitions": partitions}
+
+
+def _owners(log: FoldedLog) -> set[str]:
+    owners = {fold.owner for fold in log.folds.values()}
+    return owners if "" not in owners else set()
+
+
+def _owner_of_managed(log: FoldedLog) -> str:
+    return next(iter(log.folds.values())).owner
+
+
+def _managed(log: FoldedLog) -> ClusterState:
+    return next(iter(log.folds.values())).state.clusters[MANAGED]
+
+
+def _is_done(log: FoldedLog) -> bool:
+    state = _managed(log)
+    return not state.reassignments and not state.broker_throttles and not state.topic_throttles
+
+
+async def _until(
+    connection: LogConnection,
+    condition: Callable[[FoldedLog], bool],
+    what: str,
+    *,
+    cluster: str | None = MANAGED,
+    timeout_s: float = 60,
+) -> None:
+    """Wait until the log says so: of the managed cluster's shard, or of every shard."""
+
+    async def holds() -> bool:
+        try:
+            return condition(await fold_shards(connection, cluster))
+        except LogUnavailableError:
+            return False
+
+    await wait_until(holds, what=what, timeout_s=timeout_s)
+
+
+_AFTERWORD = f"""
+[bold]What you saw[/bold]
+  A plan in the stock tool's format moved real replicas, throttled per move, never with `*`.
+  One partition was rolled back to its original replicas in their original order; Kafka's own cancel loses it.
+  The owner was killed, and its successor adopted the running moves from the log.
+  Every throttle was put back exactly, and the log replays to the same state.
+
+[bold]What to try next[/bold]
+  drover local up && export DROVER_CONFIG=.local/cluster/drover.toml
+  drover topics init && drover worker &
+  drover local seed payments --partitions 12 && drover alter --help
+  (plan {PLAN} is gone with its cluster: everything was shut down)"""

@@ -1,0 +1,122 @@
+"""Showing the present until it is over or Ctrl-C: live in a terminal, a line per change elsewhere."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import click
+from rich.live import Live
+
+from drover.cli.exits import ExitCode
+from drover.cli.output import console, plural, print_line, timestamp
+from drover.cli.status_rows import StatusRow
+from drover.cli.status_view import layout, rows_of, summary
+from drover.client.watching import View, watch
+from drover.journal.connection import LogConnection
+from drover.reassignment.state import Plan
+
+PAUSE_S = 0.5
+# What is not the table in a live view: headings, notices, the totals.
+OTHER_LINES = 8
+
+
+def follow_status(connection: LogConnection, cluster: str | None, output: str) -> None:
+    """Show everything of a cluster, or of all, until Ctrl-C."""
+    asyncio.run(_show(watch(connection, cluster, PAUSE_S), cluster, None, output, lambda _: False))
+
+
+def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str) -> ExitCode:
+    """Show a plan until it has ended: done if all of it completed, failed otherwise; Ctrl-C detaches."""
+    last: list[Plan] = []
+
+    def ended(view: View) -> bool:
+        found = plan_of(view, cluster, plan)
+        if found is None:
+            return False
+        last[:] = [found]
+        return not found.active and not found.more
+
+    try:
+        asyncio.run(_show(watch(connection, cluster, PAUSE_S), cluster, plan, output, ended))
+    except KeyboardInterrupt:
+        click.echo(
+            f"Detached; plan {plan} goes on. Look again with: drover status --cluster {cluster} --follow, "
+            f"or drover history --cluster {cluster} --plan {plan}",
+            err=True,
+        )
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+    (found,) = last
+    click.echo(
+        f"Plan {plan} has ended: {plural(found.completed, 'partition')} completed, {found.rolled_back} rolled back, "
+        f"{found.failed} failed.",
+        err=True,
+    )
+    return ExitCode.FAILED if found.rolled_back or found.failed else ExitCode.DONE
+
+
+def plan_of(view: View, cluster: str, plan: str) -> Plan | None:
+    """Find a plan in the folded log."""
+    for fold in view.log.folds.values():
+        state = fold.state.clusters.get(cluster)
+        if state is not None and plan in state.plans:
+            return state.plans[plan]
+    return None
+
+
+async def _show(
+    views: AsyncGenerator[View, None], cluster: str | None, plan: str | None, output: str, ended: Callable[[View], bool]
+) -> None:
+    async with aclosing(views) as watching:
+        if output == "table" and sys.stdout.isatty():
+            await _show_live(watching, cluster, plan, ended)
+        else:
+            await _show_lines(watching, cluster, plan, output, ended)
+
+
+async def _show_live(
+    views: AsyncGenerator[View, None], cluster: str | None, plan: str | None, ended: Callable[[View], bool]
+) -> None:
+    screen = console()
+    with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
+        async for view in views:
+            rows = max(1, screen.height - OTHER_LINES)
+            live.update(layout(view, cluster, plan, most_rows=rows), refresh=True)
+            if ended(view):
+                return
+
+
+async def _show_lines(
+    views: AsyncGenerator[View, None], cluster: str | None, plan: str | None, output: str, ended: Callable[[View], bool]
+) -> None:
+    shown: dict[tuple[str, str, int], StatusRow] = {}
+    counted: list[tuple[str, str, int]] | None = None
+    async for view in views:
+        rows = {(row.cluster, row.topic, row.partition): row for row in rows_of(view, cluster, plan)}
+        for key, row in rows.items():
+            if shown.get(key) != row:
+                _print_row(row, shown.get(key), output)
+        for key in shown.keys() - rows.keys():
+            _print_gone(shown[key], output)
+        if output == "table" and counted != list(rows):
+            counted = list(rows)
+            click.echo(summary(list(rows.values())))
+        shown = rows
+        if ended(view):
+            return
+
+
+def _print_row(row: StatusRow, before: StatusRow | None, output: str) -> None:
+    if output == "jsonl":
+        print_line(row.document())
+    elif before is None or (before.state, before.step, before.waiting) != (row.state, row.step, row.waiting):
+        waits = f", waits for {row.waiting}" if row.waiting else ""
+        step = f" step {row.step}" if row.step else ""
+        click.echo(f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}")
+
+
+def _print_gone(row: StatusRow, output: str) -> None:
+    if output == "jsonl":
+        print_line({**row.document(), "state": "ended"})
+    else:
+        click.echo(f"{row.cluster} {row.topic}:{row.partition} ended")

@@ -1,0 +1,76 @@
+"""`drover history`: who asked for what, why, what happened, and where in the log it stands."""
+
+import asyncio
+from datetime import datetime
+from typing import Any
+
+import click
+
+from drover.cli.history_rows import Chronicle, HistoryRow, Wanted, select
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import console, output_option, print_document, table, timestamp
+from drover.cli.parameters import Moment, Partition
+from drover.client.history import open_log, read_log
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogReader
+
+COLUMNS = ("time", "log", "cluster", "what", "partition", "plan", "by", "reason", "detail")
+
+
+@click.command()
+@click.option("--topic", metavar="T", help="Only this topic's partitions.")
+@click.option("--partition", type=Partition(), metavar="T:P", help="Only this partition.")
+@click.option("--plan", metavar="NAME", help="Only this plan.")
+@click.option("--id", "id_", metavar="ID", help="Only the command with this id.")
+@click.option("--since", type=Moment(), help="2h for the last two hours, or an ISO date.")
+@output_option
+@click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
+@common_options
+@pass_invocation
+def history(invocation: Invocation, output: str, since: datetime | None, id_: str | None, **wanted: Any) -> None:
+    """Show every command and everything that followed from it, oldest first.
+
+    Only what counts: records of an owner that had been replaced are left out. LOG is shard@offset.
+    """
+    settings = invocation.settings()
+    only = Wanted(
+        cluster=invocation.cluster_wanted(settings),
+        id=id_,
+        since_ms=None if since is None else round(since.timestamp() * 1000),
+        **wanted,
+    )
+    rows = asyncio.run(_read(settings.log.connection(), only))
+    if output != "table":
+        documents = [row.document() for row in rows]
+        print_document({"history": documents}, documents, output)
+    elif rows:
+        console().print(table(COLUMNS, map(cells_of, rows), right=("log",)))
+    else:
+        click.echo("Nothing of that kind is in the log.", err=True)
+
+
+async def _read(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:
+    chronicle = Chronicle()
+    rows: list[HistoryRow] = []
+    async with LogReader(connection) as reader:
+        log = await open_log(reader, connection, wanted.cluster)
+        async for records in read_log(reader, connection, log):
+            rows += select(records, wanted, chronicle)
+    return sorted(rows, key=lambda row: (row.at_ms, row.shard, row.offset))
+
+
+def cells_of(row: HistoryRow) -> tuple[str, ...]:
+    """Write one row."""
+    first = str(row.partitions[0]) if row.partitions else ""
+    more = f" +{len(row.partitions) - 1}" if len(row.partitions) > 1 else ""
+    return (
+        timestamp(row.at_ms),
+        f"{row.shard}@{row.offset}",
+        row.cluster,
+        row.what,
+        first + more,
+        row.plan or "",
+        row.by,
+        row.reason,
+        f"{row.id}: {row.detail}" if row.id and row.detail else row.id or row.detail,
+    )

@@ -1,0 +1,101 @@
+"""What holds for every command: where its settings come from, which cluster is meant, and who is asking."""
+
+import getpass
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from drover.errors import ConfigurationError
+from drover.runtime.settings import Settings, is_cluster_name
+from drover.runtime.settings_sources import load_settings
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Invocation:
+    """The options that every command takes, given before or after its name."""
+
+    config: Path | None = None
+    cluster: str | None = None
+    by: str | None = None
+    debug: bool = False
+
+    def settings(self, overrides: Mapping[str, Any] | None = None) -> Settings:
+        """Read the settings; `overrides` holds further flags in the shape of the file."""
+        if not self.debug:
+            # What the clients log about connections is said once, in the error message.
+            logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
+        return load_settings(self.config, overrides)
+
+    def cluster_of(self, settings: Settings) -> str:
+        """Name the cluster a command is for: the one that was named, or the only one there is."""
+        known = sorted(settings.clusters)
+        if self.cluster is None:
+            if len(known) == 1:
+                return known[0]
+            named = f" (configured: {', '.join(known)})" if known else ""
+            raise ConfigurationError(f"say which cluster is meant with --cluster{named}")
+        return self.checked_cluster(settings, self.cluster)
+
+    def cluster_wanted(self, settings: Settings) -> str | None:
+        """Name the cluster that was asked for; None means all."""
+        return None if self.cluster is None else self.checked_cluster(settings, self.cluster)
+
+    def checked_cluster(self, settings: Settings, name: str) -> str:
+        """Refuse a cluster that is not configured, unless none is: a client may know only the log."""
+        if not is_cluster_name(name):
+            raise ConfigurationError(f"{name!r} is no name of a cluster: lower case letters, digits, '.', '_' and '-'")
+        if settings.clusters and name not in settings.clusters:
+            raise ConfigurationError(
+                f"cluster {name} is not configured (configured: {', '.join(sorted(settings.clusters))}); "
+                f"add [clusters.{name}] to the settings file"
+            )
+        return name
+
+    @property
+    def author(self) -> str:
+        """Who asks: `--by`, or user@host."""
+        return self.by or f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def pass_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the invocation as its first argument."""
+    passing: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(Invocation, ensure=True)
+    return passing(command)
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value is not None and value is not False:
+        setattr(context.ensure_object(Invocation), str(parameter.name), value)
+
+
+def common_options(command: Decorated) -> Decorated:
+    """Add what every command takes; it may stand before or after the command's name."""
+    for option in (
+        click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
+        click.option(
+            "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="Which cluster, if there are several."
+        ),
+        click.option(
+            "--config",
+            type=click.Path(dir_okay=False, path_type=Path),
+            expose_value=False,
+            callback=_keep,
+            help="The settings file.  [default: $DROVER_CONFIG, ./drover.toml]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def author_option(command: Decorated) -> Decorated:
+    """Add `--by`; it may stand before or after the command's name."""
+    return click.option(
+        "--by", expose_value=False, callback=_keep, metavar="WHO", help="Who asks.  [default: user@host]"
+    )(command)

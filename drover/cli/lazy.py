@@ -1,0 +1,48 @@
+"""Groups that import a command's module only when that command is run: the others cost nothing at start."""
+
+import importlib
+from collections.abc import Mapping
+
+import click
+
+from drover.cli.exits import ExitCode, failure_of
+from drover.cli.invocation import Invocation
+from drover.errors import DroverError
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are named as `module:object`, each with its line of help."""
+
+    def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]  # click's own keyword arguments, passed through
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands in the order in which they were given."""
+        return [*self._lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self._lazy[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command), f"{module}:{name} is no command"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._lazy.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a fault of the world becomes one line and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except DroverError as error:
+            if ctx.ensure_object(Invocation).debug:
+                raise
+            raise failure_of(error) from error
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(ExitCode.INTERRUPTED)

@@ -1,0 +1,43 @@
+"""The command `drover`: names every command and imports none."""
+
+import click
+
+from drover.cli.invocation import Invocation, author_option, common_options
+from drover.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
+    "topics": ("drover.cli.topics:topics", "Create and check Drover's own topics."),
+    "worker": ("drover.cli.worker:worker", "Run a worker."),
+    "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
+    "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
+    "freeze": ("drover.cli.freeze:freeze", "Let nothing new start."),
+    "unfreeze": ("drover.cli.freeze:unfreeze", "Let work start again."),
+    "blacklist": ("drover.cli.blacklist:blacklist", "Brokers that should not lead."),
+    "broker": ("drover.cli.broker:broker", "Report that a broker failed or returned."),
+    "status": ("drover.cli.status:status", "Show what is moving, how far it is and why it waits."),
+    "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
+    "replay": ("drover.cli.replay:replay", "Fold the log from its first record."),
+    "demo": ("drover.cli.demo:demo", "Watch the whole story on a real Kafka."),
+    "dead-letters": ("drover.cli.dead_letters:dead_letters", "Show what could not be read as a command."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS)
+@common_options
+@author_option
+@click.version_option(package_name="drover", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Move Kafka partition replicas safely.
+
+    Exit codes: 0 done, 1 failed or something refused, 2 wrong usage or settings, 3 not finished in time, 4 blocked by a
+    guard, 5 the log is corrupt, 130 interrupted.
+    """
+    # Made here, so that options after a command's name and the error handling around it share one.
+    context.ensure_object(Invocation)
+
+
+def main() -> None:
+    """Run the command line."""
+    cli(prog_name="drover")

@@ -1,0 +1,93 @@
+"""How results are printed: data on stdout and nothing else; tables for people, json, jsonl, yaml for programs."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+FORMATS = ("table", "json", "jsonl", "yaml")
+
+
+def output_option(command: Decorated) -> Decorated:
+    """Add `-o`."""
+    return click.option(
+        "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
+    )(command)
+
+
+def print_document(document: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], output: str) -> None:
+    """Print for programs: the document as json or yaml, its rows one by one as jsonl."""
+    match output:
+        case "json":
+            click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        case "jsonl":
+            for row in rows:
+                print_line(row)
+        case _:
+            import yaml  # noqa: PLC0415 - few ask for it
+
+            plain = msgspec.to_builtins(document, str_keys=True)
+            click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def print_line(row: Mapping[str, Any]) -> None:
+    """Print one row as a line of JSON, at once."""
+    click.echo(msgspec.json.encode(row).decode())
+
+
+def console() -> "Console":
+    """Return the console of stdout; rich obeys NO_COLOR and FORCE_COLOR."""
+    from rich.console import Console  # noqa: PLC0415 - rich costs start-up time, and sending a command needs none of it
+
+    # A pipe has no width: whatever reads it wants whole lines.
+    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 1000)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> "Table":
+    """Lay rows out in columns; those named in `right` are numbers."""
+    from rich import box  # noqa: PLC0415 - see console
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        laid.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        # Text and not markup: a topic's name may hold brackets.
+        laid.add_row(*(Text(cell) for cell in row))
+    return laid
+
+
+def timestamp(at_ms: int) -> str:
+    """Write a moment in ISO form, UTC, to the millisecond."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def duration(milliseconds: float) -> str:
+    """Write how long something takes in the two largest units."""
+    seconds = max(0, round(milliseconds / 1000))
+    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if seconds >= size:
+            return f"{seconds // size}{unit}{seconds % size // part:02}{smaller}"
+    return f"{seconds}s"
+
+
+def amount(count: float) -> str:
+    """Write bytes in decimal units, as the throttles are given."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(count) >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:.0f} B"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,112 @@
+"""PURE: what operators type, as values: rates, durations, partitions, moments."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from events.partitions import TopicPartition
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)(?:/s|ps)?", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_rate(text: str) -> int:
+    """Read `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second. Raises `ValueError`."""
+    match = _RATE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no rate: write 10MB/s, 50MiB or a number of bytes per second")
+    amount, scale, binary, _ = match.groups()
+    base = 1024 if binary else 1000
+    rate = int(float(amount) * base ** (" kmgt".index(scale.lower() or " ")))
+    if rate < 1:
+        raise ValueError(f"{text!r} would stop the copying: at least 1 byte per second")
+    return rate
+
+
+def parse_duration(text: str) -> float:
+    """Read `500ms`, `30s`, `5m`, `2h` or `1d` as seconds; a bare number is seconds. Raises `ValueError`."""
+    text = text.strip()
+    match = _DURATION.fullmatch(text + "s" if text.replace(".", "", 1).isdecimal() else text)
+    if match is None:
+        raise ValueError(f"{text!r} is no duration: write 500ms, 30s, 5m, 2h or 1d")
+    return float(match.group(1)) * _SECONDS[match.group(2).lower()]
+
+
+def parse_partition(text: str) -> TopicPartition:
+    """Read `topic:partition`. Raises `ValueError`."""
+    topic, colon, partition = text.rpartition(":")
+    if not (topic and colon and partition.isdecimal()):
+        raise ValueError(f"{text!r} is no partition: write TOPIC:PARTITION, such as orders:3")
+    return TopicPartition(topic, int(partition))
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
+    """Read `2h` (so long ago) or an ISO date, with or without time; local time if it has no zone."""
+    try:
+        return now - timedelta(seconds=parse_duration(text))
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        raise ValueError(f"{text!r} is no moment: write 2h for two hours ago, or 2026-11-20T15:04") from None
+
+
+class _Parsed(click.ParamType):
+    """A parameter read by one of the functions above."""
+
+    def parse(self, text: str) -> Any:
+        """Read the text. Raises `ValueError`."""
+        raise NotImplementedError
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read what was typed; a default may be the value itself."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Rate(_Parsed):
+    """Bytes per second."""
+
+    name = "rate"
+
+    def parse(self, text: str) -> int:
+        """Read a rate."""
+        return parse_rate(text)
+
+
+class Duration(_Parsed):
+    """Seconds."""
+
+    name = "duration"
+
+    def parse(self, text: str) -> float:
+        """Read a duration."""
+        return parse_duration(text)
+
+
+class Partition(_Parsed):
+    """A topic and the number of one of its partitions."""
+
+    name = "topic:partition"
+
+    def parse(self, text: str) -> TopicPartition:
+        """Read a partition."""
+        return parse_partition(text)
+
+
+class Moment(_Parsed):
+    """A point in time."""
+
+    name = "when"
+
+    def parse(self, text: str) -> datetime:
+        """Read a moment."""
+        return parse_moment(text, datetime.now(UTC))

@@ -1,0 +1,18 @@
+"""What the commands that carry a single word share: send one command, print its outcome."""
+
+import click
+
+from drover.cli.submitting import Request, send
+from drover.journal.connection import LogConnection
+from events.commands import Command
+
+
+def send_one(connection: LogConnection, command: Command, request: Request) -> None:
+    """Send a command, print what became of it and end with its exit code."""
+    answers = send(connection, [command], request)
+    if request.timeout_s is None:
+        return
+    from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
+
+    print_answers(answers, request.output)
+    raise click.exceptions.Exit(exit_code(answers))

@@ -1,0 +1,173 @@
+"""PURE: what `status` shows of the folded state and the byte samples, as rows and totals."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.client.transfers import Transfer, Transfers
+from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
+
+# While copying, these have byte samples; in the others the last ones are of the past.
+COPYING = frozenset({Phase.COPYING})
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRow:
+    """One reassignment under way.
+
+    `bytes_done` of `bytes_total` covers all its steps; both are None before the first sample. `rate` is bytes per
+    second. `waiting` says why nothing happens, None while something does.
+    """
+
+    cluster: str
+    topic: str
+    partition: int
+    plan: str
+    state: str
+    step: int
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+    replicas: tuple[int, ...]
+    bytes_done: int | None
+    bytes_total: int | None
+    rate: float | None
+    eta_ms: int | None
+    since_ms: int
+    waiting: str | None
+
+    @property
+    def fraction(self) -> float | None:
+        """How much is done, 0 to 1; None if that is not known."""
+        if self.bytes_done is None or self.bytes_total is None:
+            return None
+        return min(1.0, self.bytes_done / self.bytes_total) if self.bytes_total else 1.0
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        fraction = self.fraction
+        return {**asdict(self), "percent": None if fraction is None else round(fraction * 100, 1)}
+
+
+def status_rows(state: ClusterState, transfers: Transfers) -> list[StatusRow]:
+    """Return every reassignment of a cluster that has not ended: what moves first, then what waits, as accepted."""
+    moving = [entry for entry in state.reassignments.values() if entry.in_flight]
+    queued = [entry for entry in state.reassignments.values() if not entry.in_flight]
+    return [_row(state, entry, transfers) for entry in (*moving, *queued)]
+
+
+def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> StatusRow:
+    step = entry.step
+    transfer = None
+    if step is not None and entry.phase in COPYING:
+        transfer = transfers.transfer(state.name, entry.key, step.number)
+    done, total = _bytes(entry, transfer)
+    waiting = why_waiting(state, entry)
+    if waiting is None and transfer is not None and transfer.closing_rate is not None and transfer.closing_rate < 0:
+        waiting = "producers write faster than is copied"
+    return StatusRow(
+        cluster=state.name,
+        topic=entry.key.topic,
+        partition=entry.key.partition,
+        plan=entry.plan,
+        state=entry.phase.value,
+        step=0 if step is None else step.number,
+        original=entry.original,
+        target=entry.target,
+        replicas=entry.current,
+        bytes_done=done,
+        bytes_total=total,
+        rate=None if transfer is None else transfer.rate,
+        eta_ms=_arrival(transfer, done, total),
+        since_ms=entry.since_ms if entry.block is None else entry.block.since_ms,
+        waiting=waiting,
+    )
+
+
+def _bytes(entry: Reassignment, transfer: Transfer | None) -> tuple[int | None, int | None]:
+    """Add what earlier steps copied, and for later ones as much per replica as this one copies."""
+    if transfer is None or entry.step is None:
+        return (entry.bytes_copied or None, None)
+    adding = entry.step.adding
+    later = [broker for broker in entry.target if broker not in entry.step.replicas]
+    per_replica = transfer.bytes_total // len(adding) if adding else 0
+    done = entry.bytes_copied + transfer.bytes_done
+    return done, entry.bytes_copied + transfer.bytes_total + per_replica * len(later)
+
+
+def _arrival(transfer: Transfer | None, done: int | None, total: int | None) -> int | None:
+    if transfer is None or done is None or total is None or not transfer.closing_rate or transfer.closing_rate < 0:
+        return None
+    return round(max(0, total - done) / transfer.closing_rate * 1000)
+
+
+def why_waiting(state: ClusterState, entry: Reassignment) -> str | None:
+    """Say what a reassignment waits for; None while it is being worked on."""
+    if entry.block is not None:
+        return f"{entry.block.why.value}: {entry.block.detail}"
+    if entry.unsure:
+        return "the last call's answer was lost; looking what it did"
+    if entry.phase not in {Phase.QUEUED, Phase.CONFIRMED}:
+        return None
+    if state.mismatched_kafka_cluster_id is not None:
+        return f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
+    if state.freeze is not None:
+        return f"frozen by {state.freeze.by}: {state.freeze.reason}"
+    if entry.phase is Phase.CONFIRMED:
+        return None
+    if len(state.in_flight) >= state.limits.max_partitions_in_flight:
+        return f"a slot: {len(state.in_flight)} partitions are in flight, the most allowed"
+    most = state.limits.max_moves_per_broker
+    full = [str(broker) for broker in entry.target if state.loads.get(broker, 0) >= most]
+    if full:
+        return f"a slot: broker {', '.join(full)} has {most} moves, the most allowed"
+    return "a slot"
+
+
+def totals(rows: Sequence[StatusRow]) -> dict[str, Any]:
+    """Sum rows up: how many are in each state, bytes, and the rate of all."""
+    known = [row for row in rows if row.bytes_total is not None]
+    return {
+        "reassignments": len(rows),
+        "states": dict(sorted(Counter(row.state for row in rows).items())),
+        "bytes_done": sum(row.bytes_done or 0 for row in known),
+        "bytes_total": sum(row.bytes_total or 0 for row in known),
+        "rate": sum(row.rate or 0.0 for row in known),
+    }
+
+
+def cluster_document(state: ClusterState, owner: str, epoch: int) -> dict[str, Any]:
+    """Return what holds for a cluster as a whole, for programs; fields may be added and never changed."""
+    return {
+        "cluster": state.name,
+        "kafka_cluster_id": state.kafka_cluster_id,
+        "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
+        "frozen": None if state.freeze is None else asdict(state.freeze),
+        "limits": asdict(state.limits),
+        "blacklist": list(state.blacklist),
+        "failed_brokers": [
+            {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
+        ],
+        "owner": owner,
+        "epoch": epoch,
+        "plans": [_plan(plan) for plan in state.plans.values() if plan.status is PlanStatus.OPEN or plan.active],
+    }
+
+
+def _plan(plan: Any) -> dict[str, Any]:
+    return {**asdict(plan), "status": plan.status.value}
+
+
+def notices(state: ClusterState) -> Iterable[str]:
+    """Say what an operator should know before reading the table."""
+    if state.mismatched_kafka_cluster_id is not None:
+        yield (
+            f"{state.name}: another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of "
+            f"{state.kafka_cluster_id}); no call is made"
+        )
+    if state.freeze is not None:
+        yield f"{state.name} is frozen by {state.freeze.by}: {state.freeze.reason}"
+    if state.blacklist:
+        yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
+    if state.failed_brokers:
+        yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"

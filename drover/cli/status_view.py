@@ -1,0 +1,104 @@
+"""How the present is laid out for people: one line per reassignment, a bar where bytes are known, totals below."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from drover.cli.output import amount, duration, plural
+from drover.cli.status_rows import StatusRow, notices, status_rows, totals
+from drover.client.watching import View
+from drover.reassignment.state import ClusterState
+
+COLUMNS = (
+    "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",
+)  # fmt: skip
+RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
+COLOURS = {"copying": "green", "queued": "dim"}
+
+
+def clusters_of(view: View, cluster: str | None) -> list[tuple[ClusterState, str, int]]:
+    """Return every cluster to show, with its owner and epoch, by name."""
+    found = [
+        (state, fold.owner, fold.epoch)
+        for fold in view.log.folds.values()
+        for state in fold.state.clusters.values()
+        if cluster in {None, state.name}
+    ]
+    return sorted(found, key=lambda entry: entry[0].name)
+
+
+def rows_of(view: View, cluster: str | None, plan: str | None = None) -> list[StatusRow]:
+    """Return every reassignment to show."""
+    rows = [row for state, _, _ in clusters_of(view, cluster) for row in status_rows(state, view.transfers)]
+    return [row for row in rows if plan in {None, row.plan}]
+
+
+def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: int | None = None) -> RenderableType:
+    """Lay the present out; with `most_rows` only so many reassignments are listed."""
+    rows = rows_of(view, cluster, plan)
+    states = [state for state, _, _ in clusters_of(view, cluster)]
+    parts: list[RenderableType] = [Text(line, style="yellow") for state in states for line in notices(state)]
+    if rows:
+        parts.append(_table(rows[:most_rows], several=len(states) > 1, live=most_rows is not None))
+    if most_rows is not None and len(rows) > most_rows:
+        parts.append(Text(f"and {len(rows) - most_rows:,} more", style="dim"))
+    parts.append(Text(summary(rows)))
+    return Group(*parts)
+
+
+def summary(rows: Sequence[StatusRow]) -> str:
+    """Sum up in one line."""
+    if not rows:
+        return "No reassignment is under way."
+    sums = totals(rows)
+    states = ", ".join(f"{count:,} {state}" for state, count in sums["states"].items())
+    line = f"{plural(len(rows), 'reassignment')}: {states}"
+    if sums["bytes_total"]:
+        line += f"; {amount(sums['bytes_done'])} of {amount(sums['bytes_total'])} copied"
+    if sums["rate"] > 0:
+        line += f", {amount(sums['rate'])}/s"
+    return line
+
+
+def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> Table:
+    from rich import box  # noqa: PLC0415 - beside its only use
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column, justify="right" if column in RIGHT else "left", no_wrap=column != "waits for")
+    now_ms = int(time.time() * 1000)
+    for row in rows:
+        cells: list[Any] = [Text(cell) for cell in cells_of(row, now_ms, several=several)]
+        if live and row.fraction is not None:
+            cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
+        table.add_row(*cells, style=COLOURS.get(row.state, "yellow" if row.waiting else None))
+    return table
+
+
+def cells_of(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
+    """Write one row; with `several` clusters each partition says which it is in."""
+    name = f"{row.topic}:{row.partition}"
+    fraction = row.fraction
+    return (
+        f"{row.cluster}/{name}" if several else name,
+        row.plan,
+        row.state,
+        str(row.step or "-"),
+        f"{_list(row.original)} → {_list(row.target)}",
+        "-" if row.bytes_done is None else amount(row.bytes_done),
+        "-" if row.bytes_total is None else amount(row.bytes_total),
+        "-" if fraction is None else f"{fraction * 100:.0f}",
+        "-" if row.rate is None else f"{amount(row.rate)}/s",
+        "-" if row.eta_ms is None else duration(row.eta_ms),
+        duration(now_ms - row.since_ms),
+        row.waiting or "",
+    )
+
+
+def _list(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas))

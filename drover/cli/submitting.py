@@ -1,0 +1,154 @@
+"""Sending commands and saying what became of them: the half that all writing commands share."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from drover.cli.exits import ExitCode, Failure
+from drover.cli.invocation import Invocation, author_option, common_options
+from drover.cli.output import FORMATS
+from drover.cli.parameters import Duration
+from drover.client.answers import Answer, OutcomeMissingError, Sent
+from drover.errors import LogUnavailableError
+from drover.journal.connection import LogConnection
+from events.codec import Malformed, decode_command, encode_command
+from events.commands import Command
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+AnyCommandType = TypeVar("AnyCommandType", bound=Command)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options that every writing command takes; `timeout_s` is None with `--no-wait`."""
+
+    id: str
+    cluster: str
+    by: str
+    reason: str
+    timeout_s: float | None
+    output: str
+
+
+def write_options(command: Decorated) -> Decorated:
+    """Add `--reason`, `--id`, `--timeout`, `--no-wait` and `-o`."""
+    for option in (
+        click.option(
+            "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
+        ),
+        click.option("--no-wait", is_flag=True, help="Return as soon as the command is durable in its topic."),
+        click.option(
+            "--timeout",
+            type=Duration(),
+            default="30s",
+            show_default=True,
+            help="How long to wait for the recorded outcome.",
+        ),
+        click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id is done once."),
+        click.option("--reason", required=True, help="Why; recorded for ever."),
+    ):
+        command = option(command)
+    return common_options(author_option(command))
+
+
+def new_id(kind: str) -> str:
+    """Choose an id that says what and when, and is never chosen twice."""
+    return f"{kind}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[str, Any]) -> Request:
+    """Gather the options of a writing command."""
+    return Request(
+        id=options["id_"] or new_id(kind),
+        cluster=cluster,
+        by=invocation.author,
+        reason=options["reason"],
+        timeout_s=None if options["no_wait"] else options["timeout"],
+        output=options["output"],
+    )
+
+
+def checked(command: AnyCommandType) -> AnyCommandType:
+    """Refuse a command that its reader would call malformed, before it is sent."""
+    read = decode_command(encode_command(command))
+    if isinstance(read, Malformed):
+        raise click.UsageError(f"this makes no command: {read.detail}")
+    return command
+
+
+def send(connection: LogConnection, commands: Sequence[Command], request: Request) -> tuple[Answer, ...]:
+    """Send commands and await their outcomes; none are returned with `--no-wait`.
+
+    Ctrl-C and a timeout end the waiting and never the commands: both say how to look again.
+    """
+    for command in commands:
+        checked(command)
+    sent: list[Sent] = []
+    try:
+        return asyncio.run(_send(connection, commands, request, sent))
+    except KeyboardInterrupt:
+        said = "Detached; the command goes on." if sent else "Interrupted; the command may have been written."
+        click.echo(f"{said} {_look_again(request)}", err=True)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+    except OutcomeMissingError as error:
+        raise _unfinished(error, request) from error
+
+
+async def _send(
+    connection: LogConnection, commands: Sequence[Command], request: Request, sent: list[Sent]
+) -> tuple[Answer, ...]:
+    # Imported here: the Kafka client is most of the start-up time, and a refused plan needs none of it.
+    from drover.client.client import Client  # noqa: PLC0415
+
+    async with Client(connection) as client:
+        sent.extend(await client.submit_all(commands))
+        if request.timeout_s is None:
+            for one in sent:
+                click.echo(f"{one.command.id} stands at {one.topic} {one.shard}@{one.offset}.", err=True)
+            click.echo(_look_again(request), err=True)
+            return ()
+        return await client.outcomes(sent, request.timeout_s)
+
+
+def _look_again(request: Request) -> str:
+    return f"Look again with: drover history --cluster {request.cluster} --id {request.id}"
+
+
+def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
+    shard = error.ownership
+    if not shard.owner:
+        word = f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
+    else:
+        silent = time.time() - (shard.last_record_ms or 0) / 1000
+        word = (
+            f"shard {shard.shard} was last owned by {shard.owner} (epoch {shard.epoch}), "
+            f"which last wrote {max(0, silent):.0f} s ago: see whether that worker runs"
+        )
+    count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
+    return Failure(
+        f"no outcome was recorded within {request.timeout_s:g} s for {count}; {word}. "
+        f"The command stands and will be decided once the shard has an owner. {_look_again(request)}",
+        ExitCode.UNFINISHED,
+    )
+
+
+def connect(invocation: Invocation) -> tuple[LogConnection, str]:
+    """Return the log's connection and the cluster a writing command is for."""
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    try:
+        return settings.log.connection(), cluster
+    except OSError as error:  # a TLS file
+        raise LogUnavailableError(f"[log.security]: {error}; check the ssl_* files") from error
+
+
+def plain(command: Command) -> Any:
+    """Return a command as maps and lists."""
+    return msgspec.to_builtins(command)

@@ -1,0 +1,53 @@
+"""`drover topics`: create and check Drover's own topics."""
+
+import asyncio
+from dataclasses import asdict
+
+import click
+
+from drover.cli.exits import ExitCode
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import output_option, print_document
+from drover.runtime import topics as own_topics
+from events.topics import DEFAULT_SHARDS
+
+
+@click.group()
+def topics() -> None:
+    """Create and check Drover's own topics."""
+
+
+@topics.command()
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1, max=1000),
+    default=DEFAULT_SHARDS,
+    show_default=True,
+    help="How many; fixed for ever once the log has begun.",
+)
+@common_options
+@pass_invocation
+def init(invocation: Invocation, shards: int) -> None:
+    """Create the topics that are missing and begin every shard of the log; harmless when repeated."""
+    log = invocation.settings().log
+    created = asyncio.run(own_topics.init(log.connection(), log.security.admin_options(), shards))
+    click.echo(f"Created {', '.join(created)}." if created else "Every topic was there already.")
+
+
+@topics.command()
+@output_option
+@common_options
+@pass_invocation
+def check(invocation: Invocation, output: str) -> None:
+    """Compare every topic with how it must be; exit code 1 and the mending command for each that is not so."""
+    log = invocation.settings().log
+    findings = asyncio.run(own_topics.check(log.connection(), log.security.admin_options()))
+    if output != "table":
+        rows = [asdict(finding) for finding in findings]
+        print_document({"findings": rows}, rows, output)
+    else:
+        for finding in findings:
+            click.echo(f"{finding.detail}; mend it with\n  {finding.remedy}")
+        if not findings:
+            click.echo("Every topic is as it must be.")
+    raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)

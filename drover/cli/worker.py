@@ -1,0 +1,26 @@
+"""`drover worker`: run a worker until it is told to stop."""
+
+from typing import Any
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+
+
+@click.command()
+@click.option("--name", help="The owner's name in the log.  [default: host-pid]")
+@click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
+@click.option("--instance-id", help="Static membership: unique per worker, the same after its restart.")
+@click.option("--listen", metavar="HOST:PORT", help="Where /livez, /readyz and /metrics are served; port 0: any.")
+@common_options
+@pass_invocation
+def worker(invocation: Invocation, **flags: Any) -> None:
+    """Decide commands and move partitions, until SIGTERM or Ctrl-C.
+
+    Several workers may run: each shard of the log is owned by one of them at a time.
+    """
+    overrides = {name: value for name, value in flags.items() if value is not None}
+    settings = invocation.settings({"worker": overrides} if overrides else None)
+    from drover.runtime.wiring import serve  # noqa: PLC0415 - Faust is not loaded to say that a flag is wrong
+
+    raise click.exceptions.Exit(serve(settings))

@@ -1,0 +1,112 @@
+"""PURE: finding what became of commands among the folded records of their shard."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drover.errors import DroverError
+from drover.shard.fold import Folded, ShardFold, Verdict
+from events.commands import Command
+from events.records import Batch, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A command that stands durably in its topic: which one, and where."""
+
+    command: Command
+    topic: str
+    shard: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The recorded outcome of a command and the record that holds it.
+
+    `repeated` says that the same command had been decided before: `outcome` is the one of that first time.
+    """
+
+    outcome: Outcome
+    shard: int
+    offset: int
+    at_ms: int
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Who may write a shard, as its log says; `owner` is empty if nobody ever could.
+
+    `last_record_ms` is the broker's time of the shard's last record, None if there is none.
+    """
+
+    shard: int
+    owner: str
+    epoch: int
+    last_record_ms: int | None
+
+
+class OutcomeMissingError(DroverError):
+    """No outcome was recorded in time: the commands stand in their topic and will be decided by the shard's owner."""
+
+    def __init__(self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership) -> None:
+        super().__init__(f"no outcome yet for {len(sent)} of {len(sent) + len(answers)} commands")
+        self.sent = tuple(sent)
+        self.answers = tuple(answers)
+        self.ownership = ownership
+
+
+class Answers:
+    """Collects the outcomes of the commands that were sent; give it every folded record from the shard's first one."""
+
+    def __init__(self, sent: Sequence[Sent]) -> None:
+        self._sent = tuple(sent)
+        self._wanted = {(one.command.cluster, one.command.id) for one in sent}
+        # In the order of the log: every outcome ever recorded under the wanted ids.
+        self._recorded: dict[tuple[str, str], list[Answer]] = {identity: [] for identity in self._wanted}
+
+    def see(self, folded: Folded, shard: int) -> None:
+        """Take note of one record; only valid batches say anything."""
+        record = folded.record
+        if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
+            return
+        for outcome in record.outcomes:
+            recorded = self._recorded.get((outcome.cluster, outcome.id))
+            if recorded is not None:
+                recorded.append(Answer(outcome, shard, folded.offset, record.at_ms))
+
+    def answer(self, sent: Sent) -> Answer | None:
+        """Return the outcome of one command, None while there is none."""
+        recorded = self._recorded[(sent.command.cluster, sent.command.id)]
+        for answer in recorded:
+            outcome = answer.outcome
+            if outcome.offset == sent.offset and outcome.topic == sent.topic:
+                return _first(answer, recorded) if outcome.verdict == "duplicate" else answer
+        return None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every command has its outcome."""
+        return all(self.answer(sent) is not None for sent in self._sent)
+
+    def found(self) -> tuple[Answer, ...]:
+        """Return the outcomes that are there, in the order of the commands."""
+        return tuple(answer for sent in self._sent if (answer := self.answer(sent)) is not None)
+
+    def missing(self) -> tuple[Sent, ...]:
+        """Return the commands that have none."""
+        return tuple(sent for sent in self._sent if self.answer(sent) is None)
+
+
+def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
+    """Find the outcome that a duplicate repeats."""
+    where = duplicate.offset if duplicate.outcome.first_offset is None else duplicate.outcome.first_offset
+    for answer in recorded:
+        if answer.offset == where and answer.outcome.verdict != "duplicate":
+            return Answer(answer.outcome, answer.shard, answer.offset, answer.at_ms, repeated=True)
+    return duplicate
+
+
+def ownership_of(fold: ShardFold, last_record_ms: int | None) -> Ownership:
+    """Say who owns a shard."""
+    return Ownership(fold.shard, fold.owner, fold.epoch, last_record_ms)

@@ -1,0 +1,84 @@
+"""Reading the event log: every shard folded from its first record, and what counted on the way."""
+
+from collections.abc import AsyncGenerator, Collection
+from dataclasses import dataclass
+
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogReader, LogRecord
+from drover.shard.fold import Folded, ShardFold, Verdict
+from events.records import Batch
+from events.topics import shard_of
+
+
+@dataclass(frozen=True, slots=True)
+class ValidRecord:
+    """A batch that counts, and where it stands."""
+
+    shard: int
+    offset: int
+    batch: Batch
+
+
+class FoldedLog:
+    """Some shards of the event log, folded up to where they were read."""
+
+    def __init__(self, folds: dict[int, ShardFold]) -> None:
+        self.folds = folds
+        self.last_record_ms: dict[int, int] = {}
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """The next offset to fold, per shard."""
+        return {shard: fold.position for shard, fold in self.folds.items()}
+
+    def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:
+        """Fold records and return the batches among them that count.
+
+        Raises `CorruptLogError` for what breaks a rule of the log.
+        """
+        found = []
+        for record in records:
+            folded = self.folds[record.shard].fold(record.offset, record.payload)
+            self.last_record_ms[record.shard] = record.timestamp_ms
+            if folded is not None and (valid := _valid(record.shard, folded)) is not None:
+                found.append(valid)
+        return found
+
+
+def _valid(shard: int, folded: Folded) -> ValidRecord | None:
+    record = folded.record
+    if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
+        return None
+    return ValidRecord(shard, folded.offset, record)
+
+
+async def open_log(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
+    """Return empty folds: of every shard, or of the one that a cluster lives in."""
+    shards = await reader.partitions(connection.topics.events)
+    wanted = range(shards) if cluster is None else (shard_of(cluster, shards),)
+    return FoldedLog({shard: ShardFold(shard, shards) for shard in wanted})
+
+
+async def read_log(
+    reader: LogReader, connection: LogConnection, log: FoldedLog
+) -> AsyncGenerator[list[ValidRecord], None]:
+    """Fold everything that is in the log now; yields what counts, each shard's in its order."""
+    async for records in reader.read(connection.topics.events, log.positions):
+        yield log.take(records)
+
+
+async def follow_log(
+    reader: LogReader, connection: LogConnection, log: FoldedLog
+) -> AsyncGenerator[list[ValidRecord], None]:
+    """Fold on from where `log` stands, for ever."""
+    async for records in reader.follow(connection.topics.events, log.positions):
+        yield log.take(records)
+
+
+async def fold_shards(connection: LogConnection, cluster: str | None = None) -> FoldedLog:
+    """Fold the log up to its present end: every shard, or the one of a cluster."""
+    async with LogReader(connection) as reader:
+        log = await open_log(reader, connection, cluster)
+        async for _ in read_log(reader, connection, log):
+            pass
+    return log

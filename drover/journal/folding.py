@@ -1,0 +1,100 @@
+"""The log and what it says: every shard's fold, kept up with the tail, and appends that know what became of them."""
+
+import asyncio
+from collections.abc import Callable
+
+from drover.errors import AppendUnknownError, CorruptLogError, LogUnavailableError
+from drover.journal.port import Journal, TailRecord
+from drover.shard.fold import Folded, ShardFold
+from events.codec import record_headers
+from events.records import Record
+
+FOLD_TIMEOUT_S = 60.0
+REPLAY_RETRIES = 6
+
+
+class FoldedLog:
+    """Every shard folded in this process.
+
+    `replay` first; then `follow` runs as a task until it is cancelled. Both raise `CorruptLogError` for anything that
+    no reader may pass. `on_folded` is told of every record after its effect.
+    """
+
+    def __init__(self, journal: Journal, events_topic: str, on_folded: Callable[[int, Folded], None]) -> None:
+        self.journal = journal
+        self.folds = tuple(ShardFold(shard, journal.shards) for shard in range(journal.shards))
+        self._on_folded = on_folded
+        self._events_topic = events_topic
+        # Appends in flight. A record holds a token and a sequence number, so equal bytes are this very record.
+        self._expected: dict[tuple[int, bytes], asyncio.Future[Folded]] = {}
+
+    async def replay(self) -> int:
+        """Fold everything up to the present ends and return how many records that were."""
+        ends = await self._ends()
+        while not await self.journal.has_reached(ends):
+            await self._fold_next()
+        return sum(fold.position for fold in self.folds)
+
+    async def follow(self) -> None:
+        """Fold whatever comes, for ever."""
+        while True:
+            await self._fold_next()
+
+    async def append(self, shard: int, record: Record, payload: bytes) -> Folded:
+        """Append one record and return how it was judged, by this process's own fold.
+
+        Raises what `Journal.append` raises, and `AppendUnknownError` when the tail does not bring the record back.
+        """
+        expected: asyncio.Future[Folded] = asyncio.get_running_loop().create_future()
+        self._expected[shard, payload] = expected
+        try:
+            offset = await self.journal.append(shard, payload, record_headers(record))
+            if offset == self.folds[shard].position:
+                # Nobody wrote in between: no need to wait until the tail brings it.
+                self._fold(TailRecord(shard, offset, payload))
+            async with asyncio.timeout(FOLD_TIMEOUT_S):
+                folded = await expected
+        except TimeoutError as error:
+            raise AppendUnknownError(f"shard {shard}: an acknowledged record did not come back") from error
+        finally:
+            del self._expected[shard, payload]
+        if folded.offset != offset:
+            raise CorruptLogError(f"shard {shard}: one record stands at offset {folded.offset} and at {offset}")
+        return folded
+
+    async def _fold_next(self) -> None:
+        records = await self.journal.next_records()
+        for record in records:
+            await self._prove_contiguous(record)
+            self._fold(record)
+        # A cold replay must leave the loop to others between two fetches.
+        await asyncio.sleep(0)
+
+    def _fold(self, record: TailRecord) -> None:
+        folded = self.folds[record.shard].fold(record.offset, record.payload)
+        if folded is None:
+            return
+        expected = self._expected.get((record.shard, record.payload)) if self._expected else None
+        if expected is not None and not expected.done():
+            expected.set_result(folded)
+        self._on_folded(record.shard, folded)
+
+    async def _prove_contiguous(self, record: TailRecord) -> None:
+        position = self.folds[record.shard].position
+        if record.offset <= position:
+            return
+        found = await self.journal.first_offset(self._events_topic, record.shard, position)
+        if found != record.offset:
+            raise CorruptLogError(
+                f"event log shard {record.shard}: the tail went from {position} to {record.offset}, "
+                f"but a direct read finds a record at {found}"
+            )
+
+    async def _ends(self) -> tuple[int, ...]:
+        for attempt in range(REPLAY_RETRIES):
+            try:
+                return await self.journal.ends()
+            except LogUnavailableError:
+                # A cold start while a broker is down: its successor needs a moment.
+                await asyncio.sleep(attempt)
+        return await self.journal.ends()

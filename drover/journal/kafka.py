@@ -1,0 +1,66 @@
+"""The journal on a real Kafka."""
+
+import asyncio
+from collections.abc import Sequence
+
+from drover.errors import LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.journal.port import Headers, TailRecord
+from drover.journal.producer import LogProducer
+from drover.journal.tail import LogTail, first_offset
+
+# What a client aborted was never asked for, so commands are read committed; the event log is judged by its own rules.
+COMMAND_ISOLATION = "read_committed"
+EVENT_ISOLATION = "read_uncommitted"
+
+
+class KafkaJournal:
+    """One producer and one tail; see `Journal` for the contract."""
+
+    def __init__(self, connection: LogConnection, shards: int, client_id: str) -> None:
+        self.shards = shards
+        self._connection = connection
+        self._producer = LogProducer(connection, f"{client_id}-producer")
+        self._tail = LogTail(connection, shards, f"{client_id}-tail")
+
+    async def start(self) -> None:
+        """Connect producer and tail."""
+        await asyncio.gather(self._producer.start(), self._tail.start())
+
+    async def append(self, shard: int, payload: bytes, headers: Headers) -> int:
+        """Append one record to a shard."""
+        return await self._producer.send(self._connection.topics.events, payload, partition=shard, headers=headers)
+
+    async def send(
+        self, topic: str, value: bytes, *, partition: int | None = None, key: bytes | None = None, headers: Headers = ()
+    ) -> None:
+        """Produce one record to any topic."""
+        await self._producer.send(topic, value, partition=partition, key=key, headers=headers)
+
+    async def next_records(self) -> Sequence[TailRecord]:
+        """Return what the log has got since."""
+        return await self._tail.next_records()
+
+    async def ends(self) -> tuple[int, ...]:
+        """Return the end offset of every shard."""
+        return tuple(end for _, end in await self.bounds(self._connection.topics.events))
+
+    async def has_reached(self, ends: Sequence[int]) -> bool:
+        """Whether everything before these offsets was delivered."""
+        return await self._tail.has_reached(ends)
+
+    async def bounds(self, topic: str) -> tuple[tuple[int, int], ...]:
+        """Return first and end offset of each partition; asks again once, since a leader may just have died."""
+        try:
+            return await self._tail.bounds(topic)
+        except LogUnavailableError:
+            return await self._tail.bounds(topic)
+
+    async def first_offset(self, topic: str, partition: int, at_least: int) -> int:
+        """Return the offset of the first record at or after `at_least`."""
+        isolation = EVENT_ISOLATION if topic == self._connection.topics.events else COMMAND_ISOLATION
+        return await first_offset(self._connection, topic, partition, at_least, isolation)
+
+    async def close(self) -> None:
+        """Close producer and tail."""
+        await asyncio.gather(self._producer.close(), self._tail.close())

@@ -1,0 +1,162 @@
+"""Read Drover's topics without a group: everything up to the present end, or on and on from given positions.
+
+Reading only: nothing here produces, commits or judges. What a record counts for is `drover.shard.fold`'s to say.
+"""
+
+from collections.abc import AsyncGenerator, Collection, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka import TopicPartition as KafkaPartition
+from aiokafka.errors import KafkaError
+
+from drover.errors import ConfigurationError, LogUnavailableError
+from drover.journal.connection import LogConnection
+
+FETCH_BYTES = 8 * 1024 * 1024
+POLL_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One record as it stands in a topic; `shard` is its partition, `payload` is empty for a tombstone."""
+
+    shard: int
+    offset: int
+    timestamp_ms: int
+    payload: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+    def header(self, name: str) -> str | None:
+        """Return a header as text, None if it is not there."""
+        return next((value.decode(errors="replace") for key, value in self.headers if key == name), None)
+
+
+class LogReader:
+    """A connection that reads any of Drover's topics; an async context manager, one reading at a time.
+
+    Raises `LogUnavailableError` when the log's Kafka does not answer, `ConfigurationError` for a topic that is not
+    there.
+    """
+
+    def __init__(self, connection: LogConnection) -> None:
+        self._connection = connection
+        self._consumer: Any = None
+
+    async def __aenter__(self) -> Self:
+        """Connect."""
+        self._consumer = AIOKafkaConsumer(
+            **self._connection.client_options,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=POLL_MS,
+        )
+        try:
+            await self._consumer.start()
+        except (KafkaError, OSError) as error:
+            await self._consumer.stop()
+            raise unreachable(self._connection, error) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnect."""
+        await self._consumer.stop()
+
+    async def partitions(self, topic: str) -> int:
+        """Count a topic's partitions; never creates it."""
+        try:
+            metadata = await self._consumer._client.fetch_all_metadata()  # noqa: SLF001 - its public twin may create
+        except (KafkaError, OSError) as error:
+            raise unreachable(self._connection, error) from error
+        return count_partitions(metadata, topic, self._connection)
+
+    async def end_offsets(self, topic: str, shards: Collection[int]) -> dict[int, int]:
+        """Return the next offset to be written, per shard."""
+        try:
+            ends = await self._consumer.end_offsets([KafkaPartition(topic, shard) for shard in shards])
+        except (KafkaError, OSError) as error:
+            raise unreachable(self._connection, error) from error
+        return {partition.partition: offset for partition, offset in ends.items()}
+
+    async def start_offsets(self, topic: str, shards: Collection[int], since_ms: int | None = None) -> dict[int, int]:
+        """Return the first offset that is there, or the first one written at or after a moment, per shard.
+
+        A shard in which nothing is that recent is left out.
+        """
+        partitions = [KafkaPartition(topic, shard) for shard in shards]
+        try:
+            if since_ms is None:
+                first = await self._consumer.beginning_offsets(partitions)
+                return {partition.partition: offset for partition, offset in first.items()}
+            found = await self._consumer.offsets_for_times(dict.fromkeys(partitions, since_ms))
+        except (KafkaError, OSError) as error:
+            raise unreachable(self._connection, error) from error
+        return {partition.partition: at.offset for partition, at in found.items() if at is not None}
+
+    async def read(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        """Read these shards from these offsets up to the end as it is now; a shard's records come in its order."""
+        ends = await self.end_offsets(topic, start.keys())
+        left = {shard for shard in start if start[shard] < ends[shard]}
+        self._assign(topic, {shard: start[shard] for shard in left})
+        while left:
+            for records in await self._poll():
+                wanted = tuple(record for record in records if record.offset < ends[record.shard])
+                if wanted:
+                    yield wanted
+            # Positions and not offsets: the last offset before the end may be no record but a marker.
+            for shard in tuple(left):
+                if await self._consumer.position(KafkaPartition(topic, shard)) >= ends[shard]:
+                    left.remove(shard)
+                    self._consumer.pause(KafkaPartition(topic, shard))
+
+    async def follow(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        """Read these shards from these offsets for ever; waits for what is not written yet."""
+        self._assign(topic, start)
+        while True:
+            for records in await self._poll():
+                yield records
+
+    def _assign(self, topic: str, start: Mapping[int, int]) -> None:
+        self._consumer.assign([KafkaPartition(topic, shard) for shard in start])
+        # At once, before the first fetch asks the broker for a position that nobody wants.
+        for shard, offset in start.items():
+            self._consumer.seek(KafkaPartition(topic, shard), offset)
+
+    async def _poll(self) -> list[tuple[LogRecord, ...]]:
+        try:
+            fetched = await self._consumer.getmany(timeout_ms=POLL_MS)
+        except KafkaError as error:
+            raise unreachable(self._connection, error) from error
+        return [
+            tuple(
+                LogRecord(shard.partition, record.offset, record.timestamp, record.value or b"", tuple(record.headers))
+                for record in records
+            )
+            for shard, records in fetched.items()
+        ]
+
+
+def count_partitions(metadata: Any, topic: str, connection: LogConnection) -> int:
+    """Count a topic's partitions in aiokafka's metadata; `ConfigurationError` if it is not there."""
+    found = metadata.partitions_for_topic(topic)
+    if not found:
+        raise ConfigurationError(
+            f"the topic {topic} does not exist on {connection.bootstrap}: create Drover's topics with "
+            "`drover topics init`"
+        )
+    return len(found)
+
+
+def unreachable(connection: LogConnection, error: Exception) -> LogUnavailableError:
+    """Say that the log's Kafka did not do what was asked, and what to look at."""
+    said = str(error) or type(error).__name__
+    return LogUnavailableError(
+        f"the log's Kafka at {connection.bootstrap} did not answer ({said}): check that it runs and that "
+        "`[log] bootstrap` and `[log.security]` are right"
+    )

@@ -1,0 +1,103 @@
+"""Reading the log without a consumer group: the tail of all shards, offset bounds, and single direct reads."""
+
+import asyncio
+from collections.abc import Sequence
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from drover.errors import CorruptLogError, LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.journal.port import TailRecord
+
+POLL_MS = 500
+FETCH_WAIT_MS = 100
+# Folding 500 records takes a few milliseconds: a cold replay leaves the loop free for everything else in between.
+RECORDS_PER_POLL = 500
+DIRECT_READ_TIMEOUT_S = 20.0
+
+
+def _consumer(connection: LogConnection, client_id: str, isolation_level: str = "read_uncommitted") -> AIOKafkaConsumer:
+    return AIOKafkaConsumer(
+        client_id=client_id,
+        enable_auto_commit=False,
+        # A position that the log does not have is an error to be seen, never to be papered over.
+        auto_offset_reset="none",
+        isolation_level=isolation_level,
+        fetch_max_wait_ms=FETCH_WAIT_MS,
+        request_timeout_ms=10_000,
+        metadata_max_age_ms=30_000,
+        max_partition_fetch_bytes=4 * 1024 * 1024,
+        **connection.client_options,
+    )
+
+
+class LogTail:
+    """All partitions of the event log from their first record on."""
+
+    def __init__(self, connection: LogConnection, shards: int, client_id: str) -> None:
+        self._partitions = [TopicPartition(connection.topics.events, shard) for shard in range(shards)]
+        self._consumer = _consumer(connection, client_id)
+
+    async def start(self) -> None:
+        """Connect and stand before the first record; raises `LogUnavailableError` when no broker answers."""
+        try:
+            self._consumer.assign(self._partitions)
+            await self._consumer.start()
+        except KafkaError as error:
+            raise LogUnavailableError(f"the log's Kafka does not answer: {error}") from error
+        for partition in self._partitions:
+            self._consumer.seek(partition, 0)
+
+    async def next_records(self) -> Sequence[TailRecord]:
+        """Return the next records in offset order per shard; nothing after half a second without any."""
+        try:
+            fetched = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=RECORDS_PER_POLL)
+        except OffsetOutOfRangeError as error:
+            raise CorruptLogError(
+                f"the event log no longer has the records at {error}: it must never lose any"
+            ) from error
+        return [
+            TailRecord(partition.partition, record.offset, record.value)
+            for partition, records in fetched.items()
+            for record in records
+        ]
+
+    async def has_reached(self, ends: Sequence[int]) -> bool:
+        """Whether everything before these offsets was delivered; the position also passes transaction markers."""
+        positions = [await self._consumer.position(partition) for partition in self._partitions]
+        return all(position >= end for position, end in zip(positions, ends, strict=True))
+
+    async def bounds(self, topic: str) -> tuple[tuple[int, int], ...]:
+        """Return first and end offset of each of the topic's partitions, one per shard."""
+        partitions = [TopicPartition(topic, partition.partition) for partition in self._partitions]
+        try:
+            first, end = await asyncio.gather(
+                self._consumer.beginning_offsets(partitions), self._consumer.end_offsets(partitions)
+            )
+        except KafkaError as error:
+            raise LogUnavailableError(f"the offsets of {topic} could not be read: {error!r}") from error
+        return tuple((first[partition], end[partition]) for partition in partitions)
+
+    async def close(self) -> None:
+        """Let go of the connections; idempotent."""
+        await self._consumer.stop()
+
+
+async def first_offset(connection: LogConnection, topic: str, partition: int, at_least: int, isolation: str) -> int:
+    """Return the offset of the first record at or after `at_least`, by a consumer made for this one read."""
+    where = TopicPartition(topic, partition)
+    consumer = _consumer(connection, "drover-direct-read", isolation)
+    consumer.assign([where])
+    try:
+        async with asyncio.timeout(DIRECT_READ_TIMEOUT_S):
+            await consumer.start()
+            consumer.seek(where, at_least)
+            record = await consumer.getone(where)
+    except OffsetOutOfRangeError as error:
+        raise CorruptLogError(f"{topic}/{partition} no longer has offset {at_least}: records were deleted") from error
+    except (KafkaError, TimeoutError) as error:
+        raise LogUnavailableError(f"{topic}/{partition}: offset {at_least} could not be read: {error!r}") from error
+    finally:
+        await consumer.stop()
+    return int(record.offset)

@@ -1,0 +1,32 @@
+"""Commands that stood in a partition that is not their cluster's, on their way to the right one."""
+
+import asyncio
+from collections.abc import Sequence
+
+from agents.intake import FORWARDED_HEADER
+from drover.journal.port import Journal
+from drover.shard.messages import Arrival
+from events.codec import Malformed
+from events.topics import TopicNames
+
+
+async def forward(journal: Journal, topics: TopicNames, shard: int, commands: Sequence[tuple[Arrival, int]]) -> None:
+    """Produce each command to its own shard, started in order, and return once all are acknowledged.
+
+    All at a time: a client whose partitioner is not Java's misplaces most of what it sends. The header says where a
+    command stood, as `shard:offset`. A forwarded command is never forwarded again, so that two workers that disagree
+    cannot play ping-pong. The content type is not carried on: it shows in the first byte.
+    """
+    await asyncio.gather(*(_send_on(journal, topics, shard, arrival, target) for arrival, target in commands))
+
+
+async def _send_on(journal: Journal, topics: TopicNames, shard: int, arrival: Arrival, target: int) -> None:
+    assert not arrival.forwarded, "a forwarded command in the wrong place is a dead letter"
+    assert not isinstance(arrival.command, Malformed), "what names no cluster has no right place"
+    await journal.send(
+        topics.commands[arrival.topic_index],
+        arrival.payload,
+        partition=target,
+        key=arrival.command.cluster.encode(),
+        headers=((FORWARDED_HEADER, f"{shard}:{arrival.offset}".encode()),),
+    )

@@ -1,0 +1,270 @@
+"""All shards of a worker: replay, the rebalance barrier, and the loops; Faust's group drives it through `CommandHost`.
+
+Everything counts by the log. A fault ends the process (`fail`): the next one replays and knows as much.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, NoReturn
+
+import structlog
+
+from agents.ports import CommandSource
+from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
+from drover.journal.folding import FoldedLog
+from drover.journal.port import Journal
+from drover.reassignment.state import Limits
+from drover.runtime.metrics import Metrics
+from drover.runtime.ports import ClusterSide
+from drover.runtime.shards import HostedShard, ShardServices
+from drover.runtime.watchdog import EXIT_FAULT
+from drover.shard.core import ShardCore
+from drover.shard.fold import Folded, Verdict
+from drover.shard.messages import Arrival
+from events.topics import TopicNames
+
+BARRIER_TIMEOUT_S = 30.0
+HOUSEKEEPING_S = 0.5
+MEASURE_S = 5.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """Who this worker is and what it works on; `topic_ids` are those of the command topics, in their order."""
+
+    owner: str
+    group: str
+    topics: TopicNames
+    topic_ids: tuple[str, ...]
+    clusters: Mapping[str, Limits]
+    session_timeout_s: float = 10.0
+
+
+class ShardHost:
+    """Hosts every shard of the log and owns those that the group assigns; implements `agents.ports.CommandHost`."""
+
+    def __init__(
+        self,
+        options: HostOptions,
+        journal: Journal,
+        clusters: ClusterSide,
+        metrics: Metrics,
+        *,
+        end: Callable[[int], NoReturn] = os._exit,
+    ) -> None:
+        self.log = FoldedLog(journal, options.topics.events, self._folded)
+        self.is_replayed = False
+        self.is_joined = False
+        self._options = options
+        self._clusters = clusters
+        self._metrics = metrics
+        self._end = end
+        self._source: CommandSource | None = None
+        self._revocations = 0
+        self._in_barrier = False
+        self._closing = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._loops: list[asyncio.Task[None]] = []
+        services = ShardServices(
+            owner=options.owner,
+            group=options.group,
+            topics=options.topics,
+            log=self.log,
+            clusters=clusters,
+            source=lambda: self.source,
+            fail=self.fail,
+            metrics=metrics,
+        )
+        self.shards = tuple(
+            HostedShard(
+                ShardCore(fold, topic_ids=options.topic_ids, clusters=options.clusters, topics=options.topics), services
+            )
+            for fold in self.log.folds
+        )
+
+    @property
+    def source(self) -> CommandSource:
+        """The group that assigns shards and brings commands."""
+        assert self._source is not None, "attach the group before it starts"
+        return self._source
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the worker was asked to stop."""
+        return self._closing
+
+    def attach(self, source: CommandSource) -> None:
+        """Say which group it is."""
+        self._source = source
+
+    # -- life
+
+    async def start(self) -> None:
+        """Replay the log to its end, then run the shards; only after this the group may be joined."""
+        began = monotonic()
+        await self.log.journal.start()
+        records = await self.log.replay()
+        for shard in self.shards:
+            if shard.fold.position == 0:
+                raise ConfigurationError(f"shard {shard.number} has no first record: run `drover topics init`")
+        _log.info("the log was replayed", records=records, seconds=round(monotonic() - began, 2))
+        self.is_replayed = True
+        self._tasks = [
+            asyncio.create_task(self._guarded("following the log", self.log.follow())),
+            asyncio.create_task(self._guarded("housekeeping", self._keep_house())),
+            asyncio.create_task(self._guarded("measuring", self._measure())),
+        ]
+        self._loops = [
+            asyncio.create_task(self._guarded(f"the loop of shard {shard.number}", shard.run()))
+            for shard in self.shards
+        ]
+
+    async def close_shards(self) -> None:
+        """Stop deciding and leave the state's hash in the log for each owned shard; before leaving the group."""
+        self._closing = True
+        for shard in self.shards:
+            shard.end_loop()
+        await asyncio.gather(*self._loops)
+        await asyncio.gather(*(shard.close() for shard in self.shards))
+
+    async def stop(self) -> None:
+        """Let go of log and clusters; after the group was left."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._clusters.close()
+        await self.log.journal.close()
+
+    # -- CommandHost
+
+    def partitions_revoked(self) -> None:
+        """Let go of every shard now."""
+        # The generation does not change on a revoke, so whoever awaited across one must look at this.
+        self._revocations += 1
+        self.is_joined = False
+        for shard in self.shards:
+            shard.revoke()
+        self._metrics.shards_owned(0)
+
+    async def partitions_assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:
+        """Acquire every assigned shard; the group reads nothing before this returns."""
+        if self._closing:
+            return
+        assigned = {tuple(numbers) for numbers in partitions.values()}
+        if len(assigned) > 1:
+            self.fail(f"the group scattered the shards over the command topics: {dict(partitions)}", None)
+        revocations = self._revocations
+        shards = [self.shards[number] for numbers in assigned for number in numbers]
+        for shard in shards:
+            shard.unowned_since = monotonic()
+        self._in_barrier = True
+        try:
+            async with asyncio.timeout(BARRIER_TIMEOUT_S):
+                await self._check_topics(shards)
+                acquired = await asyncio.gather(*(shard.acquire() for shard in shards))
+        finally:
+            self._in_barrier = False
+        if not all(acquired) or self._is_overtaken(revocations, generation):
+            _log.info("a barrier was overtaken by the next rebalance or a stop", generation=generation)
+            return
+        for shard in shards:
+            shard.serve()
+        self.is_joined = True
+        self._metrics.shards_owned(len(shards))
+        _log.info("shards are owned", shards=[shard.number for shard in shards], generation=generation)
+
+    def positions(self) -> Mapping[int, tuple[int, ...]]:
+        """Return the next offset of each command topic per shard, as the log says."""
+        return {shard.number: shard.next_offsets for shard in self.shards}
+
+    def positions_set(self, positions: Mapping[int, tuple[int, ...]]) -> None:
+        """The consumer now stands there and has forgotten everything it had read."""
+        for number, next_offsets in positions.items():
+            self.shards[number].reset(next_offsets)
+
+    def arrive(self, partition: int, arrival: Arrival, generation: int) -> None:
+        """Take one command; what was read for an earlier assignment is dropped, since it will be read again."""
+        shard = self.shards[partition]
+        if shard.assigned and generation == self.source.generation:
+            shard.arrive(arrival)
+
+    def fail(self, reason: str, error: BaseException | None) -> NoReturn:
+        """Log and end the process at once; nothing is lost that is not in the log."""
+        _log.critical("the worker ends", reason=reason, error=repr(error), exit_code=EXIT_FAULT, exc_info=error)
+        self._end(EXIT_FAULT)
+
+    # -- inside
+
+    def _is_overtaken(self, revocations: int, generation: int) -> bool:
+        return self._closing or revocations != self._revocations or generation != self.source.generation
+
+    def _folded(self, number: int, folded: Folded) -> None:
+        # A record by somebody else may have taken a shard away: let its loop look.
+        if folded.verdict is not Verdict.VALID and self.is_replayed:
+            self.shards[number].wake()
+
+    async def _check_topics(self, shards: Sequence[HostedShard]) -> None:
+        """R4: a topic that is another one now, or no longer has what the log would read next, stops the worker."""
+        for index, topic in enumerate(self._options.topics.commands):
+            for shard in shards:
+                cursors = shard.fold.cursors
+                if cursors and cursors[index].topic_id != self._options.topic_ids[index]:
+                    raise CorruptLogError(
+                        f"{topic} has the id {self._options.topic_ids[index]}, but the log was decided from a topic "
+                        f"with the id {cursors[index].topic_id}: it was deleted and made anew"
+                    )
+        await self._measure_lag(shards)
+
+    async def _measure_lag(self, shards: Sequence[HostedShard]) -> None:
+        """Compare every cursor with its topic: how much is undecided, and that the topic still has it (R4)."""
+        # Before the bounds are asked for: a rival may decide in between what they do not hold yet.
+        positions = self.positions()
+        for index, topic in enumerate(self._options.topics.commands):
+            bounds = await self.log.journal.bounds(topic)
+            for number in (shard.number for shard in shards):
+                (first, end), offset = bounds[number], positions[number][index]
+                if not first <= offset <= end:
+                    raise CorruptLogError(
+                        f"{topic}/{number} holds offsets {first} to {end}, but {offset} is to be decided next"
+                    )
+                self._metrics.cursor_lag(topic, number, end - offset)
+
+    async def _measure(self) -> None:
+        """Keep the figures of `/metrics` fresh; a topic that was made anew shows here first."""
+        while True:
+            await asyncio.sleep(MEASURE_S)
+            owned = [shard for shard in self.shards if shard.holds_token]
+            self._metrics.shards_owned(len(owned))
+            for shard in self.shards:
+                self._metrics.log_position(shard.number, shard.fold.position)
+                self._metrics.inbox_size(shard.number, shard.inbox.count)
+            try:
+                await self._measure_lag(owned)
+            except LogUnavailableError as error:
+                _log.warning("the lag could not be measured", error=str(error))
+
+    async def _keep_house(self) -> None:
+        """Join again for a shard that is ours and unowned for two session timeouts (R1)."""
+        patience_s = 2 * self._options.session_timeout_s
+        while True:
+            await asyncio.sleep(HOUSEKEEPING_S)
+            waiting = [
+                shard
+                for shard in self.shards
+                if shard.unowned_since is not None and monotonic() - shard.unowned_since > patience_s
+            ]
+            if waiting and not self._in_barrier:
+                _log.warning("joining the group again", unowned_shards=[shard.number for shard in waiting])
+                for shard in waiting:
+                    shard.unowned_since = monotonic()
+                await self.source.request_rejoin()
+
+    async def _guarded(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - the supervisor of every task: whatever it is, the process ends
+            self.fail(f"{what} failed", error)

@@ -1,0 +1,100 @@
+"""What a worker counts and measures, under names of its own; it knows nothing of who reports or who serves it."""
+
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+APPEND_BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+class Metrics:
+    """The worker's metrics; one object per process, its methods are cheap and called from the event loop.
+
+    Every name begins with `drover_`; no label has more values than there are shards, topics, clusters or kinds.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._commands = self._counter("commands", "Commands decided, by type and verdict", "type", "verdict")
+        self._batches = self._counter("batches_appended", "Batches appended to the log that count", "shard")
+        self._append = Histogram(
+            "drover_append_seconds",
+            "From producing a batch to its acknowledgement",
+            buckets=APPEND_BUCKETS,
+            registry=self.registry,
+        )
+        self._fenced = self._counter("batches_fenced", "Batches of this worker that another owner fenced", "shard")
+        self._owned = self._gauge("shards_owned", "Shards this worker owns")
+        self._inbox = self._gauge("inbox_commands", "Commands that have arrived and are not yet durable", "shard")
+        self._reassignments = self._gauge("reassignments", "Reassignments under way", "cluster", "phase")
+        self._calls = self._counter("calls", "Calls to managed clusters", "cluster", "kind", "result")
+        self._observations = self._counter("observations", "Looks at managed clusters", "cluster", "result")
+        self._dead_letters = self._counter("dead_letters", "Records that are no commands", "topic")
+        self._forwarded = self._counter("forwarded", "Commands sent on to their own shard", "topic")
+        self._position = self._gauge("log_position", "Next offset of the event log to fold", "shard")
+        self._lag = self._gauge("cursor_lag", "Commands that are not decided yet", "topic", "shard")
+        self._phases: dict[str, set[str]] = {}
+
+    def command_decided(self, type_: str, verdict: str) -> None:
+        """Count one decided command."""
+        self._commands.labels(type_, verdict).inc()
+
+    def batch_appended(self, shard: int, seconds: float) -> None:
+        """Count one batch that was folded as valid, and how long its append took."""
+        self._batches.labels(str(shard)).inc()
+        self._append.observe(seconds)
+
+    def batch_fenced(self, shard: int) -> None:
+        """Count one batch that does not count because another owner has taken the shard."""
+        self._fenced.labels(str(shard)).inc()
+
+    def shards_owned(self, count: int) -> None:
+        """Say how many shards this worker owns now."""
+        self._owned.set(count)
+
+    def inbox_size(self, shard: int, commands: int) -> None:
+        """Say how many commands a shard's inbox holds now."""
+        self._inbox.labels(str(shard)).set(commands)
+
+    def reassignments(self, cluster: str, counts: Mapping[str, int]) -> None:
+        """Say how many reassignments of a cluster are in each phase; a phase that is not named has none."""
+        known = self._phases.setdefault(cluster, set())
+        known.update(counts)
+        for phase in known:
+            self._reassignments.labels(cluster, phase).set(counts.get(phase, 0))
+
+    def call_ended(self, cluster: str, kind: str, result: str) -> None:
+        """Count one call: `result` is accepted, rejected, lapsed or lost."""
+        self._calls.labels(cluster, kind, result).inc()
+
+    def observed(self, cluster: str, result: str = "ok") -> None:
+        """Count one look at a cluster: `result` is ok or failed."""
+        self._observations.labels(cluster, result).inc()
+
+    def dead_lettered(self, topic: str) -> None:
+        """Count one record of a command topic that is no command."""
+        self._dead_letters.labels(topic).inc()
+
+    def forwarded(self, topic: str) -> None:
+        """Count one command that stood in another shard's partition."""
+        self._forwarded.labels(topic).inc()
+
+    def log_position(self, shard: int, offset: int) -> None:
+        """Say up to where a shard is folded."""
+        self._position.labels(str(shard)).set(offset)
+
+    def cursor_lag(self, topic: str, shard: int, commands: int) -> None:
+        """Say how many commands of one partition are not decided yet."""
+        self._lag.labels(topic, str(shard)).set(commands)
+
+    def render(self) -> bytes:
+        """Return everything in Prometheus' text format (`CONTENT_TYPE`)."""
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"drover_{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(f"drover_{name}", text, labels, registry=self.registry)

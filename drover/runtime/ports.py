@@ -1,0 +1,32 @@
+"""What shard hosting needs of the managed clusters; the composition root injects it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from drover.shard.core import ShardCore
+from drover.shard.messages import Effect
+from events.partitions import TopicPartition
+
+
+class ClusterSide(Protocol):
+    """The managed clusters: facts in, effects out. Only this knows their drivers."""
+
+    async def gather(self, core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
+        """Observe and deliver; returns why each cluster that could not be observed was unavailable. At most 10 s."""
+        ...
+
+    def start(self, core: ShardCore, effects: Sequence[Effect], wake: Callable[[], None]) -> None:
+        """Run the effects as tasks, deliver their results, and call `wake` after each."""
+        ...
+
+    def own(self, core: ShardCore, wake: Callable[[], None]) -> None:
+        """Start observing the clusters of a shard that is owned now."""
+        ...
+
+    def disown(self, core: ShardCore) -> None:
+        """Stop observing; results still to come are dropped."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every cluster; idempotent."""
+        ...

@@ -1,0 +1,222 @@
+"""What an operator may set, as values: the shape of drover.toml and of the `DROVER_*` variables.
+
+Reading them is `drover.runtime.settings_sources`. This module imports no validation library, so that a command that has
+its settings at hand starts at once.
+"""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from drover.journal.connection import LogConnection
+from drover.reassignment.state import Limits
+from events.commands import ClusterName
+from events.topics import DEFAULT_PREFIX, TopicNames
+
+# Every section refuses keys that it does not know: a misspelt setting is never silently ignored.
+_STRICT: Mapping[str, Any] = {"extra": "forbid"}
+
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to reach one Kafka; the names are those of the Kafka clients. Files are PEM.
+
+    SASL without TLS sends the password readable, so it must be allowed explicitly.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    security_protocol: Protocol = "PLAINTEXT"
+    sasl_mechanism: Mechanism | None = None
+    sasl_plain_username: str | None = None
+    sasl_plain_password: str | None = field(default=None, repr=False)
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    allow_plaintext_sasl: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse combinations that no client could use, or that give a password away."""
+        if self.security_protocol == "SASL_PLAINTEXT" and not self.allow_plaintext_sasl:
+            raise ValueError(
+                "SASL without TLS sends the password readable over the network; "
+                "use security_protocol = SASL_SSL, or set allow_plaintext_sasl = true"
+            )
+        if self.uses_sasl and None in {self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password}:
+            raise ValueError(
+                f"{self.security_protocol} needs sasl_mechanism, sasl_plain_username and sasl_plain_password"
+            )
+        if not self.uses_sasl and (self.sasl_mechanism or self.sasl_plain_username or self.sasl_plain_password):
+            raise ValueError(f"SASL settings have no effect with security_protocol = {self.security_protocol}")
+        if not self.uses_tls and (self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile):
+            raise ValueError(f"TLS files have no effect with security_protocol = {self.security_protocol}")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether the client authenticates with a name and a password."""
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.security_protocol.endswith("SSL")
+
+    def admin_options(self) -> dict[str, Any]:
+        """Return kafka-python's keyword arguments."""
+        options: dict[str, Any] = {"security_protocol": self.security_protocol}
+        if self.uses_sasl:
+            options |= self._sasl_options()
+        if self.uses_tls:
+            files = {"ssl_cafile": self.ssl_cafile, "ssl_certfile": self.ssl_certfile, "ssl_keyfile": self.ssl_keyfile}
+            options |= {name: file for name, file in files.items() if file is not None}
+        return options
+
+    def log_options(self) -> dict[str, Any]:
+        """Return aiokafka's keyword arguments; reads the TLS files. Raises `OSError` for one that cannot be read."""
+        options: dict[str, Any] = {"security_protocol": self.security_protocol}
+        if self.uses_sasl:
+            options |= self._sasl_options()
+        if self.uses_tls:
+            import ssl  # noqa: PLC0415 - costs start-up time and few need it
+
+            context = ssl.create_default_context(cafile=self.ssl_cafile)
+            if self.ssl_certfile is not None:
+                context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
+            options["ssl_context"] = context
+        return options
+
+    def _sasl_options(self) -> dict[str, Any]:
+        return {
+            "sasl_mechanism": self.sasl_mechanism,
+            "sasl_plain_username": self.sasl_plain_username,
+            "sasl_plain_password": self.sasl_plain_password,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The Kafka that holds the log: `bootstrap` is `host:port[,host:port...]`; `prefix` begins every topic's name."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    bootstrap: str
+    prefix: str = DEFAULT_PREFIX
+    security: Security = Security()
+
+    @property
+    def topics(self) -> TopicNames:
+        """The names of Drover's own topics."""
+        return TopicNames(self.prefix)
+
+    def connection(self) -> LogConnection:
+        """Return what every client of the log is opened with."""
+        return LogConnection(self.bootstrap, self.topics, self.security.log_options())
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """A managed cluster and how much may be in flight on it; see `drover.reassignment.state.Limits`."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    bootstrap: str
+    security: Security = Security()
+    max_partitions_in_flight: int = 1250
+    max_moves_per_broker: int = 5
+    max_replicas_per_step: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse limits under which nothing could ever move."""
+        for name in ("max_partitions_in_flight", "max_moves_per_broker", "max_replicas_per_step"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+    @property
+    def limits(self) -> Limits:
+        """The limits as decisions use them."""
+        return Limits(self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """One worker process.
+
+    `name` defaults to host and process id, `group` to `<log prefix>-worker`. `instance_id` makes group membership
+    static: unique per worker, the same after its restart. `listen` is where /livez, /readyz and /metrics are served
+    (port 0: any free one).
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    name: str | None = None
+    group: str | None = None
+    instance_id: str | None = None
+    session_timeout_ms: int = 10_000
+    listen: str = "127.0.0.1:8150"
+
+    def __post_init__(self) -> None:
+        """Refuse an address that cannot be listened on."""
+        host, colon, port = self.listen.rpartition(":")
+        if not (host and colon and port.isdecimal() and int(port) <= 65535):
+            raise ValueError(f"listen must be host:port, such as 127.0.0.1:8150, and not {self.listen!r}")
+        if self.session_timeout_ms < 1000:
+            raise ValueError("session_timeout_ms must be at least 1000")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on."""
+        host, _, port = self.listen.rpartition(":")
+        return host.strip("[]"), int(port)
+
+    @property
+    def full_name(self) -> str:
+        """The name this process goes by."""
+        return self.name or f"{socket.gethostname()}-{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperSettings:
+    """The ZooKeeper of the projection; `hosts` is `host:port[,host:port...]`."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    hosts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that was set; `clusters` is by the operator's name for each."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    log: LogSettings
+    clusters: dict[str, ClusterSettings] = field(default_factory=dict)
+    worker: WorkerSettings = WorkerSettings()
+    zookeeper: ZooKeeperSettings = ZooKeeperSettings()
+
+    @property
+    def group(self) -> str:
+        """The workers' consumer group: never shared by two Drovers on one Kafka."""
+        return self.worker.group or f"{self.log.prefix}-worker"
+
+    @property
+    def holds_secrets(self) -> bool:
+        """Whether there is anything that must not be written to disk."""
+        everywhere = (self.log.security, *(cluster.security for cluster in self.clusters.values()))
+        return any(security.sasl_plain_password is not None for security in everywhere)
+
+
+def is_cluster_name(name: str) -> bool:
+    """Tell whether a command could name this cluster."""
+    try:
+        msgspec.convert(name, ClusterName)
+    except msgspec.ValidationError:
+        return False
+    return True

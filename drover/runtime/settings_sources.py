@@ -1,0 +1,215 @@
+"""Where settings come from: flags over `DROVER_*` variables over one drover.toml; every problem names its remedy.
+
+pydantic-settings merges and checks them. Importing it takes longer than all the rest of a command, so a result without
+secrets is kept in the user's cache and used for as long as file, variables, flags and this code are the same.
+"""
+
+import contextlib
+import dataclasses
+import difflib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+import platformdirs
+
+from drover.errors import ConfigurationError
+from drover.runtime import settings as shapes
+from drover.runtime.settings import Settings, is_cluster_name
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+CONFIG_VARIABLE = "DROVER_CONFIG"
+CACHE_VARIABLE = "DROVER_CACHE_DIR"
+FILE_NAME = "drover.toml"
+PREFIX = "DROVER_"
+NESTED = "__"
+
+
+def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Read the settings.
+
+    `config` is the file a flag named; without it `DROVER_CONFIG`, ./drover.toml or the one in the user's configuration
+    directory is taken, the first that is there. `overrides` holds flags in the shape of the file. Raises
+    `ConfigurationError` that names key, place and remedy.
+    """
+    file = find_file(config)
+    content = b"" if file is None else _content(file)
+    flags = dict(overrides or {})
+    kept = _kept_file(file)
+    fingerprint = _fingerprint(file, content, flags)
+    settings = _recall(kept, fingerprint)
+    if settings is None:
+        settings = _read(file, flags)
+        if not settings.holds_secrets:
+            _keep(kept, fingerprint, settings)
+    return settings
+
+
+def find_file(config: Path | None) -> Path | None:
+    """Find the drover.toml to use; None if there is none anywhere."""
+    named = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    if named is not None:
+        return named
+    here = Path(FILE_NAME)
+    if here.is_file():
+        return here
+    users = platformdirs.user_config_path("drover") / FILE_NAME
+    return users if users.is_file() else None
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the settings file {file} cannot be read ({error.strerror}); "
+            f"name another with --config or {CONFIG_VARIABLE}"
+        ) from error
+
+
+def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
+    import pydantic  # noqa: PLC0415 - see the module's docstring
+    import pydantic_settings  # noqa: PLC0415
+
+    class Sources(pydantic_settings.BaseSettings):
+        model_config = pydantic_settings.SettingsConfigDict(
+            env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", hide_input_in_errors=True
+        )
+
+        log: shapes.LogSettings
+        clusters: dict[str, shapes.ClusterSettings] = pydantic.Field(default_factory=dict)
+        worker: shapes.WorkerSettings = shapes.WorkerSettings()
+        zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
+
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[pydantic_settings.BaseSettings],
+            init_settings: pydantic_settings.PydanticBaseSettingsSource,
+            env_settings: pydantic_settings.PydanticBaseSettingsSource,
+            dotenv_settings: pydantic_settings.PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+            file_secret_settings: pydantic_settings.PydanticBaseSettingsSource,  # noqa: ARG003 - the same
+        ) -> tuple[pydantic_settings.PydanticBaseSettingsSource, ...]:
+            toml = pydantic_settings.TomlConfigSettingsSource(settings_cls, file) if file is not None else None
+            return (init_settings, env_settings) if toml is None else (init_settings, env_settings, toml)
+
+    place = f"the settings file {file}" if file is not None else f"no {FILE_NAME} (none was found)"
+    try:
+        found = Sources(**flags)
+    except pydantic.ValidationError as error:
+        problems = [_problem(detail, file) for detail in error.errors(include_input=False)]
+        raise ConfigurationError("; ".join(problems)) from None
+    except pydantic_settings.SettingsError as error:
+        raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
+    except ValueError as error:  # what tomllib and the text decoder raise
+        raise ConfigurationError(f"{place} is not valid TOML: {error}") from error
+    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper)
+    _check_names(settings, place)
+    _check_variables()
+    return settings
+
+
+def _check_names(settings: Settings, place: str) -> None:
+    for name in settings.clusters:
+        if not is_cluster_name(name):
+            raise ConfigurationError(
+                f"{place}: cluster name {name!r} must be 1 to 64 of a-z, 0-9, '.', '_' and '-', "
+                "and begin with a-z or 0-9"
+            )
+
+
+def _check_variables() -> None:
+    sections = [field.name for field in dataclasses.fields(Settings)]
+    for variable in os.environ:
+        section, nested, _ = variable.upper().removeprefix(PREFIX).partition(NESTED)
+        if variable.upper().startswith(PREFIX) and nested and section.lower() not in sections:
+            raise ConfigurationError(
+                f"the environment variable {variable} names no setting{_hint(section.lower(), sections)}; unset it"
+            )
+
+
+def _problem(detail: "ErrorDetails", file: Path | None) -> str:
+    path = [str(part) for part in detail["loc"]]
+    key = ".".join(path)
+    where = _origin(path, file)
+    match detail["type"]:
+        case "missing" | "missing_argument":
+            said = f"{key} is not set; {_remedy(path, file)}"
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            said = f"{key} is no setting{_hint(path[-1], _keys_at(path[:-1]))}"
+        case "value_error":
+            said = f"{key}: {detail['msg'].removeprefix('Value error, ')}"
+        case _:
+            said = f"{key}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
+    return f"{where}: {said}"
+
+
+def _origin(path: Sequence[str], file: Path | None) -> str:
+    variable = PREFIX + NESTED.join(path).upper()
+    named = next((name for name in os.environ if name.upper() == variable), None)
+    if named is not None:
+        return f"environment variable {named}"
+    return f"settings file {file}" if file is not None else f"settings (no {FILE_NAME} was found)"
+
+
+def _remedy(path: Sequence[str], file: Path | None) -> str:
+    variable = PREFIX + NESTED.join(path).upper()
+    if file is None:
+        return f"name a settings file with --config or {CONFIG_VARIABLE}, or set {variable}"
+    return f"add it to the file or set {variable}"
+
+
+def _keys_at(path: Sequence[str]) -> list[str]:
+    """List the keys that may stand in the section at this path."""
+    shape: Any = Settings
+    for part in path:
+        if get_origin(shape) is dict:
+            shape = get_args(shape)[1]
+        elif dataclasses.is_dataclass(shape):
+            shape = get_type_hints(shape).get(part)
+    return [field.name for field in dataclasses.fields(shape)] if dataclasses.is_dataclass(shape) else []
+
+
+def _hint(key: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(key, known, n=1)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f" (known: {', '.join(known)})" if known else ""
+
+
+def _kept_file(file: Path | None) -> Path:
+    named = os.environ.get(CACHE_VARIABLE)
+    cache = Path(named) if named else platformdirs.user_cache_path("drover")
+    name = hashlib.blake2b(str(file and file.absolute()).encode(), digest_size=8).hexdigest()
+    return cache / "settings" / f"{name}.json"
+
+
+def _fingerprint(file: Path | None, content: bytes, flags: Mapping[str, Any]) -> bytes:
+    variables = sorted((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
+    code = [Path(source).stat().st_mtime_ns for source in (__file__, shapes.__file__)]
+    parts = msgspec.json.encode([str(file), variables, flags, code])
+    return hashlib.blake2b(parts + content, digest_size=16).hexdigest().encode()
+
+
+def _recall(kept: Path, fingerprint: bytes) -> Settings | None:
+    try:
+        found, _, payload = kept.read_bytes().partition(b"\n")
+        return msgspec.json.decode(payload, type=Settings) if found == fingerprint else None
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return None  # no cache, or not one of ours: the settings are read from their sources
+
+
+def _keep(kept: Path, fingerprint: bytes, settings: Settings) -> None:
+    # A cache that cannot be written costs time and nothing else.
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
+            file.write(fingerprint + b"\n" + msgspec.json.encode(settings))
+        Path(file.name).replace(kept)

@@ -1,0 +1,314 @@
+"""One shard in a worker: its inbox, whether it is owned, and the loop that turns commands into records.
+
+The loop is the only writer of the shard's batches and has at most one in flight. Everything it believed is dropped when
+the shard is revoked (`tenure` changes) or its record comes back fenced; the log then says how things stand.
+"""
+
+import asyncio
+import random
+import secrets
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+import structlog
+
+from agents.ports import CommandSource
+from drover.errors import DroverError, LogUnavailableError
+from drover.journal.folding import FoldedLog
+from drover.runtime import dead_letters, forwarding
+from drover.runtime.clock import now
+from drover.runtime.metrics import Metrics
+from drover.runtime.ports import ClusterSide
+from drover.shard.core import ShardCore
+from drover.shard.fold import Verdict
+from drover.shard.inbox import Inbox
+from drover.shard.messages import Arrival, Draft
+from events.codec import encode_record
+from events.records import SCHEMA_VERSION, Acquire
+from events.topics import TopicNames
+
+ACQUIRE_ATTEMPTS = 8
+# A core that asks to be woken in the past must not keep the loop from everybody else.
+SHORTEST_WAIT_S = 0.005
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardServices:
+    """What all shards of a worker share; `fail` ends the process."""
+
+    owner: str
+    group: str
+    topics: TopicNames
+    log: FoldedLog
+    clusters: ClusterSide
+    source: Callable[[], CommandSource]
+    fail: Callable[[str, BaseException | None], object]
+    metrics: Metrics
+
+
+class HostedShard:
+    """Hosts one core. `assigned` says that the group gave us the shard and the barrier is over."""
+
+    def __init__(self, core: ShardCore, services: ShardServices) -> None:
+        self.core = core
+        self.fold = core.fold
+        self.number = core.fold.shard
+        self.assigned = False
+        self.tenure = 0
+        self.unowned_since: float | None = None
+        self.inbox = Inbox()
+        self._services = services
+        self._token = b""
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._held: set[int] = set()
+        self._resets = 0
+        self._behind_gap: dict[int, deque[Arrival]] = {}
+        self._proofs: set[asyncio.Task[None]] = set()
+
+    # -- called by the group: assignment, arrival
+
+    @property
+    def next_offsets(self) -> tuple[int, ...]:
+        """The next offset of each command topic, as the log says (R4)."""
+        return self.core.next_offsets
+
+    @property
+    def holds_token(self) -> bool:
+        """Whether the core owns the shard and nobody has taken it since."""
+        return self.core.owned and self.fold.token == self._token
+
+    def wake(self) -> None:
+        """Let the loop look again."""
+        self._wake.set()
+
+    def revoke(self) -> None:
+        """Let go at once: the group takes the shard away."""
+        self.tenure += 1
+        self.assigned = False
+        self.unowned_since = None
+        self._disown()
+        self.reset(self.next_offsets)
+
+    def reset(self, next_offsets: tuple[int, ...]) -> None:
+        """Forget what has arrived; these offsets come next, since the consumer was set to them."""
+        self.inbox.reset(next_offsets)
+        self._resets += 1
+        self._held.clear()
+        self._behind_gap.clear()
+
+    def serve(self) -> None:
+        """Begin to decide: the barrier is over and the shard was acquired in it."""
+        self.assigned = True
+        self.reset(self.next_offsets)
+        self._own()
+        self.wake()
+
+    def arrive(self, arrival: Arrival) -> None:
+        """Queue a command; never waits. A gap in the offsets is proven empty before anything behind it counts."""
+        index = arrival.topic_index
+        waiting = self._behind_gap.get(index)
+        if waiting is not None:
+            waiting.append(arrival)
+        elif arrival.offset > self.inbox.expected(index):
+            self._behind_gap[index] = deque((arrival,))
+            self._hold(index)
+            proof = asyncio.create_task(self._prove_gap(index, arrival.offset))
+            self._proofs.add(proof)
+            proof.add_done_callback(self._proofs.discard)
+        elif self.inbox.add(arrival):
+            self.wake()
+            if self.inbox.is_high:
+                self._hold(index)
+
+    async def acquire(self) -> bool:
+        """Take the shard by compare-and-swap (R1); False when it was revoked meanwhile."""
+        tenure = self.tenure
+        services = self._services
+        for attempt in range(ACQUIRE_ATTEMPTS):
+            token = secrets.token_bytes(16)
+            record = Acquire(
+                schema=SCHEMA_VERSION,
+                epoch=self.fold.epoch + 1,
+                token=token,
+                owner=services.owner,
+                group=services.group,
+                generation=services.source().generation,
+            )
+            await services.log.append(self.number, record, encode_record(record))
+            if self.tenure != tenure:
+                return False
+            if self.fold.token == token:
+                self._token = token
+                return True
+            await asyncio.sleep(0.02 * 2**attempt * random.random())  # noqa: S311 - spreads rivals, no secret
+        raise LogUnavailableError(f"shard {self.number} was taken by others {ACQUIRE_ATTEMPTS} times in a row")
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """Decide whatever arrives, until `close`."""
+        while not self._closing:
+            await self._wait()
+            while self._may_decide() and await self._turn():
+                pass
+
+    def end_loop(self) -> None:
+        """Let `run` return after the batch in flight."""
+        self._closing = True
+        self.wake()
+
+    async def close(self) -> None:
+        """After `run` has returned: leave the state's hash in the log, then let go."""
+        if self.assigned and self.holds_token:
+            draft = self.core.closing_draft(now())
+            if draft is not None:
+                await self._services.log.append(self.number, draft.record, draft.payload)
+        self.revoke()
+
+    def _may_decide(self) -> bool:
+        return self.assigned and not self._closing
+
+    async def _wait(self) -> None:
+        moment = now()
+        due_ms = self.core.wake_at_ms(moment) if self.assigned and self.core.owned else None
+        seconds = None if due_ms is None else max(SHORTEST_WAIT_S, (due_ms - moment.monotonic_ms) / 1000)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._wake.clear()
+
+    async def _turn(self) -> bool:
+        """Make one record of all there is; False when there is nothing to do."""
+        if not self.holds_token:
+            return await self._regain()
+        tenure = self.tenure
+        arrivals = self.inbox.take(self.next_offsets)
+        needed = self.core.facts_needed(arrivals)
+        unavailable = await self._services.clusters.gather(self.core, needed) if needed else {}
+        draft = None
+        if self.tenure == tenure and self.holds_token:
+            draft = self.core.draft(now(), arrivals, unavailable)
+        if draft is None:
+            self.inbox.give_back()
+            self._start_effects()
+            return not self.holds_token
+        await self._send_aside(draft)
+        began = monotonic()
+        folded = await self._services.log.append(self.number, draft.record, draft.payload)
+        if self.tenure != tenure:
+            # Revoked while it was in flight: all was dropped, and the next owner learns from the log what counted.
+            return True
+        if folded.verdict is Verdict.VALID:
+            self._services.metrics.batch_appended(self.number, monotonic() - began)
+            self._settle(draft)
+        else:
+            self._requeue(arrivals)
+        return True
+
+    async def _send_aside(self, draft: Draft) -> None:
+        """Forwarded commands and dead letters are acknowledged before the record whose cursors pass them."""
+        services = self._services
+        await forwarding.forward(services.log.journal, services.topics, self.number, draft.forward)
+        await dead_letters.bury(services.log.journal, services.topics, self.number, draft.dead_letters)
+
+    def _settle(self, draft: Draft) -> None:
+        """The record is in the log and counts: only now it may have effects (R6)."""
+        self.core.settle(draft)
+        self.inbox.settle(len(draft.taken))
+        if self.inbox.is_low:
+            self._release()
+        self._start_effects()
+        self._count(draft)
+
+    def _start_effects(self) -> None:
+        if not self.holds_token:
+            return
+        effects = self.core.effects(now())
+        if effects:
+            self._services.clusters.start(self.core, effects, self.wake)
+
+    def _count(self, draft: Draft) -> None:
+        metrics, topics = self._services.metrics, self._services.topics.commands
+        for outcome in draft.record.outcomes:
+            metrics.command_decided(outcome.type, outcome.verdict)
+        for arrival, _ in draft.forward:
+            metrics.forwarded(topics[arrival.topic_index])
+        for arrival, _ in draft.dead_letters:
+            metrics.dead_lettered(topics[arrival.topic_index])
+        metrics.inbox_size(self.number, self.inbox.count)
+
+    def _requeue(self, arrivals: tuple[Arrival, ...]) -> None:
+        """Fenced: the commands go back to the head; those that another owner decides are dropped at the next take."""
+        _log.warning("a batch was fenced", shard=self.number, commands=len(arrivals), owner=self.fold.owner)
+        self._services.metrics.batch_fenced(self.number)
+        self.inbox.give_back()
+        self._disown()
+
+    async def _regain(self) -> bool:
+        """Somebody else acquired the shard: yield to a newer generation of the group, else take it back (R1)."""
+        self._disown()
+        generation = self._services.source().generation
+        if self.fold.group == self._services.group and self.fold.generation > generation:
+            _log.warning("a shard is yielded to a newer generation", shard=self.number, owner=self.fold.owner)
+            self.assigned = False
+            self.reset(self.next_offsets)
+            self.unowned_since = monotonic()
+            return False
+        _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner)
+        self.unowned_since = self.unowned_since or monotonic()
+        if not await self.acquire():
+            return False
+        self._own()
+        return True
+
+    def _own(self) -> None:
+        if self.fold.token != self._token:
+            # Taken between acquire and here: the loop will see it and decide what to do.
+            return
+        self.unowned_since = None
+        self.core.own(self._token, now())
+        self._services.clusters.own(self.core, self.wake)
+
+    def _disown(self) -> None:
+        if self.core.owned:
+            self.core.disown()
+            self._services.clusters.disown(self.core)
+
+    # -- backpressure and gaps
+
+    def _hold(self, index: int) -> None:
+        # At every arrival above the mark: Faust forgets it with each rebalance.
+        self._held.add(index)
+        self._services.source().hold(index, self.number)
+
+    def _release(self) -> None:
+        for index in [index for index in self._held if index not in self._behind_gap]:
+            self._held.discard(index)
+            self._services.source().release(index, self.number)
+
+    async def _prove_gap(self, index: int, offset: int) -> None:
+        topic = self._services.topics.commands[index]
+        expected, resets = self.inbox.expected(index), self._resets
+        try:
+            found = await self._services.log.journal.first_offset(topic, self.number, expected)
+        except DroverError as error:
+            self._services.fail(f"{topic}/{self.number}: offsets from {expected} to {offset} could not be read", error)
+            return
+        if self._resets != resets:
+            return
+        if found != offset:
+            self._services.fail(f"{topic}/{self.number}: offset {found} did not arrive, {offset} did", None)
+            return
+        self.inbox.skip_to(index, offset)
+        waiting = self._behind_gap.pop(index)
+        if not self.inbox.is_high:
+            self._release()
+        for arrival in waiting:
+            self.arrive(arrival)

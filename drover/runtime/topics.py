@@ -1,0 +1,206 @@
+"""Drover's own topics: how they must be, creating them, and saying which command mends one that is not so."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from drover.cluster.topics import TopicDescription, TopicSpec, create_topics_async, describe_topics_async
+from drover.errors import ConfigurationError, LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.journal.kafka import KafkaJournal
+from drover.reassignment.facts import INVALID_REPLICATION_FACTOR
+from events.codec import encode_record, record_headers
+from events.records import SCHEMA_VERSION, Genesis
+from events.topics import DEFAULT_SHARDS, TopicNames
+
+REPLICATION_FACTOR = 3
+TOPIC_ALREADY_EXISTS = 36
+WEEK_MS = 7 * 24 * 3600 * 1000
+CREATION_TIMEOUT_S = 30.0
+_MEGABYTE = 1024 * 1024
+
+_DURABLE: Mapping[str, str] = {
+    "cleanup.policy": "delete",
+    "min.insync.replicas": "2",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+    "unclean.leader.election.enable": "false",
+}
+# These may be more than asked for without harm.
+_AT_LEAST = frozenset({"max.message.bytes", "min.insync.replicas"})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRule:
+    """One topic as it must be; only `required` settings are checked, `initial` ones are the operator's to change."""
+
+    name: str
+    partitions: int
+    required: Mapping[str, str] = field(default_factory=dict)
+    initial: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> TopicSpec:
+        """The topic to create."""
+        return TopicSpec(self.name, self.partitions, REPLICATION_FACTOR, {**self.required, **self.initial})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it must be, and the command that mends it."""
+
+    topic: str
+    detail: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedTopics:
+    """Topics that are as they must be."""
+
+    shards: int
+    command_topic_ids: tuple[str, ...]
+
+
+def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
+    """Say how every topic must be; all but the dead letters have one partition per shard."""
+    append_time = {**_DURABLE, "message.timestamp.type": "LogAppendTime"}
+    commands = {**append_time, "max.message.bytes": str(2 * _MEGABYTE)}
+    return (
+        TopicRule(topics.events, shards, {**append_time, "max.message.bytes": str(8 * _MEGABYTE)}),
+        *(TopicRule(name, shards, commands) for name in topics.commands),
+        TopicRule(topics.progress, shards, initial={"retention.ms": str(WEEK_MS), "min.insync.replicas": "2"}),
+        TopicRule(topics.dead_letters, 1, initial={"retention.ms": "-1", "min.insync.replicas": "2"}),
+    )
+
+
+async def init(
+    connection: LogConnection, admin_options: Mapping[str, object], shards: int = DEFAULT_SHARDS
+) -> tuple[str, ...]:
+    """Create the topics that are missing, begin every shard of the log, and return the names of those created.
+
+    Idempotent: topics that exist are left as they are (`check` tells of them), and an events topic that exists decides
+    the number of shards. Raises `ConfigurationError` when Kafka will not have it so, with what to do.
+    """
+    names = connection.topics
+    present = await describe_topics_async(connection.bootstrap, (names.events,), admin_options)
+    events = present[names.events]
+    shards = shards if events is None else events.partitions
+    wanted = rules(names, shards)
+    answers = await create_topics_async(connection.bootstrap, [rule.spec for rule in wanted], admin_options)
+    for name, answer in answers.items():
+        if answer.code == INVALID_REPLICATION_FACTOR:
+            raise ConfigurationError(
+                f"{name} needs {REPLICATION_FACTOR} replicas, and the Kafka at {connection.bootstrap} says: "
+                f"{answer.message} Start at least {REPLICATION_FACTOR} brokers, then run `drover topics init` again"
+            )
+        if answer.code not in (0, TOPIC_ALREADY_EXISTS):
+            raise ConfigurationError(f"{name} could not be created: Kafka error {answer.code}, {answer.message}")
+    await _wait_until_shown(connection, tuple(answers), admin_options)
+    await _begin_shards(connection, shards)
+    return tuple(name for name, answer in answers.items() if answer.code == 0)
+
+
+async def _wait_until_shown(
+    connection: LogConnection, names: tuple[str, ...], admin_options: Mapping[str, object]
+) -> None:
+    try:
+        async with asyncio.timeout(CREATION_TIMEOUT_S):
+            while True:
+                described = await describe_topics_async(connection.bootstrap, names, admin_options)
+                if None not in described.values():
+                    return
+                await asyncio.sleep(0.1)
+    except TimeoutError as error:
+        raise LogUnavailableError("the new topics are not there yet: run `drover topics init` again") from error
+
+
+async def _begin_shards(connection: LogConnection, shards: int) -> None:
+    journal = KafkaJournal(connection, shards, "drover-topics-init")
+    await journal.start()
+    try:
+        for shard, end in enumerate(await journal.ends()):
+            if end == 0:
+                genesis = Genesis(schema=SCHEMA_VERSION, shards=shards, shard=shard)
+                await journal.append(shard, encode_record(genesis), record_headers(genesis))
+    finally:
+        await journal.close()
+
+
+async def check(connection: LogConnection, admin_options: Mapping[str, object]) -> tuple[Finding, ...]:
+    """Compare every topic with how it must be; the worker starts only when nothing is found."""
+    described = await _describe(connection, admin_options)
+    return _findings(connection, described)
+
+
+async def verify(connection: LogConnection, admin_options: Mapping[str, object]) -> VerifiedTopics:
+    """Do what `check` does and return what a worker needs of them; raises `ConfigurationError` on any finding."""
+    described = await _describe(connection, admin_options)
+    findings = _findings(connection, described)
+    events = described[connection.topics.events]
+    commands = [described[name] for name in connection.topics.commands]
+    if findings or events is None:
+        raise ConfigurationError(
+            "\n".join(f"{finding.detail}; mend it with\n  {finding.remedy}" for finding in findings)
+        )
+    return VerifiedTopics(events.partitions, tuple(topic.topic_id for topic in commands if topic is not None))
+
+
+async def _describe(
+    connection: LogConnection, admin_options: Mapping[str, object]
+) -> Mapping[str, TopicDescription | None]:
+    names = [rule.name for rule in rules(connection.topics, DEFAULT_SHARDS)]
+    return await describe_topics_async(connection.bootstrap, names, admin_options)
+
+
+def _findings(connection: LogConnection, described: Mapping[str, TopicDescription | None]) -> tuple[Finding, ...]:
+    events = described[connection.topics.events]
+    shards = DEFAULT_SHARDS if events is None else events.partitions
+    found: list[Finding] = []
+    for rule in rules(connection.topics, shards):
+        description = described[rule.name]
+        if description is None:
+            found.append(Finding(rule.name, f"topic {rule.name} does not exist", "drover topics init"))
+        else:
+            found += _compare(connection.bootstrap, rule, description)
+    return tuple(found)
+
+
+def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> list[Finding]:
+    found: list[Finding] = []
+    if description.partitions != rule.partitions:
+        found.append(_partitions_finding(bootstrap, rule, description.partitions))
+    if rule.required and description.replication_factor < REPLICATION_FACTOR:
+        found.append(
+            Finding(
+                rule.name,
+                f"topic {rule.name} has {description.replication_factor} replicas instead of {REPLICATION_FACTOR}",
+                f"kafka-reassign-partitions --bootstrap-server {bootstrap} --reassignment-json-file FILE --execute",
+            )
+        )
+    for key, value in rule.required.items():
+        actual = description.configs.get(key)
+        if not _satisfies(key, actual, value):
+            found.append(
+                Finding(
+                    rule.name,
+                    f"topic {rule.name} has {key}={actual} instead of {value}",
+                    f"kafka-configs --bootstrap-server {bootstrap} --alter --entity-type topics "
+                    f"--entity-name {rule.name} --add-config {key}={value}",
+                )
+            )
+    return found
+
+
+def _partitions_finding(bootstrap: str, rule: TopicRule, partitions: int) -> Finding:
+    detail = f"topic {rule.name} has {partitions} partitions instead of {rule.partitions}, one per shard"
+    kafka_topics = f"kafka-topics --bootstrap-server {bootstrap} --topic {rule.name}"
+    if partitions < rule.partitions:
+        return Finding(rule.name, detail, f"{kafka_topics} --alter --partitions {rule.partitions}")
+    return Finding(rule.name, detail, f"{kafka_topics} --delete && drover topics init")
+
+
+def _satisfies(key: str, actual: str | None, wanted: str) -> bool:
+    if actual is None:
+        return False
+    return int(actual) >= int(wanted) if key in _AT_LEAST else actual == wanted

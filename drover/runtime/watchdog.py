@@ -1,0 +1,58 @@
+"""A thread that ends the process when its event loop hangs, or when a stop takes too long.
+
+It must be a thread: what it watches for is a loop that no longer runs. Hangs of this kind were seen in the Kafka client
+and in Faust while brokers were down; ending is safe, since nothing counts that is not in the log.
+"""
+
+import os
+import threading
+import time
+
+import structlog
+
+EXIT_FAULT = 70
+EXIT_STOP_DEADLINE = 71
+HEARTBEAT_TIMEOUT_S = 20.0
+STOP_DEADLINE_S = 15.0
+_log = structlog.get_logger(__name__)
+
+
+class Watchdog:
+    """Ends the process with 70 after 20 s without `beat`, with 71 when `stopping` was called 15 s ago."""
+
+    def __init__(self) -> None:
+        self._beat = time.monotonic()
+        self._stopping: float | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        """Start watching."""
+        self.beat()
+        self._thread.start()
+
+    def beat(self) -> None:
+        """Say that the event loop runs."""
+        self._beat = time.monotonic()
+
+    def stopping(self) -> None:
+        """Say that the stop has begun; the deadline counts from the first call."""
+        self._stopping = self._stopping or time.monotonic()
+
+    def close(self) -> None:
+        """Watch no more."""
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.5):
+            moment = time.monotonic()
+            if moment - self._beat > HEARTBEAT_TIMEOUT_S:
+                _end(f"the event loop has not run for {HEARTBEAT_TIMEOUT_S:.0f} s", EXIT_FAULT)
+            if self._stopping is not None and moment - self._stopping > STOP_DEADLINE_S:
+                _end(f"the stop took more than {STOP_DEADLINE_S:.0f} s", EXIT_STOP_DEADLINE)
+
+
+def _end(why: str, code: int) -> None:
+    _log.critical("the watchdog ends the worker", why=why, exit_code=code)
+    os._exit(code)

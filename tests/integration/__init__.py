@@ -1,0 +1,1 @@
+"""The whole thing: real workers, the real command line, a real Kafka."""

@@ -1,0 +1,128 @@
+"""An independent reading of what was done: the msgpack package, and the rules of the log written down again."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from drover.journal.connection import LogConnection
+from events.topics import COMMAND_KINDS, DEFAULT_SHARDS
+
+ENDS = ("call-accepted", "call-rejected", "call-lapsed", "call-outcome-lost")
+TERMINAL = ("reassignment-completed", "reassignment-rolled-back", "reassignment-failed")
+
+
+@dataclass
+class Story:
+    """Valid events by partition, outcomes by command id, and every breach of the rules that was found."""
+
+    events: dict[tuple[str, int], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    outcomes: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
+    decided: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
+    owners: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def calls(self, key: tuple[str, int], kind: str) -> int:
+        """How often a call was intended for a partition."""
+        return sum(event["type"] == "call-intended" and event["call"] == kind for event in self.events[key])
+
+    def lapses(self, key: tuple[str, int]) -> int:
+        return sum(event["type"] == "call-lapsed" for event in self.events[key])
+
+    def terminal(self, key: tuple[str, int]) -> list[str]:
+        return [event["type"] for event in self.events[key] if event["type"] in TERMINAL]
+
+
+async def read_all(connection: LogConnection, topic: str) -> dict[int, list[Any]]:
+    """Read a whole topic with a plain consumer."""
+    consumer = AIOKafkaConsumer(
+        **connection.client_options, auto_offset_reset="earliest", enable_auto_commit=False, group_id=None
+    )
+    await consumer.start()
+    try:
+        places = [TopicPartition(topic, number) for number in range(DEFAULT_SHARDS)]
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        found: dict[int, list[Any]] = {place.partition: [] for place in places}
+        while any([await consumer.position(place) < ends[place] for place in places]):
+            for place, records in (await consumer.getmany(timeout_ms=200)).items():
+                found[place.partition] += records
+        return found
+    finally:
+        await consumer.stop()
+
+
+async def read_story(connection: LogConnection) -> Story:
+    """Read the log and the command topics, and check what must hold of every story."""
+    story = Story()
+    for shard, records in (await read_all(connection, connection.topics.events)).items():
+        _read_shard(story, shard, records)
+    for topic, kind in zip(connection.topics.commands, COMMAND_KINDS, strict=True):
+        for partition, records in (await read_all(connection, topic)).items():
+            expected = [record.offset for record in records]
+            if sorted(story.decided[topic, partition]) != expected and not _only_strays(
+                records, story, topic, partition
+            ):
+                story.faults.append(
+                    f"{kind}/{partition}: {len(expected)} commands, decided {story.decided[topic, partition]}"
+                )
+    for key, events in story.events.items():
+        _check_partition(story, key, events)
+    return story
+
+
+def _only_strays(records: list[Any], story: Story, topic: str, partition: int) -> bool:
+    """Records without an outcome must be no readable commands; none may have two."""
+    decided = story.decided[topic, partition]
+    if len(set(decided)) != len(decided):
+        return False
+    return all(_is_unreadable(record.value) for record in records if record.offset not in decided)
+
+
+def _is_unreadable(payload: bytes) -> bool:
+    try:
+        command = msgpack.unpackb(payload)
+    except (ValueError, msgpack.UnpackException):
+        return not payload.startswith(b"{") or b'"id"' not in payload
+    return not isinstance(command, dict) or "id" not in command
+
+
+def _read_shard(story: Story, shard: int, records: list[Any]) -> None:
+    token, epoch, sequence = b"", 0, 0
+    for stored in records:
+        record = msgpack.unpackb(stored.value)
+        if record["kind"] == "acquire" and record["epoch"] == epoch + 1:
+            token, epoch = record["token"], record["epoch"]
+            story.owners.append(record["owner"])
+        if record["kind"] != "batch" or record["token"] != token:
+            continue
+        sequence += 1
+        if record["sequence"] != sequence:
+            story.faults.append(f"shard {shard} offset {stored.offset}: sequence {record['sequence']}, not {sequence}")
+        for outcome in record.get("outcomes", ()):
+            story.outcomes[outcome["id"]].append(outcome)
+            story.decided[outcome["topic"], shard].append(outcome["offset"])
+        for event in record.get("events", ()):
+            if "topic" in event and "partition" in event:
+                story.events[event["topic"], event["partition"]].append(event)
+
+
+def _check_partition(story: Story, key: tuple[str, int], events: list[dict[str, Any]]) -> None:
+    """One call at a time, each with one end, and no cancel that nobody asked for."""
+    is_open = rollback = False
+    for event in events:
+        kind = event["type"]
+        if kind == "reassignment-queued":
+            is_open = rollback = False
+        elif kind == "rollback-requested":
+            rollback = True
+        elif kind == "call-intended":
+            if is_open:
+                story.faults.append(f"{key}: a call was intended while another was open")
+            if event["call"] in {"cancel", "restore"} and not rollback:
+                story.faults.append(f"{key}: {event['call']} without a rollback")
+            is_open = True
+        elif kind in ENDS:
+            is_open = False

@@ -1,0 +1,222 @@
+"""A whole Drover on the local cluster: settings, worker processes, the command line, and plain looks at Kafka."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from drover.client.history import fold_shards
+from drover.cluster.kafka import KafkaDriver
+from drover.cluster.topics import TopicSpec, create_topics_async
+from drover.journal.connection import LogConnection
+from drover.journal.producer import LogProducer
+from drover.local import LocalCluster
+from drover.reassignment.facts import BrokerRates, PartitionFacts, ThrottledReplicas
+from drover.reassignment.state import Plan
+from drover.runtime import topics as own_topics
+from events.partitions import TopicPartition
+from events.topics import TopicNames
+
+REPOSITORY = Path(__file__).parents[2]
+MANAGED = "local"
+RECORD_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended."""
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.output)
+
+
+async def wait_for(condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0) -> float:
+    """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline."""
+    began = time.monotonic()
+    while not await condition():
+        assert time.monotonic() - began < timeout_s, f"not within {timeout_s:.0f} s: {what}"
+        await asyncio.sleep(0.05)
+    return time.monotonic() - began
+
+
+@dataclass
+class Installation:
+    """One Drover with topics of its own, so that tests on the shared cluster do not meet."""
+
+    cluster: LocalCluster
+    directory: Path
+    names: TopicNames
+    config: Path
+    driver: KafkaDriver
+    workers: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+
+    @property
+    def connection(self) -> LogConnection:
+        return LogConnection(self.cluster.bootstrap, self.names)
+
+    # -- processes
+
+    async def drover(self, *arguments: str, stdin: str | None = None) -> Finished:
+        """Run a command as a user would."""
+        process = await self._start(arguments, asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
+        output, errors = await process.communicate(None if stdin is None else stdin.encode())
+        assert process.returncode is not None
+        return Finished(process.returncode, output.decode(), errors.decode())
+
+    async def start_worker(self, name: str) -> None:
+        """Start a worker; its log is in the directory."""
+        with (self.directory / f"{name}.log").open("ab") as log_file:
+            arguments = ("worker", "--name", name, "--listen", "127.0.0.1:0")
+            self.workers[name] = await self._start(arguments, log_file.fileno(), log_file.fileno())
+
+    async def _start(self, arguments: Sequence[str], output: int, errors: int) -> asyncio.subprocess.Process:
+        environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "DROVER_CONFIG": str(self.config)}
+        command = (sys.executable, "-m", "drover", *arguments)
+        return await asyncio.create_subprocess_exec(
+            *command, cwd=REPOSITORY, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors
+        )
+
+    def signal(self, worker: str, number: signal.Signals) -> None:
+        self.workers[worker].send_signal(number)
+
+    async def gone(self, worker: str) -> int:
+        """Wait for a worker's end."""
+        async with asyncio.timeout(30):
+            return await self.workers.pop(worker).wait()
+
+    async def end_workers(self) -> None:
+        for process in self.workers.values():
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+        self.workers.clear()
+
+    def worker_log(self, name: str) -> str:
+        return (self.directory / f"{name}.log").read_text()
+
+    async def owners(self) -> Mapping[int, str]:
+        """Who owns each shard, as the log says."""
+        rows = (await self.drover("replay", "-o", "json")).document["shards"]
+        return {row["shard"]: row["owner"] for row in rows}
+
+    async def wait_until_owned(self, *workers: str) -> None:
+        """Wait until exactly these workers own all shards."""
+
+        async def owned() -> bool:
+            return set((await self.owners()).values()) == set(workers)
+
+        await wait_for(owned, f"{workers} own every shard", timeout_s=60)
+
+    # -- the managed cluster
+
+    async def create_topic(self, name: str, layout: Mapping[int, Sequence[int]], kilobytes: int = 0) -> None:
+        """Create a topic with named replicas and write data to each partition."""
+        assignments = {number: tuple(replicas) for number, replicas in layout.items()}
+        spec = TopicSpec(name, len(layout), len(assignments[0]), assignments=assignments)
+        assert (await create_topics_async(self.cluster.bootstrap, [spec]))[name].accepted
+
+        async def shown() -> bool:
+            seen = await self.driver.observe([TopicPartition(name, number) for number in layout])
+            return all(facts is not None and facts.leader is not None for facts in seen.partitions.values())
+
+        await wait_for(shown, f"topic {name} to be there")
+        if kilobytes:
+            await self._fill(name, layout, kilobytes)
+
+    async def _fill(self, name: str, layout: Mapping[int, Sequence[int]], kilobytes: int) -> None:
+        producer = LogProducer(self.connection, "filler")
+        await producer.start()
+        record = os.urandom(RECORD_BYTES)
+        records = [
+            producer.send(name, record, partition=number)
+            for number in layout
+            for _ in range(kilobytes * 1024 // RECORD_BYTES)
+        ]
+        await asyncio.gather(*records)
+        await producer.close()
+
+    async def facts(self, key: TopicPartition) -> PartitionFacts:
+        """What Kafka shows of a partition; asked again while its two lists disagree."""
+        found: list[PartitionFacts | None] = []
+
+        async def judged() -> bool:
+            seen = await self.driver.observe([key])
+            found[:] = [seen.partitions[key]] if key in seen.partitions else []
+            return bool(found)
+
+        await wait_for(judged, f"{key} to be seen", timeout_s=10)
+        (facts,) = found
+        assert facts is not None, f"{key} does not exist"
+        return facts
+
+    async def replicas(self, key: TopicPartition) -> tuple[int, ...]:
+        return (await self.facts(key)).replicas
+
+    async def throttles(self, topic: str) -> tuple[Mapping[int, BrokerRates], ThrottledReplicas]:
+        rates = await self.driver.broker_rates((1, 2, 3, 4))
+        return rates, (await self.driver.throttled_replicas([topic]))[topic]
+
+    # -- plans
+
+    async def alter(self, plan: str, targets: Mapping[TopicPartition, Sequence[int]], *options: str) -> Finished:
+        """Write a plan file in the stock tool's format and submit it."""
+        file = self.directory / f"{plan}.json"
+        partitions = [
+            {"topic": key.topic, "partition": key.partition, "replicas": list(replicas)}
+            for key, replicas in targets.items()
+        ]
+        file.write_text(json.dumps({"version": 1, "partitions": partitions}))
+        return await self.drover("alter", str(file), "--plan", plan, "--reason", "integration test", *options)
+
+    async def status(self) -> Any:
+        return (await self.drover("status", "-o", "json")).document
+
+    async def plan(self, name: str) -> Plan:
+        """A plan as the log says it is."""
+        log = await fold_shards(self.connection, MANAGED)
+        (fold,) = log.folds.values()
+        return fold.state.clusters[MANAGED].plans[name]
+
+    async def wait_until_settled(self, timeout_s: float = 60.0) -> float:
+        """Wait until nothing is under way and no throttle is left in the ledger."""
+
+        async def settled() -> bool:
+            return not (await self.status())["reassignments"]
+
+        return await wait_for(settled, "every reassignment to end", timeout_s)
+
+
+@asynccontextmanager
+async def installation(
+    cluster: LocalCluster, directory: Path, prefix: str, *, session_timeout_ms: int = 6000, **limits: int
+) -> AsyncIterator[Installation]:
+    """Make topics and a settings file of its own; workers are ended with it."""
+    names = TopicNames(prefix)
+    config = directory / "drover.toml"
+    settings = [
+        f'[log]\nbootstrap = "{cluster.bootstrap}"\nprefix = "{prefix}"',
+        f'[clusters.{MANAGED}]\nbootstrap = "{cluster.bootstrap}"',
+        *(f"{name} = {value}" for name, value in limits.items()),
+        f"[worker]\nsession_timeout_ms = {session_timeout_ms}",
+    ]
+    config.write_text("\n".join(settings) + "\n")
+    driver = KafkaDriver("observer", cluster.bootstrap)
+    made = Installation(cluster, directory, names, config, driver)
+    await own_topics.init(made.connection, {})
+    try:
+        yield made
+    finally:
+        await made.end_workers()
+        await driver.close()

@@ -1,0 +1,153 @@
+"""Two workers, a running plan and a stream of commands, while the owner is killed, paused and stopped."""
+
+import asyncio
+import signal
+from random import Random
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from drover.local import LocalCluster
+from events.codec import encode_command
+from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned
+from events.partitions import TopicPartition
+from events.topics import DEFAULT_SHARDS, shard_of
+from tests.integration.story import Story, read_story
+from tests.integration.support import MANAGED, Installation, installation, wait_for
+from tests.shard.world import alter as alter_command
+
+pytestmark = pytest.mark.cluster
+
+COMMANDS = 300
+PARTITIONS = 24
+SESSION_TIMEOUT_MS = 6000
+SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
+
+
+async def test_a_plan_survives_kill_pause_and_stop_of_its_owner_with_nothing_lost_doubled_or_sent_again(
+    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("two-workers")
+    async with installation(
+        local_cluster, directory, "two", session_timeout_ms=SESSION_TIMEOUT_MS, max_moves_per_broker=3
+    ) as made:
+        layout = {number: [1 + number % 4, 1 + (number + 1) % 4] for number in range(PARTITIONS)}
+        await made.create_topic("orders", layout, kilobytes=1536)
+        for name in ("first", "second"):
+            await made.start_worker(name)
+        await made.wait_until_owned("first", "second")
+        targets = {
+            TopicPartition("orders", number): [1 + (number + 2) % 4, 1 + (number + 1) % 4]
+            for number in range(PARTITIONS)
+        }
+        assert (await made.alter("drain", targets, "--throttle", "2MB")).code == 0
+        commands = asyncio.create_task(_feed(made, Random(7)))
+        await _torment(made)
+        await commands
+        await made.wait_until_settled(timeout_s=120)
+        story = await _all_decided(made)
+        seen = await made.driver.observe(list(targets))
+        for key, target in targets.items():
+            facts = seen.partitions[key]
+            assert facts is not None
+            assert facts.replicas == tuple(target)
+        _judge(story, targets)
+        replayed = await made.drover("replay", "--verify")
+        assert replayed.code == 0, replayed.errors
+
+        async def unthrottled() -> bool:
+            rates, lists = await made.throttles("orders")
+            return not lists.leader and all(rate.leader_bytes_per_second is None for rate in rates.values())
+
+        await wait_for(unthrottled, "every throttle to be taken back")
+
+
+async def _feed(made: Installation, random: Random) -> None:
+    """Send 300 commands in as many moments as the torment lasts; some are sent twice."""
+    producer = AIOKafkaProducer(**made.connection.client_options, enable_idempotence=True)
+    await producer.start()
+    for number in range(COMMANDS):
+        topic_index, command = _command(number, random)
+        for _ in range(2 if number % 25 == 0 else 1):
+            payload = encode_command(command, as_json=number % 2 == 0)
+            await producer.send_and_wait(made.names.commands[topic_index], payload, key=MANAGED.encode())
+        await asyncio.sleep(0.1)
+    await producer.stop()
+
+
+def _command(number: int, random: Random) -> tuple[int, AnyCommand]:
+    identity = f"c{number}"
+    match random.randrange(4):
+        case 0:
+            brokers = (1 + random.randrange(4),)
+            return 2, Blacklist(id=identity, cluster=MANAGED, by="feeder", reason="r", brokers=brokers)
+        case 1:
+            at_ms = 1000 + number
+            return 3, BrokerFailed(id=identity, cluster=MANAGED, by="feeder", reason="r", broker=9, at_ms=at_ms)
+        case 2:
+            at_ms = 2000 + number
+            return 3, BrokerReturned(id=identity, cluster=MANAGED, by="feeder", reason="r", broker=9, at_ms=at_ms)
+        case _:
+            return 0, alter_command({TopicPartition("absent", number): [1]}, id=identity)
+
+
+async def _torment(made: Installation) -> None:
+    """Kill the owner at a random moment, pause it past its session, stop it cleanly; each time somebody takes over."""
+    random = Random(11)
+    await asyncio.sleep(random.uniform(0.2, 2))
+    owner = await _owner(made)
+    made.signal(owner, signal.SIGKILL)
+    await made.gone(owner)
+    await _until_owned_by_other(made, owner)
+    await made.start_worker("third")
+    await _until_member(made, "third")
+    owner = await _owner(made)
+    made.signal(owner, signal.SIGSTOP)
+    await _until_owned_by_other(made, owner)
+    made.signal(owner, signal.SIGCONT)
+    await asyncio.sleep(random.uniform(0.2, 2))
+    owner = await _owner(made)
+    made.signal(owner, signal.SIGTERM)
+    assert await made.gone(owner) == 0, made.worker_log(owner)
+    await _until_owned_by_other(made, owner)
+
+
+async def _owner(made: Installation) -> str:
+    return (await made.owners())[SHARD]
+
+
+async def _until_owned_by_other(made: Installation, owner: str) -> None:
+    async def other() -> bool:
+        return await _owner(made) != owner
+
+    await wait_for(other, f"another worker than {owner} to own the shard", timeout_s=60)
+
+
+async def _until_member(made: Installation, worker: str) -> None:
+    async def member() -> bool:
+        return worker in (await made.owners()).values()
+
+    await wait_for(member, f"{worker} to own a shard", timeout_s=60)
+
+
+async def _all_decided(made: Installation) -> Story:
+    found: list[Story] = []
+
+    async def decided() -> bool:
+        found[:] = [await read_story(made.connection)]
+        return not found[0].faults
+
+    await wait_for(decided, "every command to be decided exactly once", timeout_s=30)
+    return found[0]
+
+
+def _judge(story: Story, targets: dict[TopicPartition, list[int]]) -> None:
+    assert story.faults == []
+    assert len(set(story.owners)) == 3
+    for number in range(COMMANDS):
+        effective = [outcome for outcome in story.outcomes[f"c{number}"] if outcome["verdict"] != "duplicate"]
+        assert len(effective) == 1, f"command c{number} had {len(effective)} effects"
+    for key in targets:
+        assert story.terminal(key) == ["reassignment-completed"], story.events[key]
+        assert story.calls(key, "cancel") == 0
+        assert story.calls(key, "step") == 1 + story.lapses(key), story.events[key]

@@ -1,7 +1,6 @@
 """`drover local`: a real Kafka cluster on this machine, for trying things out; thin over `drover.local`."""
 
 import asyncio
-import json
 import shlex
 import signal
 import threading
@@ -13,6 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from drover.cli.output import output_option, print_document
 from drover.local import ClusterStatus, LocalCluster, prepare
 from drover.local.seed import seed as seed_topic
 
@@ -77,15 +77,16 @@ def down(directory: Path, *, keep: bool) -> None:
 
 
 @local.command()
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option
 @directory_option
 def status(output: str, directory: Path) -> None:
     """Show every broker: running, starting, paused or dead."""
     found = _run(LocalCluster(directory).status())
-    if output == "json":
-        click.echo(json.dumps(status_document(found)))
-    else:
+    if output == "table":
         Console().print(_table(found))
+        return
+    document = status_document(found)
+    print_document(document, document["brokers"], output)
 
 
 @local.command()

@@ -29,7 +29,7 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
             case None:
                 unchanged.append(target.key)
     return Decision(
-        events=(*_plan_events(command, state, takes_part=bool(queued)), *queued),
+        events=(*_plan_events(command, state, queued=bool(queued), unchanged=bool(unchanged)), *queued),
         accepted=tuple(event.key for event in queued),
         unchanged=tuple(unchanged),
         refusals=tuple(refusals),
@@ -57,10 +57,11 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
     return None
 
 
-def _plan_events(command: Alter, state: ClusterState, *, takes_part: bool) -> tuple[AnyEvent, ...]:
+def _plan_events(command: Alter, state: ClusterState, *, queued: bool, unchanged: bool) -> tuple[AnyEvent, ...]:
+    """Open or extend the plan. A command of which nothing was accepted says that it came, but sets no throttle."""
     name = command.plan_name
     plan = state.plans.get(name)
-    if plan is None and not takes_part:
+    if plan is None and not queued:
         return ()
     events: list[AnyEvent] = []
     if plan is None:
@@ -68,7 +69,7 @@ def _plan_events(command: Alter, state: ClusterState, *, takes_part: bool) -> tu
     if plan is not None or command.more:
         events.append(PlanExtended(cluster=state.name, plan=name, more=command.more))
     throttle = command.throttle_bytes_per_second
-    if throttle is not None and (plan is None or plan.throttle_bytes_per_second != throttle):
+    if throttle is not None and (queued or unchanged) and (plan is None or plan.throttle_bytes_per_second != throttle):
         events.append(PlanThrottleSet(cluster=state.name, plan=name, bytes_per_second=throttle))
     return tuple(events)
 
@@ -86,7 +87,7 @@ def _decide_partition(
         return refuse_partition(key, RefusalCode.DROVER_TOPIC, detail)
     active = state.reassignments.get(key)
     if active is not None:
-        return _decide_moving(key, target.replicas, active)
+        return _decide_moving(target, target.replicas, active)
     seen = facts.partitions.get(key)
     if seen is None:
         detail = f"{key} does not exist in {state.name}"
@@ -98,9 +99,10 @@ def _decide_partition(
     )
 
 
-def _decide_moving(key: TopicPartition, replicas: tuple[int, ...], active: Reassignment) -> Refusal | None:
+def _decide_moving(target: PartitionTarget, replicas: tuple[int, ...], active: Reassignment) -> Refusal | None:
+    key = target.key
     if active.target == replicas and not active.rollback_requested:
-        return None
+        return _refuse_original(target, active.original)
     doing = "being rolled back" if active.rollback_requested else f"moving to {list(active.target)}"
     detail = f"{key} is {doing} in plan {active.plan}: wait for it, or cancel it first"
     return refuse_partition(key, RefusalCode.REASSIGNMENT_IN_PROGRESS, detail)
@@ -140,14 +142,18 @@ def _refuse_situation(
     if seen.move is not None or key in facts.moves:
         detail = f"{key} is being moved by somebody else: wait for that, or cancel it with their tool"
         return refuse_partition(key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
-    if target.original_replicas is not None and target.original_replicas != seen.replicas:
-        # R236-2: an assertion, never the truth; what follows from a wrong one comes with the asserted form.
-        detail = (
-            f"{key}: original_replicas {list(target.original_replicas)} differ from the present list "
-            f"{list(seen.replicas)}, which is not supported yet: leave them out or correct them"
-        )
-        return refuse_partition(key, RefusalCode.UNSUPPORTED, detail)
-    return None
+    return _refuse_original(target, seen.replicas)
+
+
+def _refuse_original(target: PartitionTarget, original: tuple[int, ...]) -> Refusal | None:
+    """R236-2: an assertion, never the truth; what follows from a wrong one comes with the asserted form."""
+    if target.original_replicas is None or target.original_replicas == original:
+        return None
+    detail = (
+        f"{target.key}: original_replicas {list(target.original_replicas)} differ from the true list "
+        f"{list(original)}, which is not supported yet: leave them out or correct them"
+    )
+    return refuse_partition(target.key, RefusalCode.UNSUPPORTED, detail)
 
 
 def _queue(

@@ -13,7 +13,7 @@ from events.refusals import Refusal, RefusalCode
 def decide_cancel(command: Cancel, state: ClusterState) -> Decision:
     """Ask for the rollback of everything in the scope that has not ended (R236-1, R236-6).
 
-    What is queued ends at once, nothing having been sent. What is being rolled back already is unchanged.
+    What is queued, or waits for its throttle before the first step, ends at once: nothing was sent. What is being rolled back already is unchanged.
     """
     if command.mode == "stop":
         detail = "mode stop is not supported yet: use rollback"
@@ -77,9 +77,21 @@ def _roll_back_one(command: Cancel, cluster: str, reassignment: Reassignment) ->
     requested = RollbackRequested(
         cluster=cluster, topic=topic, partition=partition, by=command.by, reason=command.reason
     )
-    if reassignment.phase is not Phase.QUEUED:
+    if not _is_untouched(reassignment):
         return [requested]
     withdrawn = ReassignmentRolledBack(
-        cluster=cluster, topic=topic, partition=partition, replicas=reassignment.original, started=False
+        cluster=cluster,
+        topic=topic,
+        partition=partition,
+        replicas=reassignment.original,
+        started=reassignment.attempts > 0,
     )
     return [requested, withdrawn]
+
+
+def _is_untouched(reassignment: Reassignment) -> bool:
+    """Whether nothing that Drover sent has changed the partition: still queued, or before the first step's call."""
+    if reassignment.phase is Phase.QUEUED:
+        return True
+    step = reassignment.step
+    return reassignment.phase is Phase.PREPARED and step is not None and step.number == 1

@@ -1,14 +1,16 @@
 """The fold: one event changes one entry of a cluster's state; total on every log that decide and plan can write."""
 
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from drover.reassignment import evolve_throttles
 from drover.reassignment.state import Block, ClusterState, Freeze, Limits, Phase, Plan, PlanStatus, Reassignment, Step
 from events import brokers, clusters, plans, reassignments, throttles
+from events.base import PartitionEvent
 from events.partitions import TopicPartition
 from events.reassignments import Call
-from events.records import AnyEvent, PlanEvent, ReassignmentEvent
+from events.records import AnyEvent, BrokerEvent, ClusterEvent, PlanEvent, ReassignmentEvent, ThrottleEvent
 
 _INTENDED = {Call.STEP: Phase.INTENDED, Call.CANCEL: Phase.CANCEL_INTENDED, Call.RESTORE: Phase.RESTORE_INTENDED}
 _RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTORE: Phase.RESTORING}
@@ -21,6 +23,16 @@ def apply(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
 
     Raises `KeyError` or `AssertionError` only for an event that no decision could have written.
     """
+    if isinstance(event, PartitionEvent):
+        # The most frequent by far.
+        _apply_reassignment(state, event, at_ms)
+    else:
+        _apply_other(state, event, at_ms)
+
+
+def _apply_other(
+    state: ClusterState, event: ClusterEvent | BrokerEvent | PlanEvent | ThrottleEvent, at_ms: int
+) -> None:
     match event:
         case clusters.ClusterIdentified():
             state.kafka_cluster_id = event.kafka_cluster_id
@@ -60,7 +72,7 @@ def apply(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
         ):
             evolve_throttles.apply(state, event)
         case _:
-            _apply_reassignment(state, event, at_ms)
+            assert_never(event)
 
 
 def _apply_reassignment(state: ClusterState, event: ReassignmentEvent, at_ms: int) -> None:

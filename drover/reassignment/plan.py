@@ -215,6 +215,11 @@ def _copying_block(
         return blocked(reassignment, Block(Blocker.NO_LEADER, detail, context.at_ms), context.cluster)
     if dead:
         return blocked(reassignment, _dead_destination(dead, context), context.cluster)
+    missing = [broker for broker in step.replicas if broker not in seen.isr]
+    if len(step.replicas) < len(step.expected) and missing and not set(missing) & set(step.adding):
+        # Kafka 4.3.1 keeps a list that shrinks until the whole target is in the ISR.
+        detail = f"Kafka waits for replicas {', '.join(map(str, missing))} to be in the ISR: bring them back or cancel"
+        return blocked(reassignment, Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
     if reassignment.block is not None:
         return (ReassignmentUnblocked(**_name(context.cluster, reassignment.key)),)
     return ()
@@ -224,7 +229,9 @@ def _rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Con
     """R236-7 over the Admin RPCs: cancel what is listed, never re-target; then see what is left."""
     step = reassignment.step
     if seen.move is None:
-        if reassignment.unsure and not context.persisted:
+        # A broker whose metadata lags may still show the list from before a step that has meanwhile completed.
+        before = step is not None and seen.replicas == step.expected
+        if (reassignment.unsure or before) and not context.persisted:
             return DOUBT
         return _return(reassignment, seen, context)
     if step is None or seen.move.target != step.replicas:
@@ -237,9 +244,13 @@ def _rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Con
 
 
 def _cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement:
-    if seen.move is None:
-        return _return(reassignment, seen, context)
     step = reassignment.step
+    if seen.move is None:
+        # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step.
+        strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
+        if strange and not context.persisted:
+            return DOUBT
+        return _return(reassignment, seen, context)
     if step is None or seen.move.target != step.replicas:
         return _foreign(reassignment, seen, context)
     if not context.persisted:
@@ -269,8 +280,13 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
 
 
 def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:
-    """Whether the set is the one at the start or at the end of the running step, or the confirmed one."""
+    """Whether the set is the one at the start or at the end of the running step, or the confirmed one.
+
+    Every step but a last one that completed keeps the originals: without them the way back would be a move of its own.
+    """
     brokers = set(seen.replicas)
+    if not brokers >= set(reassignment.original):
+        return False
     known = [set(reassignment.current), set(reassignment.original)]
     if reassignment.step is not None:
         known += [set(reassignment.step.expected), set(reassignment.step.replicas)]

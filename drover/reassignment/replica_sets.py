@@ -15,6 +15,12 @@ def removing(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ..
     return tuple(broker for broker in current if broker not in target)
 
 
+def after_cancel(step: Step) -> tuple[int, ...]:
+    """Say what list Kafka 4.3.1 leaves when it cancels a step: the members from before, in merged order (live fact)."""
+    kept = tuple(broker for broker in step.replicas if broker in step.expected)
+    return kept + tuple(sorted(removing(step.expected, step.replicas)))
+
+
 def next_step(
     reassignment: Reassignment, live: Collection[int], leader: int | None, max_replicas_per_step: int
 ) -> Step | None:

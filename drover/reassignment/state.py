@@ -1,6 +1,7 @@
 """The state of one managed cluster: its reassignments, plans, limits and throttle ledger.
 
-Values are frozen; `ClusterState` owns the maps and the indexes over them and changes through `apply` only, which folds
+Values are frozen (msgspec structs, whose copies with changes are made in C: see docs/decisions/0004-state-values.md);
+`ClusterState` owns the maps and the indexes over them and changes through `apply` only, which folds
 one event. The life of a reassignment:
 
     queued → (prepared →) intended → copying → confirmed → (prepared →) intended → … → completed
@@ -14,6 +15,9 @@ From every state a partition that is gone, or was changed by others for good, en
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+
+from msgspec import Struct
 
 from events.partitions import TopicPartition
 from events.reassignments import Blocker
@@ -37,14 +41,11 @@ class Phase(StrEnum):
 
 # A call of ours is open: its intent is durable, its outcome is not.
 OPEN_PHASES = frozenset({Phase.INTENDED, Phase.CANCEL_INTENDED, Phase.RESTORE_INTENDED})
-# A cancel was decided and is being carried out.
-CANCEL_PHASES = frozenset(
-    {Phase.ROLLING_BACK, Phase.CANCEL_INTENDED, Phase.CANCELLING, Phase.RESTORE_INTENDED, Phase.RESTORING}
-)
+# A reassignment in one of these weighs on no broker: nothing is copied for it.
+_WEIGHTLESS = frozenset({Phase.QUEUED, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One alter call on the way: `expected` is the list it starts from, `replicas` the list it asks for.
 
     `leader` led when the step was planned (None: nobody).
@@ -59,19 +60,27 @@ class Step:
     @property
     def adding(self) -> tuple[int, ...]:
         """The brokers that get a copy in this step."""
-        return tuple(broker for broker in self.replicas if broker not in self.expected)
+        return _adding(self.expected, self.replicas)
 
     @property
     def load(self) -> tuple[int, ...]:
         """The brokers this step weighs on: the leader as source and each added broker; none if nothing is copied."""
-        adding = self.adding
-        if not adding:
-            return ()
-        return adding if self.leader is None else (self.leader, *adding)
+        return _load(self.expected, self.replicas, self.leader)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+# Asked for at every event of a partition; a cluster has few different pairs of lists.
+@lru_cache(maxsize=4096)
+def _adding(expected: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(broker for broker in replicas if broker not in expected)
+
+
+@lru_cache(maxsize=4096)
+def _load(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> tuple[int, ...]:
+    adding = _adding(expected, replicas)
+    return adding if leader is None or not adding else (leader, *adding)
+
+
+class Block(Struct, frozen=True):
     """Why a reassignment waits, what would unblock it, and since when (wall clock of the log, ms since epoch)."""
 
     why: Blocker
@@ -79,8 +88,7 @@ class Block:
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reassignment:
+class Reassignment(Struct, frozen=True):
     """One partition on its way from its original replica list to a target.
 
     `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
@@ -117,8 +125,8 @@ class Reassignment:
 
     @property
     def load(self) -> tuple[int, ...]:
-        """The brokers it weighs on now."""
-        if self.step is None or self.phase in {Phase.QUEUED, Phase.CONFIRMED, Phase.RESTORING, Phase.RESTORE_INTENDED}:
+        """The brokers it weighs on now; none between two steps, and none once it is being restored."""
+        if self.step is None or self.phase in _WEIGHTLESS or self.current == self.step.replicas:
             return ()
         return self.step.load
 
@@ -131,8 +139,7 @@ class PlanStatus(StrEnum):
     FINISHED = "finished"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The reassignments asked for under one name; `active` of them have not ended."""
 
     name: str
@@ -244,25 +251,29 @@ class ClusterState:
 
     def put(self, reassignment: Reassignment) -> None:
         """Store a reassignment and keep the indexes true; its place in `queued` stays the order of acceptance."""
-        before = self.reassignments.get(reassignment.key)
-        self.reassignments[reassignment.key] = reassignment
+        key = reassignment.key
+        before = self.reassignments.get(key)
+        self.reassignments[key] = reassignment
         if before is None or before.in_flight is not reassignment.in_flight:
-            self.queued.pop(reassignment.key, None)
-            self.in_flight.pop(reassignment.key, None)
-            (self.in_flight if reassignment.in_flight else self.queued)[reassignment.key] = None
-        self._weigh(before, -1)
-        self._weigh(reassignment, 1)
+            self.queued.pop(key, None)
+            self.in_flight.pop(key, None)
+            (self.in_flight if reassignment.in_flight else self.queued)[key] = None
+        self._weigh(() if before is None else before.load, reassignment.load)
 
     def drop(self, key: TopicPartition) -> None:
         """Forget a reassignment that has ended."""
-        self._weigh(self.reassignments.pop(key), -1)
+        self._weigh(self.reassignments.pop(key).load, ())
         self.queued.pop(key, None)
         self.in_flight.pop(key, None)
 
-    def _weigh(self, reassignment: Reassignment | None, count: int) -> None:
-        for broker in reassignment.load if reassignment is not None else ():
-            moves = self.loads.get(broker, 0) + count
+    def _weigh(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        if before == after:
+            return
+        for broker in before:
+            moves = self.loads[broker] - 1
             if moves:
                 self.loads[broker] = moves
             else:
                 del self.loads[broker]
+        for broker in after:
+            self.loads[broker] = self.loads.get(broker, 0) + 1

@@ -16,6 +16,7 @@ from drover.shard.intake import Intake, Place, decide_arrivals, named_partitions
 from drover.shard.messages import (
     AlterPartitions,
     Arrival,
+    CallEnded,
     ChangeThrottles,
     Draft,
     Effect,
@@ -221,15 +222,24 @@ class ShardCore:
     # -- out
 
     def effects(self, now: Moment) -> tuple[Effect, ...]:
-        """Say which calls to start now: those whose intents are durable, each once, and throttles that are owed."""
+        """Say which calls to start now: those whose intents are durable, each once, and throttles that are owed.
+
+        To a cluster that is not the one first seen under its name, or is not configured any more, nothing is sent:
+        what was intended for it has lapsed.
+        """
         effects: list[Effect] = []
         by_cluster: dict[str, dict[TopicPartition, tuple[int, ...] | None]] = {}
         for name, key in self._due:
-            reassignment = self._ahead.cluster(name).reassignments.get(key)
+            state = self._ahead.cluster(name)
+            reassignment = state.reassignments.get(key)
             if reassignment is None or not reassignment.call_open:
                 continue
             self._tracks[name].call_starts(key)
-            by_cluster.setdefault(name, {})[key] = _list_to_send(self._ahead.cluster(name), key)
+            if self._may_call(state):
+                by_cluster.setdefault(name, {})[key] = _list_to_send(state, key)
+            else:
+                detail = "another Kafka cluster answers under this name: nothing was sent"
+                self._inputs.append(CallEnded(name, (key,), now.monotonic_ms, None, detail=detail))
         self._due = []
         start_by_ms = now.monotonic_ms + CALL_START_MS
         for name, requests in by_cluster.items():
@@ -238,8 +248,12 @@ class ShardCore:
                 chunk = dict(items[first : first + MAX_PARTITIONS_PER_CALL])
                 effects.append(AlterPartitions(name, chunk, start_by_ms))
         for name, track in self._tracks.items():
-            effects += _throttle_effects(self._ahead.cluster(name), track, now)
+            if self._may_call(self._ahead.cluster(name)):
+                effects += _throttle_effects(self._ahead.cluster(name), track, now)
         return tuple(effects)
+
+    def _may_call(self, state: ClusterState) -> bool:
+        return state.name in self._limits and state.mismatched_kafka_cluster_id is None
 
     def wanted(self, cluster: str, moves: Mapping[TopicPartition, Move], now: Moment) -> frozenset[TopicPartition]:
         """Choose the partitions to observe now, given what List has just shown.

@@ -211,14 +211,15 @@ class ShardFold:
             raise CorruptLogError(f"{self._where(offset)}: {'; '.join(faults)}")
 
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
+        # Expiry comes first: under an identity that is as old as that, this batch may hold a new command.
+        while self.expiry and self.expiry[0][0] <= self.at_ms - IDENTITY_RETENTION_MS:
+            del self.known[self.expiry.popleft()[1]]
         for outcome in outcomes:
             if outcome.verdict != "duplicate" and outcome.digest:
                 identity = (outcome.cluster, outcome.id)
                 if identity not in self.known:
                     self.known[identity] = KnownCommand(outcome.digest, offset, self.at_ms)
                     self.expiry.append((self.at_ms, identity))
-        while self.expiry and self.expiry[0][0] <= self.at_ms - IDENTITY_RETENTION_MS:
-            del self.known[self.expiry.popleft()[1]]
 
     def _where(self, offset: int) -> str:
         return f"event log shard {self.shard} offset {offset}"

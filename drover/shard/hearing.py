@@ -4,8 +4,8 @@ from typing import assert_never
 
 from drover.reassignment import calls
 from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, Observation
-from drover.reassignment.plan import Context, plan
-from drover.reassignment.state import ClusterState, Reassignment
+from drover.reassignment.plan import NOTHING, Context, plan
+from drover.reassignment.state import ClusterState, Phase, Reassignment
 from drover.shard.messages import BytesSampled, CallEnded, Identified, Input, ThrottlesChanged, ThrottlesRead
 from drover.shard.page import Page
 from drover.shard.track import THROTTLE_RETRY_MS, ClusterTrack
@@ -24,11 +24,13 @@ def hear(page: Page, entry: Input) -> None:
             _observed(page, entry)
         case Identified():
             _identified(page, entry.cluster, entry.kafka_cluster_id)
-            page.track(entry.cluster).see_live(entry.live_brokers, entry.ended_ms)
+            if page.ahead.cluster(entry.cluster).mismatched_kafka_cluster_id is None:
+                page.track(entry.cluster).see_live(entry.live_brokers, entry.ended_ms)
         case CallEnded():
             _call_ended(page, entry)
         case ThrottlesRead():
-            page.track(entry.cluster).throttles_read(entry.brokers, entry.topics, entry.started_ms)
+            track = page.track(entry.cluster)
+            track.throttles_read(entry.brokers, entry.topics, entry.started_ms, page.now.monotonic_ms)
         case ThrottlesChanged():
             _throttles_changed(page, entry)
         case BytesSampled():
@@ -105,6 +107,9 @@ def _judge(page: Page, state: ClusterState, reassignment: Reassignment, ended_ms
         return
     persisted = track.persisted(key, ended_ms)
     judgement = plan(reassignment, track.sights[key].facts, context(page, state, reassignment, persisted=persisted))
+    if judgement == NOTHING and reassignment.phase in {Phase.PREPARED, Phase.CONFIRMED}:
+        # What waits for a step is judged, and doubted, where slots are given.
+        return
     track.doubt(key, ended_ms, doubtful=judgement.doubtful)
     page.write_all(judgement.events)
     after = state.reassignments.get(key)

@@ -8,7 +8,7 @@ import msgspec
 
 from drover.reassignment.decide import decide
 from drover.reassignment.decision import Decision, Facts, refuse
-from drover.shard.fold import KnownCommand, ShardState
+from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand, ShardState
 from drover.shard.messages import Arrival
 from drover.shard.page import Page
 from events.codec import Malformed, command_digest
@@ -77,7 +77,7 @@ def decide_arrivals(
     deciding: dict[tuple[str, str], bytes] = {}
     size = 0
     for arrival in arrivals:
-        if size >= CLOSE_BYTES:
+        if size >= CLOSE_BYTES or _names_what_has_just_ended(page, arrival):
             break
         intake.taken.append(arrival)
         command = _readable(arrival)
@@ -88,6 +88,16 @@ def decide_arrivals(
         else:
             size += _decide_one(page, arrival, command, place, (known, deciding), unavailable)
     return intake
+
+
+def _names_what_has_just_ended(page: Page, arrival: Arrival) -> bool:
+    """Whether a partition's reassignment ended in this very record, so that the cluster must be seen again first."""
+    command = arrival.command
+    if not isinstance(command, Alter) or not page.ended:
+        return False
+    active = page.ahead.cluster(command.cluster).reassignments
+    keys = (target.key for target in command.partitions)
+    return any((command.cluster, key) in page.ended and key not in active for key in keys)
 
 
 def _is_here(command: AnyCommand, place: Place) -> bool:
@@ -156,6 +166,8 @@ def _decide_one(
     identity = (command.cluster, command.id)
     digest = command_digest(command)
     earlier = durable.get(identity)
+    if earlier is not None and earlier.at_ms <= page.at_ms - IDENTITY_RETENTION_MS:
+        earlier = None
     first = earlier.digest if earlier is not None else deciding.get(identity)
     if first == digest:
         offset = None if earlier is None else earlier.offset

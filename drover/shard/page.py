@@ -29,6 +29,7 @@ class Page:
         self.events: list[AnyEvent] = []
         self.outcomes: list[Outcome] = []
         self.intended: list[tuple[str, TopicPartition]] = []
+        self.ended: set[tuple[str, TopicPartition]] = set()
         self._plans: dict[tuple[str, str], None] = {}
 
     def track(self, cluster: str) -> ClusterTrack:
@@ -44,6 +45,7 @@ class Page:
         if isinstance(event, _ENDINGS):
             self._plans[event.cluster, state.reassignments[event.key].plan] = None
             self.track(event.cluster).forget(event.key)
+            self.ended.add((event.cluster, event.key))
         elif isinstance(event, PlanOpened | PlanExtended):
             self._plans[event.cluster, event.plan] = None
         elif isinstance(event, CallIntended):

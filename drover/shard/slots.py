@@ -9,7 +9,7 @@ from drover.reassignment.plan import blocked, gone, start
 from drover.reassignment.state import ClusterState, Phase, Reassignment, Step
 from drover.shard.hearing import context
 from drover.shard.page import Page
-from events.reassignments import Call, CallIntended, StepPrepared
+from events.reassignments import Call, CallIntended, ReassignmentUnblocked, StepPrepared
 
 # How far down the queue one look goes: beyond, the brokers that are free would have to be very special ones.
 QUEUE_WINDOW = 2000
@@ -70,8 +70,12 @@ def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, this
     track.doubt(key, sight.ended_ms, doubtful=found.doubtful)
     if found.block is not None:
         page.write_all(blocked(reassignment, found.block, state.name))
-    elif found.step is not None and _has_room(state, reassignment, found.step):
-        _begin(page, state, reassignment, found.step, this)
+    elif found.step is not None:
+        if _has_room(state, reassignment, found.step):
+            _begin(page, state, reassignment, found.step, this)
+        if state.reassignments[key].block is not None:
+            # It waits for nothing but a slot or its throttle now.
+            page.write(ReassignmentUnblocked(cluster=state.name, topic=key.topic, partition=key.partition))
 
 
 def _gone(page: Page, state: ClusterState, reassignment: Reassignment) -> None:
@@ -122,7 +126,8 @@ def _begin(page: Page, state: ClusterState, reassignment: Reassignment, step: St
             )
             return
         track = page.track(state.name)
-        if not throttles.is_ready(reassignment, state, this.asked, track.live, track.read):
+        read = track.read(page.now.monotonic_ms)
+        if not throttles.is_ready(reassignment, state, this.asked, track.live, read):
             return
     page.write(
         CallIntended(
@@ -141,9 +146,7 @@ def _begin(page: Page, state: ClusterState, reassignment: Reassignment, step: St
 
 def _plan_throttles(page: Page, state: ClusterState) -> None:
     asked = throttles.wanted(state)
-    if not asked.rates and not state.broker_throttles and not state.topic_throttles:
-        return
     track = page.track(state.name)
-    ledger = throttles.plan_throttles(state, asked, track.live, track.read)
+    ledger = throttles.plan_throttles(state, asked, track.live, track.read(page.now.monotonic_ms))
     page.write_all(ledger.events)
     track.read_brokers, track.read_topics = ledger.read_brokers, ledger.read_topics

@@ -41,14 +41,15 @@ class ClusterTrack:
         self.moves: Mapping[TopicPartition, Move] = {}
         self.min_isr: dict[str, int] = {}
         self.sights: dict[TopicPartition, Sight] = {}
+        self._topic_ids: dict[str, str] = {}
         self.sizes: dict[TopicPartition, Mapping[int, int]] = {}
         self.calls: set[TopicPartition] = set()
         self._call_ended: dict[TopicPartition, int] = {}
         self._doubts: dict[TopicPartition, Doubt] = {}
         self._not_before: dict[TopicPartition, int] = {}
         self.needed: dict[TopicPartition, None] = {}
-        self._broker_rates: dict[int, BrokerRates] = {}
-        self._topic_replicas: dict[str, ThrottledReplicas | None] = {}
+        self._broker_rates: dict[int, tuple[BrokerRates, int]] = {}
+        self._topic_replicas: dict[str, tuple[ThrottledReplicas | None, int]] = {}
         self.throttles_changed_ms = 0
         self.throttles_from_ms = 0
         self.reading = False
@@ -72,6 +73,8 @@ class ClusterTrack:
             if key in self.calls or observation.started_ms < self._call_ended.get(key, 0):
                 continue
             self.sights[key] = Sight(facts, observation.ended_ms)
+            if facts is not None:
+                self._topic_ids[key.topic] = facts.topic_id
             self.needed.pop(key, None)
             seen.append(key)
         if len(self.sights) > _KEEP_SIGHTS:
@@ -85,9 +88,16 @@ class ClusterTrack:
         self.live_seen_ms = ended_ms
 
     def fresh(self, key: TopicPartition, now_ms: int) -> Sight | None:
-        """Return what was seen of a partition within the last 2 s and after its last call; None if nothing was."""
+        """Return what was seen of a partition within the last 2 s and after its last call; None if nothing was.
+
+        What was seen before another partition showed that the topic was created anew counts no more (S9).
+        """
         sight = self.sights.get(key)
-        return sight if sight is not None and now_ms - sight.ended_ms <= FRESH_MS else None
+        if sight is None or now_ms - sight.ended_ms > FRESH_MS:
+            return None
+        if sight.facts is not None and sight.facts.topic_id != self._topic_ids[key.topic]:
+            return None
+        return sight
 
     # -- calls
 
@@ -141,23 +151,30 @@ class ClusterTrack:
 
     # -- throttles
 
-    @property
-    def read(self) -> Read:
-        """What has been read of throttle settings since the last change."""
-        return Read(self._broker_rates, self._topic_replicas)
+    def read(self, now_ms: int) -> Read:
+        """Return what has been read of throttle settings since the last change, and within the last 2 s.
+
+        Others change them as well: an old reading is no baseline.
+        """
+        since_ms = now_ms - FRESH_MS
+        return Read(
+            {broker: rates for broker, (rates, read_ms) in self._broker_rates.items() if read_ms >= since_ms},
+            {topic: lists for topic, (lists, read_ms) in self._topic_replicas.items() if read_ms >= since_ms},
+        )
 
     def throttles_read(
         self,
         brokers: Mapping[int, BrokerRates],
         topics: Mapping[str, ThrottledReplicas | None],
         started_ms: int,
+        heard_ms: int,
     ) -> None:
         """Take read settings in, unless they are older than the last change."""
         self.reading = False
         if started_ms < self.throttles_changed_ms:
             return
-        self._broker_rates.update(brokers)
-        self._topic_replicas.update(topics)
+        self._broker_rates.update((broker, (rates, heard_ms)) for broker, rates in brokers.items())
+        self._topic_replicas.update((topic, (lists, heard_ms)) for topic, lists in topics.items())
 
     def throttles_changed(self, brokers: Iterable[int], topics: Iterable[str], ended_ms: int) -> None:
         """Forget what was read of everything that was just written."""

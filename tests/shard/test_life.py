@@ -152,3 +152,10 @@ async def test_a_successor_after_a_crash_at_any_turn_brings_the_move_to_its_targ
     assert made.model.moves() == {}
     cancels = [event for event in made.events() if getattr(event, "call", None) == "cancel"]
     assert cancels == []
+
+
+async def test_a_partition_that_does_not_exist_says_nothing_about_the_others_of_its_topic() -> None:
+    made = world()
+    outcome = await made.send(alter({ORDERS_0: [4, 2, 1], TopicPartition("orders", 9): [1]}))
+    assert [reference.partition for reference in outcome.accepted] == [0]
+    assert [refusal.code for refusal in outcome.refusals] == [RefusalCode.UNKNOWN_TOPIC_OR_PARTITION]

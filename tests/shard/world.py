@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -10,15 +11,15 @@ from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import ClusterError
 from drover.reassignment.state import ClusterState, Limits, Reassignment
-from drover.runtime.calls import carry_out, look
+from drover.runtime.calls import carry_out, has_answer, look
 from drover.shard.core import ShardCore
-from drover.shard.fold import ShardFold, Verdict
+from drover.shard.fold import ShardFold, ShardState, Verdict
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival, Effect, Moment
 from events.codec import decode_command, decode_record, encode_command, encode_record
 from events.commands import Alter, AnyCommand, Cancel, Command, PartitionName, PartitionTarget
 from events.partitions import TopicPartition
-from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome
+from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.topics import TopicNames
 
 CLUSTER = "local"
@@ -26,6 +27,14 @@ TOPIC_IDS = ("id-alter", "id-cancel", "id-blacklist", "id-broker-failed")
 KIND_OF = {"Alter": 0, "Cancel": 1, "Freeze": 1, "Unfreeze": 1, "Blacklist": 2, "BrokerFailed": 3, "BrokerReturned": 3}
 WALL_START_MS = 1_700_000_000_000
 STEP_MS = 100
+
+
+class Death(Enum):
+    """Where in its turn the owner dies; a successor takes over at once."""
+
+    BEFORE_APPEND = "before-append"
+    AFTER_APPEND = "after-append"
+    AFTER_EFFECTS = "after-effects"
 
 
 class World:
@@ -37,6 +46,7 @@ class World:
         self.driver = SimulatedDriver(self.model, CLUSTER)
         self.limits = limits or Limits()
         self.log: list[bytes] = [encode_record(Genesis(schema=SCHEMA_VERSION, shards=1, shard=0))]
+        self._decoded: list[Record] = []
         self.inbox = Inbox()
         self.offsets = [0, 0, 0, 0]
         self.held: list[Effect] = []
@@ -67,11 +77,14 @@ class World:
 
     def crash(self) -> None:
         """The owner dies; its successor replays the log and takes over."""
+        self.inbox.give_back()
         arrivals = [arrival for queue in self.inbox._queues for arrival in queue]
+        before = full_hash(self.core.fold.state)
         self.core = self._new_core()
+        assert full_hash(self.core.fold.state) == before, "a replay gives another state than the live fold"
         self.held.clear()
         self.acquire()
-        self.inbox.reset(self.core.next_offsets)
+        self.inbox.reset([arrivals_from(arrivals, index, self.offsets[index]) for index in range(4)])
         for arrival in arrivals:
             self.inbox.add(arrival)
 
@@ -105,8 +118,8 @@ class World:
 
     # -- the loop
 
-    async def turn(self) -> bool:
-        """One pass of the shard's loop; whether a record was written."""
+    async def turn(self, die: Death | None = None) -> bool:
+        """One pass of the shard's loop; whether anything came of it."""
         arrivals = self.inbox.take(self.core.next_offsets)
         unavailable: dict[str, str] = {}
         for cluster, partitions in self.core.facts_needed(arrivals).items():
@@ -115,8 +128,14 @@ class World:
             except ClusterError as error:
                 unavailable[cluster] = str(error)
         draft = self.core.draft(self.now, arrivals, unavailable)
+        if die is Death.BEFORE_APPEND:
+            self.crash()
+            return True
         if draft is not None:
             assert self.append(draft.payload) is Verdict.VALID
+            if die is Death.AFTER_APPEND:
+                self.crash()
+                return True
             self.core.settle(draft)
             self.inbox.settle(len(draft.taken))
             self._hash_agrees()
@@ -126,13 +145,17 @@ class World:
         if self.hold_effects:
             self.held += effects
             return draft is not None
-        for effect in effects:
-            self.core.deliver(await carry_out(self.driver, effect, lambda: self.now))
-        return draft is not None or bool(effects)
+        ends = [await carry_out(self.driver, effect, lambda: self.now) for effect in effects]
+        if die is Death.AFTER_EFFECTS:
+            self.crash()
+            return True
+        for end in ends:
+            self.core.deliver(end)
+        return draft is not None or any(has_answer(end) for end in ends)
 
     def _hash_agrees(self) -> None:
         """What was speculated is what the fold made of the record."""
-        assert self.core._ahead.hash() == self.core.fold.state.hash()
+        assert full_hash(self.core._ahead) == full_hash(self.core.fold.state)
 
     async def look(self) -> None:
         """Let the observer look once."""
@@ -161,7 +184,7 @@ class World:
         """Run until nothing is under way."""
         await self.settle()
         for _ in range(within_ms // STEP_MS):
-            if not self.state.reassignments and not self.state.broker_throttles and not self.state.topic_throttles:
+            if self.is_idle:
                 return
             await self.run(STEP_MS)
         raise AssertionError(
@@ -169,6 +192,11 @@ class World:
         )
 
     # -- what is there to see
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way and no throttle is held."""
+        return not (self.state.reassignments or self.state.broker_throttles or self.state.topic_throttles)
 
     @property
     def state(self) -> ClusterState:
@@ -183,8 +211,8 @@ class World:
         return partition.replicas
 
     def batches(self) -> list[Batch]:
-        records = (decode_record(payload) for payload in self.log)
-        return [record for record in records if isinstance(record, Batch)]
+        self._decoded += [decode_record(payload) for payload in self.log[len(self._decoded) :]]
+        return [record for record in self._decoded if isinstance(record, Batch)]
 
     def outcomes(self) -> list[Outcome]:
         return [outcome for batch in self.batches() for outcome in batch.outcomes]
@@ -199,6 +227,18 @@ class World:
             for event in self.events()
             if getattr(event, "topic", None) == key.topic and getattr(event, "partition", None) == key.partition
         ]
+
+
+def full_hash(state: ShardState) -> bytes:
+    """Hash a state; one that does not name the cluster yet is as good as one that holds it empty."""
+    twin = state.copy()
+    twin.cluster(CLUSTER)
+    return twin.hash()
+
+
+def arrivals_from(arrivals: Sequence[Arrival], topic_index: int, otherwise: int) -> int:
+    """The first offset that is still there of one topic."""
+    return min((arrival.offset for arrival in arrivals if arrival.topic_index == topic_index), default=otherwise)
 
 
 _numbers = itertools.count(1)

@@ -1,0 +1,240 @@
+"""Alter commands: given a state and facts, which partitions are accepted, which refused and why."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from drover.reassignment.decide import decide
+from drover.reassignment.evolve import apply
+from drover.reassignment.facts import Move
+from drover.reassignment.state import PlanStatus
+from events.clusters import ClusterIdentified, ClusterMismatched
+from events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
+from events.reassignments import ReassignmentQueued
+from tests.reassignment.support import (
+    CLUSTER,
+    KEY,
+    LIVE,
+    OTHER,
+    alter,
+    codes,
+    copying,
+    facts,
+    moving,
+    opened,
+    requested,
+    sight,
+    state_after,
+    tags,
+)
+
+MISMATCH = (
+    ClusterIdentified(cluster=CLUSTER, kafka_cluster_id="a"),
+    ClusterMismatched(cluster=CLUSTER, expected_kafka_cluster_id="a", found_kafka_cluster_id="b"),
+)
+FINISHED = PlanFinished(cluster=CLUSTER, plan="p", completed=1, rolled_back=0, failed=0)
+CANCELLED = PlanCancelled(cluster=CLUSTER, plan="p", by="bob", reason="r")
+
+
+def test_an_accepted_partition_opens_its_plan_and_records_the_original_order() -> None:
+    """R236-2: the original is the ordered list at the moment of acceptance."""
+    decision = decide(alter({KEY: [4, 2, 1]}, id="one"), state_after(), facts())
+    assert tags(decision.events) == ["plan-opened", "reassignment-queued"]
+    event = decision.events[-1]
+    assert isinstance(event, ReassignmentQueued)
+    assert (event.plan, event.original, event.target) == ("one", (1, 2, 3), (4, 2, 1))
+    assert decision.accepted == (KEY,)
+    assert not decision.refused
+
+
+def test_partitions_stand_for_themselves() -> None:
+    """KIP-455, TV-148, TV-169: one bad partition does not spoil the others."""
+    decision = decide(alter({KEY: [4, 2, 1], OTHER: [9, 2, 1]}), state_after(), facts())
+    assert decision.accepted == (KEY,)
+    assert codes(decision) == ["invalid-replica-assignment"]
+    assert not decision.refused
+
+
+def test_a_partition_that_is_there_already_is_unchanged_and_opens_no_plan() -> None:
+    decision = decide(alter({KEY: [1, 2, 3]}, throttle_bytes_per_second=5), state_after(), facts())
+    assert decision.unchanged == (KEY,)
+    assert decision.events == ()
+    assert not decision.refused
+
+
+def test_another_order_of_the_same_brokers_is_a_move() -> None:
+    """TV-202: a reorder is asked for like any other target."""
+    decision = decide(alter({KEY: [2, 3, 1]}), state_after(), facts())
+    assert decision.accepted == (KEY,)
+
+
+def test_the_same_target_again_has_no_effect_and_another_is_refused() -> None:
+    state = copying()
+    assert decide(alter({KEY: [4, 2, 1]}), state, facts()).unchanged == (KEY,)
+    assert codes(decide(alter({KEY: [5, 2, 1]}), state, facts())) == ["reassignment-in-progress"]
+
+
+def test_the_same_target_is_refused_while_it_is_being_rolled_back() -> None:
+    state = copying()
+    apply(state, requested(), 2000)
+    assert codes(decide(alter({KEY: [4, 2, 1]}), state, facts())) == ["reassignment-in-progress"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "code"),
+    [
+        ([], "invalid-replica-assignment"),
+        ([1, 1, 2], "invalid-replica-assignment"),
+        ([-1, 2, 3], "invalid-replica-assignment"),
+        ([1, 2, 99], "invalid-replica-assignment"),
+        (None, "unsupported"),
+    ],
+)
+def test_what_kafka_would_refuse_is_refused_before_anything_is_queued(
+    replicas: Sequence[int] | None, code: str
+) -> None:
+    """R455-3, TV-144, TV-149, TV-168."""
+    decision = decide(alter({KEY: replicas}), state_after(), facts())
+    assert codes(decision) == [code]
+    assert decision.refused
+    assert decision.events == ()
+
+
+def test_a_dead_broker_may_stay_but_not_come() -> None:
+    dead = facts(live_brokers=LIVE - {3, 4})
+    assert decide(alter({KEY: [3, 1, 5]}), state_after(), dead).accepted == (KEY,)
+    assert codes(decide(alter({KEY: [4, 1, 2]}), state_after(), dead)) == ["invalid-replica-assignment"]
+
+
+def test_a_partition_that_does_not_exist_is_unknown() -> None:
+    """TV-148, TV-169."""
+    assert codes(decide(alter({KEY: [1]}), state_after(), facts({KEY: None}))) == ["unknown-topic-or-partition"]
+
+
+def test_the_replication_factor_changes_unless_the_command_forbids_it() -> None:
+    """TV-179, TV-180."""
+    assert decide(alter({KEY: [1, 2]}), state_after(), facts()).accepted == (KEY,)
+    guarded = alter({KEY: [1, 2], OTHER: [2, 3, 4]}, allow_replication_factor_change=False)
+    decision = decide(guarded, state_after(), facts())
+    assert codes(decision) == ["invalid-replication-factor"]
+    assert decision.accepted == (OTHER,)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "min_isr", "allowed"),
+    [([1], 2, False), ([1, 2], 2, True), ([1], 1, True), ([1, 2], 4, True)],
+)
+def test_a_target_smaller_than_min_isr_is_refused(replicas: list[int], min_isr: int, allowed: bool) -> None:
+    """X17, TV-210; a topic that is below its min ISR already is not made worse."""
+    decision = decide(alter({KEY: replicas}), state_after(), facts(min_isr={KEY.topic: min_isr}))
+    assert decision.accepted == ((KEY,) if allowed else ())
+    assert codes(decision) == ([] if allowed else ["invalid-replication-factor"])
+
+
+def test_a_foreign_move_is_never_fought() -> None:
+    """S11."""
+    seen = facts({KEY: moving()})
+    assert codes(decide(alter({KEY: [5, 2, 1]}), state_after(), seen)) == ["foreign-reassignment"]
+    listed = facts(moves={KEY: Move((4, 2, 1, 3), (4,), (3,))})
+    assert codes(decide(alter({KEY: [5, 2, 1]}), state_after(), listed)) == ["foreign-reassignment"]
+
+
+def test_drovers_own_topics_are_targets_only_if_the_command_says_so() -> None:
+    own = facts(own_topics=frozenset({KEY.topic}))
+    assert codes(decide(alter({KEY: [4, 2, 1]}), state_after(), own)) == ["drover-topic"]
+    assert decide(alter({KEY: [4, 2, 1]}, allow_drover_topics=True), state_after(), own).accepted == (KEY,)
+
+
+@pytest.mark.parametrize(("original", "allowed"), [((1, 2, 3), True), ((3, 2, 1), False), ((), False)])
+def test_original_replicas_are_an_assertion_about_the_true_list(original: tuple[int, ...], allowed: bool) -> None:
+    command = alter({KEY: [4, 2, 1]}, originals={KEY: original})
+    decision = decide(command, state_after(), facts())
+    assert decision.accepted == ((KEY,) if allowed else ())
+    assert codes(decision) == ([] if allowed else ["unsupported"])
+
+
+@pytest.mark.parametrize(("original", "allowed"), [((1, 2, 3), True), ((4, 2, 1, 3), False)])
+def test_original_replicas_of_a_moving_partition_are_those_recorded(original: tuple[int, ...], allowed: bool) -> None:
+    decision = decide(alter({KEY: [4, 2, 1]}, originals={KEY: original}), copying(), facts())
+    assert decision.unchanged == ((KEY,) if allowed else ())
+    assert codes(decision) == ([] if allowed else ["unsupported"])
+
+
+# -- the command as a whole
+
+
+@pytest.mark.parametrize("fields", [{"queue": True}, {"after": ("other",)}])
+def test_what_is_not_built_yet_is_refused_by_name(fields: dict[str, Any]) -> None:
+    assert codes(decide(alter({KEY: [4, 2, 1]}, **fields), state_after(), facts())) == ["unsupported"]
+
+
+def test_whole_refusals_come_in_their_order() -> None:
+    """Each remedy leads to the next refusal: unsupported, another cluster, unavailable, closed plan."""
+    closed = state_after([*MISMATCH, opened(), FINISHED])
+    assert closed.plans["p"].status is PlanStatus.FINISHED
+    unseen = facts(unavailable="no route")
+    assert codes(decide(alter({KEY: [9]}, plan="p", queue=True), closed, unseen)) == ["unsupported"]
+    assert codes(decide(alter({KEY: [9]}, plan="p"), closed, unseen)) == ["cluster-changed"]
+    there = state_after([opened(), FINISHED])
+    assert codes(decide(alter({KEY: [9]}, plan="p"), there, unseen)) == ["cluster-unavailable"]
+    assert codes(decide(alter({KEY: [9]}, plan="p"), there, facts())) == ["plan-closed"]
+    assert codes(decide(alter({KEY: [9]}), there, facts())) == ["invalid-replica-assignment"]
+
+
+def test_refusals_of_a_partition_come_in_their_order() -> None:
+    """Each fact mended leads to the next refusal."""
+    everything = facts({KEY: None}, own_topics=frozenset({KEY.topic}), min_isr={KEY.topic: 2})
+    wrong = {"allow_replication_factor_change": False, "originals": {KEY: (9,)}}
+    assert codes(decide(alter({KEY: None}, **wrong), state_after(), everything)) == ["unsupported"]
+    assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), everything)) == ["drover-topic"]
+    wrong["allow_drover_topics"] = True
+    assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), everything)) == ["unknown-topic-or-partition"]
+    there = facts({KEY: moving()}, min_isr={KEY.topic: 2})
+    assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), there)) == ["invalid-replica-assignment"]
+    assert codes(decide(alter({KEY: [1]}, **wrong), state_after(), there)) == ["invalid-replication-factor"]
+    assert codes(decide(alter({KEY: [5, 1, 2, 3]}, **wrong), state_after(), there)) == ["foreign-reassignment"]
+    idle = facts({KEY: sight()})
+    assert codes(decide(alter({KEY: [5, 1, 2]}, **wrong), state_after(), idle)) == ["unsupported"]
+
+
+@pytest.mark.parametrize("ending", [FINISHED, CANCELLED])
+def test_a_closed_plans_name_is_never_opened_again(ending: PlanFinished | PlanCancelled) -> None:
+    state = state_after([opened(), ending])
+    assert codes(decide(alter({KEY: [4, 2, 1]}, plan="p"), state, facts())) == ["plan-closed"]
+
+
+# -- plans
+
+
+def test_an_open_plan_takes_more() -> None:
+    decision = decide(alter({OTHER: [4, 3, 1]}, plan="p"), copying(), facts())
+    assert tags(decision.events) == ["plan-extended", "reassignment-queued"]
+
+
+def test_a_plan_hears_that_more_will_follow_and_then_that_it_will_not() -> None:
+    first = decide(alter({KEY: [4, 2, 1]}, plan="q", more=True), state_after(), facts())
+    state = state_after(first.events)
+    assert state.plans["q"].more
+    last = decide(alter({OTHER: [9]}, plan="q"), state, facts())
+    for event in last.events:
+        apply(state, event, 2000)
+    assert not state.plans["q"].more
+
+
+def test_the_last_accepted_throttle_of_a_plan_holds() -> None:
+    """TV-164: a second command with the same target changes the rate of what runs."""
+    again = decide(alter({KEY: [4, 2, 1]}, plan="p", throttle_bytes_per_second=9), copying(), facts())
+    assert PlanThrottleSet(cluster=CLUSTER, plan="p", bytes_per_second=9) in again.events
+    state = copying()
+    for event in again.events:
+        apply(state, event, 2000)
+    assert state.plans["p"].throttle_bytes_per_second == 9
+    without = decide(alter({OTHER: [4, 3, 1]}, plan="p"), state, facts())
+    assert "plan-throttle-set" not in tags(without.events)
+
+
+def test_a_command_of_which_nothing_is_accepted_changes_no_throttle() -> None:
+    decision = decide(alter({OTHER: [99]}, plan="p", throttle_bytes_per_second=1), copying(), facts())
+    assert decision.refused
+    assert "plan-throttle-set" not in tags(decision.events)

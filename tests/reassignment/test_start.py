@@ -1,0 +1,76 @@
+"""The gates in front of every step (design section 7)."""
+
+from typing import Any
+
+import pytest
+
+from drover.reassignment.facts import Move, PartitionFacts
+from drover.reassignment.plan import Start, start
+from drover.reassignment.state import Phase, Step
+from events.reassignments import Blocker
+from tests.reassignment.support import context, reassignment, sight
+
+
+def begun(seen: PartitionFacts, target: tuple[int, ...] = (4, 2, 1), **fields: Any) -> Start:
+    about = reassignment(Phase.QUEUED, step=None, target=target)
+    return start(about, seen, context(**fields))
+
+
+def blocker(found: Start) -> Blocker | None:
+    assert found.step is None
+    return None if found.block is None else found.block.why
+
+
+def test_with_every_gate_open_the_step_is_planned() -> None:
+    assert begun(sight()).step == Step(1, True, (1, 2, 3), (4, 2, 1), 1)
+
+
+def test_a_prepared_step_is_kept_as_it_is() -> None:
+    about = reassignment(Phase.PREPARED)
+    assert start(about, sight(leader=2), context()).step == about.step
+
+
+def test_a_list_that_differs_is_doubted_and_then_named() -> None:
+    seen = sight((1, 2, 6))
+    assert begun(seen) == Start(doubtful=True)
+    assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
+
+
+def test_a_foreign_move_is_doubted_and_then_named() -> None:
+    seen = sight((6, 1, 2, 3), (1, 2, 3), move=Move((6, 1, 2, 3), (6,), ()))
+    assert begun(seen) == Start(doubtful=True)
+    assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
+
+
+@pytest.mark.parametrize(
+    ("seen", "fields", "expected"),
+    [
+        (sight(leader=None), {"live": {1}}, Blocker.NO_LEADER),
+        (sight(), {"live": {1, 2, 3}}, Blocker.DEAD_DESTINATION),
+        (sight(isr=(1,)), {"min_isr": 2}, Blocker.BELOW_MIN_ISR),
+    ],
+)
+def test_each_closed_gate_is_named(seen: PartitionFacts, fields: dict[str, Any], expected: Blocker) -> None:
+    assert blocker(begun(seen, **fields)) is expected
+
+
+def test_min_isr_never_asks_for_more_than_there_are_replicas() -> None:
+    assert begun(sight(), min_isr=5).step is not None
+
+
+def test_dead_destinations_come_last_and_then_block() -> None:
+    found = begun(sight(), (5, 4, 1), live={1, 2, 3, 4})
+    assert found.step == Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    grown = reassignment(Phase.CONFIRMED, target=(5, 4, 1), current=(1, 2, 3, 4), step=found.step)
+    later = start(grown, sight((1, 2, 3, 4)), context(live={1, 2, 3, 4}))
+    assert blocker(later) is Blocker.DEAD_DESTINATION
+
+
+def test_a_shrink_waits_here_rather_than_in_kafka() -> None:
+    """Kafka 4.3.1 lists a shrink whose target is not all in sync, and waits (live fact)."""
+    assert blocker(begun(sight(isr=(1, 3)), (1, 2))) is Blocker.REPLICAS_OUT_OF_SYNC
+    assert begun(sight(isr=(1, 2)), (1, 2)).step is not None
+
+
+def test_a_pure_reorder_needs_nobody_in_sync() -> None:
+    assert begun(sight(isr=(1,)), (3, 2, 1)).step is not None

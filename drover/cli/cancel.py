@@ -64,7 +64,7 @@ def cancel(
 
 
 def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
-    if not sys.stdin.isatty():
+    if not _can_ask():
         raise click.UsageError("--all needs -y where nobody can be asked")
     from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
 
@@ -76,3 +76,7 @@ def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
     )
     if not click.confirm(question, err=True):
         raise click.UsageError("nothing was cancelled")
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty()

@@ -16,7 +16,6 @@ from drover.cli.invocation import Invocation, author_option, common_options
 from drover.cli.output import FORMATS
 from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Sent
-from drover.errors import LogUnavailableError
 from drover.journal.connection import LogConnection
 from events.codec import Malformed, decode_command, encode_command
 from events.commands import Command
@@ -123,7 +122,9 @@ def _look_again(request: Request) -> str:
 
 def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
     shard = error.ownership
-    if not shard.owner:
+    if shard is None:
+        word = "the log itself could not be read in that time"
+    elif not shard.owner:
         word = f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
     else:
         silent = time.time() - (shard.last_record_ms or 0) / 1000
@@ -143,10 +144,7 @@ def connect(invocation: Invocation) -> tuple[LogConnection, str]:
     """Return the log's connection and the cluster a writing command is for."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    try:
-        return settings.log.connection(), cluster
-    except OSError as error:  # a TLS file
-        raise LogUnavailableError(f"[log.security]: {error}; check the ssl_* files") from error
+    return settings.log.connection(), cluster
 
 
 def plain(command: Command) -> Any:

@@ -47,9 +47,12 @@ class Ownership:
 
 
 class OutcomeMissingError(DroverError):
-    """No outcome was recorded in time: the commands stand in their topic and will be decided by the shard's owner."""
+    """No outcome was recorded in time: the commands stand in their topic and will be decided by the shard's owner.
 
-    def __init__(self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership) -> None:
+    `ownership` is None when not even the log could be read in that time.
+    """
+
+    def __init__(self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership | None) -> None:
         super().__init__(f"no outcome yet for {len(sent)} of {len(sent) + len(answers)} commands")
         self.sent = tuple(sent)
         self.answers = tuple(answers)

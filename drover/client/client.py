@@ -103,7 +103,7 @@ class Client:
                     if answers.complete:
                         break
         except TimeoutError as error:
-            ownership = ownership_of(fold or ShardFold(shard, shard + 1), last_record_ms)
+            ownership = None if fold is None else ownership_of(fold, last_record_ms)
             raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
         return answers.found()
 

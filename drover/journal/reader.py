@@ -3,6 +3,7 @@
 Reading only: nothing here produces, commits or judges. What a record counts for is `drover.shard.fold`'s to say.
 """
 
+import time
 from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -17,6 +18,8 @@ from drover.journal.connection import LogConnection
 
 FETCH_BYTES = 8 * 1024 * 1024
 POLL_MS = 500
+# A finite reading that gets nothing for so long will not get it later either.
+STALL_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +103,21 @@ class LogReader:
         return {partition.partition: at.offset for partition, at in found.items() if at is not None}
 
     async def read(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
-        """Read these shards from these offsets up to the end as it is now; a shard's records come in its order."""
+        """Read these shards from these offsets up to the end as it is now; a shard's records come in its order.
+
+        Raises `LogUnavailableError` when nothing comes for `STALL_S` seconds although something is there.
+        """
         ends = await self.end_offsets(topic, start.keys())
         left = {shard for shard in start if start[shard] < ends[shard]}
         self._assign(topic, {shard: start[shard] for shard in left})
+        heard = time.monotonic()
         while left:
-            for records in await self._poll():
+            fetched = await self._poll()
+            if fetched:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > STALL_S:
+                raise unreachable(self._connection, TimeoutError(f"nothing of {topic} came for {STALL_S:g} s"))
+            for records in fetched:
                 wanted = tuple(record for record in records if record.offset < ends[record.shard])
                 if wanted:
                     yield wanted

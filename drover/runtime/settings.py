@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.reassignment.state import Limits
 from events.commands import ClusterName
@@ -116,8 +117,16 @@ class LogSettings:
         return TopicNames(self.prefix)
 
     def connection(self) -> LogConnection:
-        """Return what every client of the log is opened with."""
-        return LogConnection(self.bootstrap, self.topics, self.security.log_options())
+        """Return what every client of the log is opened with.
+
+        Raises `ConfigurationError` for a TLS file that cannot be used.
+        """
+        try:
+            return LogConnection(self.bootstrap, self.topics, self.security.log_options())
+        except OSError as error:  # what ssl raises for unreadable and for senseless files
+            raise ConfigurationError(
+                f"log.security: a TLS file cannot be used ({error}); check ssl_cafile, ssl_certfile and ssl_keyfile"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

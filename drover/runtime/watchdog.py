@@ -14,6 +14,8 @@ EXIT_FAULT = 70
 EXIT_STOP_DEADLINE = 71
 HEARTBEAT_TIMEOUT_S = 20.0
 STOP_DEADLINE_S = 15.0
+# A look that comes this late means that the whole process slept (SIGSTOP, a suspended machine), not its loop alone.
+SLEPT_S = 2.0
 _log = structlog.get_logger(__name__)
 
 
@@ -45,8 +47,12 @@ class Watchdog:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._ended.wait(0.5):
+        looked = time.monotonic()
+        while not self._ended.wait(0.25):
             moment = time.monotonic()
+            if moment - looked > SLEPT_S:
+                self.beat()
+            looked = moment
             if moment - self._beat > HEARTBEAT_TIMEOUT_S:
                 _end(f"the event loop has not run for {HEARTBEAT_TIMEOUT_S:.0f} s", EXIT_FAULT)
             if self._stopping is not None and moment - self._stopping > STOP_DEADLINE_S:

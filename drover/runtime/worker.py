@@ -61,36 +61,41 @@ def run_worker(options: WorkerOptions, cluster_side: ClusterSideFactory) -> int:
 
 
 async def _serve(options: WorkerOptions, cluster_side: ClusterSideFactory, watchdog: Watchdog) -> None:
-    beating = asyncio.create_task(_beat(watchdog))
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    beating = asyncio.create_task(_beat(watchdog))
+    try:
+        await _assemble_and_run(options, cluster_side, stop, watchdog)
+    finally:
+        beating.cancel()
+
+
+async def _assemble_and_run(
+    options: WorkerOptions, cluster_side: ClusterSideFactory, stop: asyncio.Event, watchdog: Watchdog
+) -> None:
     connection = options.connection
     checked = await topics.verify(connection, options.admin_options)
-    journal = KafkaJournal(connection, checked.shards, options.name)
     metrics = Metrics()
-    host = ShardHost(
-        HostOptions(
+    async with contextlib.AsyncExitStack() as stack:
+        journal = KafkaJournal(connection, checked.shards, options.name)
+        stack.push_async_callback(journal.close)
+        host_options = HostOptions(
             owner=options.name,
             group=options.group,
             topics=connection.topics,
             topic_ids=checked.command_topic_ids,
             clusters=options.clusters,
             session_timeout_s=options.session_timeout_s,
-        ),
-        journal,
-        cluster_side(journal, metrics),
-        metrics,
-    )
-    group = CommandGroup(_group_settings(options), host)
-    host.attach(group)
-    async with contextlib.AsyncExitStack() as stack:
+        )
+        host = ShardHost(host_options, journal, cluster_side(journal, metrics), metrics)
+        group = CommandGroup(_group_settings(options), host)
+        host.attach(group)
         if options.listen is not None:
             live = (Check("loop", ok=True, detail="runs, since it answers"),)
             server = HealthServer(*options.listen, live=lambda: live, ready=lambda: _ready(host), metrics=metrics)
             await stack.enter_async_context(server)
         await _run(host, group, stop, watchdog)
-    beating.cancel()
 
 
 async def _beat(watchdog: Watchdog) -> None:

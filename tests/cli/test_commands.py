@@ -1,0 +1,232 @@
+"""The command line without a Kafka: wrong input, exit codes, what is printed where."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from drover.cli.answers import exit_code, print_answers
+from drover.cli.dead_letters import shown
+from drover.cli.exits import ExitCode, failure_of
+from drover.cli.main import COMMANDS, cli
+from drover.client.answers import Answer
+from drover.client.history import FoldedLog
+from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
+from drover.reassignment.state import Phase, Reassignment
+from drover.shard.fold import ShardFold
+from events.partitions import TopicPartition
+from events.records import PartitionReference
+from events.refusals import Refusal, RefusalCode
+from tests.client.log import outcome
+
+PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
+# Nothing listens there.
+CONFIG = """
+[log]
+bootstrap = "127.0.0.1:1"
+[clusters.prod]
+bootstrap = "127.0.0.1:1"
+"""
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("DROVER_CONFIG", raising=False)
+    Path("drover.toml").write_text(CONFIG)
+    Path("plan.json").write_text(json.dumps(PLAN))
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin, prog_name="drover")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert result.output.startswith(f"Usage: drover {name}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["alter", "plan.json"], "Missing option '--reason'"),
+        (["alter", "gone.json", "--reason", "x"], "the plan gone.json cannot be read: No such file"),
+        (["alter", "plan.json", "--reason", "x", "--throttle", "fast"], "'fast' is no rate"),
+        (["alter", "plan.json", "--reason", "x", "--timeout", "soon"], "'soon' is no duration"),
+        (["alter", "plan.json", "--reason", "x", "--cluster", "test"], "configured: prod"),
+        (["alter", "plan.json", "--reason", "", "--dry-run"], "this makes no command"),
+        (["alter", "plan.json", "--reason", "x", "--id", "a b", "--dry-run"], "this makes no command"),
+        (["alter", "plan.json", "--reason", "x", "--follow", "--no-wait"], "choose one"),
+        (["alter", "plan.json", "--reason", "x", "--config", "gone.toml"], "gone.toml cannot be read"),
+        (["cancel", "--all", "--reason", "x"], "--rollback or --stop"),
+        (["cancel", "--rollback", "--reason", "x"], "exactly one of"),
+        (["cancel", "--rollback", "--reason", "x", "--all", "--plan", "p"], "exactly one of"),
+        (["cancel", "--rollback", "--reason", "x", "--partition", "t"], "write TOPIC:PARTITION"),
+        (["cancel", "--rollback", "--reason", "x", "--all"], "--all needs -y"),
+        (["blacklist", "set", "1", "1", "--reason", "x"], "a broker is named twice"),
+        (["broker", "failed", "-1", "--reason", "x"], "-1"),
+        (["status", "--follow", "-o", "json"], "--follow goes with -o table or jsonl"),
+        (["history", "--since", "yesterday"], "'yesterday' is no moment"),
+        (["worker", "--listen", "nowhere"], "listen must be host:port"),
+        (["nonsense"], "No such command 'nonsense'"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str], said: str) -> None:
+    result = run(*arguments)
+    assert said in result.stderr
+    assert result.exit_code == ExitCode.USAGE
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+def test_cancelling_everything_tells_how_much_that_is_and_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def folded(*_: object) -> FoldedLog:
+        fold = ShardFold(0, 1)
+        for number in range(3):
+            fold.state.cluster("prod").put(queued(number))
+        return FoldedLog({0: fold})
+
+    monkeypatch.setattr("drover.cli.cancel._can_ask", lambda: True)
+    monkeypatch.setattr("drover.client.history.fold_shards", folded)
+    result = run("cancel", "--rollback", "--all", "--reason", "x", stdin="n\n")
+    assert "Rollback 3 reassignments of cluster prod" in result.stderr
+    assert "nothing was cancelled" in result.stderr
+    assert result.exit_code == ExitCode.USAGE
+    # With a yes it goes on to the log, where nobody answers.
+    assert run("cancel", "--rollback", "--all", "--reason", "x", stdin="y\n").exit_code == ExitCode.FAILED
+
+
+def queued(partition: int) -> Reassignment:
+    return Reassignment(
+        key=TopicPartition("t", partition), topic_id="id", plan="p", number=partition, original=(1,), target=(2,),
+        queued_ms=0, phase=Phase.QUEUED, since_ms=0, current=(1,),
+    )  # fmt: skip
+
+
+def test_options_for_all_commands_stand_before_or_after_the_name() -> None:
+    Path("other.toml").write_text('[log]\nbootstrap = "127.0.0.1:1"\n')
+    for arguments in (
+        ["--config", "other.toml", "alter", "plan.json", "--reason", "x", "--dry-run"],
+        ["alter", "plan.json", "--reason", "x", "--dry-run", "--config", "other.toml"],
+    ):
+        assert "say which cluster is meant with --cluster" in run(*arguments).stderr
+        assert run(*arguments, "--cluster", "anything").exit_code == 0
+
+
+def test_a_dry_run_shows_what_would_be_sent_and_contacts_nothing() -> None:
+    arguments = (
+        "alter",
+        "plan.json",
+        "--reason",
+        "x",
+        "--by",
+        "ann",
+        "--id",
+        "a1",
+        "--throttle",
+        "10MB/s",
+        "--dry-run",
+    )
+    result = run(*arguments)
+    assert result.exit_code == 0
+    assert "t:0" in result.stdout
+    assert "as plan a1 to cluster prod. Nothing was sent." in result.stderr
+    (command,) = json.loads(run(*arguments, "-o", "json").stdout)["commands"]
+    assert (command["by"], command["throttle_bytes_per_second"]) == ("ann", 10_000_000)
+    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["commands"] == [command]
+    assert json.loads(run(*arguments, "-o", "jsonl").stdout) == command
+
+
+def test_a_plan_is_read_from_standard_input() -> None:
+    result = run("alter", "-", "--reason", "x", "--dry-run", stdin=json.dumps(PLAN))
+    assert result.exit_code == 0
+    assert "t:0" in result.stdout
+
+
+def test_a_log_that_does_not_answer_is_named_with_the_remedy_and_without_a_traceback() -> None:
+    for arguments in (["freeze", "--reason", "x"], ["status"], ["history"], ["replay"], ["dead-letters", "list"]):
+        result = run(*arguments)
+        assert result.exit_code == ExitCode.FAILED
+        assert "the log's Kafka at 127.0.0.1:1 did not answer" in result.stderr
+        assert "[log] bootstrap" in result.stderr
+        assert result.stdout == ""
+
+
+def test_debug_shows_the_exception() -> None:
+    assert isinstance(run("freeze", "--reason", "x", "--debug").exception, LogUnavailableError)
+
+
+def test_faults_have_their_exit_codes() -> None:
+    assert failure_of(ConfigurationError("x")).exit_code == 2
+    assert failure_of(CorruptLogError("event log shard 3 offset 7: x")).exit_code == 5
+    assert failure_of(LogUnavailableError("x")).exit_code == 1
+
+
+def answer(**more: Any) -> Answer:
+    return Answer(outcome("a1", **more), 3, 57, 1000)
+
+
+def refusal(code: RefusalCode) -> tuple[Refusal, ...]:
+    return (Refusal(code, "because [it] is so", "t", 1),)
+
+
+def test_exit_codes_of_outcomes() -> None:
+    done = answer(accepted=(PartitionReference("t", 0),))
+    assert exit_code([done]) == ExitCode.DONE
+    assert exit_code([done, answer(refusals=refusal(RefusalCode.FOREIGN_REASSIGNMENT))]) == ExitCode.FAILED
+    assert exit_code([answer(verdict="refused", refusals=refusal(RefusalCode.MALFORMED))]) == ExitCode.FAILED
+    guarded = answer(verdict="refused", refusals=refusal(RefusalCode.DROVER_TOPIC))
+    assert exit_code([guarded]) == ExitCode.GUARDED
+    assert exit_code([done, guarded]) == ExitCode.FAILED
+
+
+def test_each_refused_partition_is_listed_with_code_and_detail(capsys: pytest.CaptureFixture[str]) -> None:
+    partly = answer(
+        type="alter", plan="p", accepted=(PartitionReference("t", 0),), refusals=refusal(RefusalCode.UNKNOWN_PLAN)
+    )
+    print_answers([partly], "table")
+    printed = capsys.readouterr().out
+    assert "alter a1: accepted, plan p, 1 partition, 1 refused (log 3@57)" in printed
+    assert "t:1" in printed
+    assert "unknown-plan" in printed
+    assert "because [it] is so" in printed
+    print_answers([partly], "json")
+    (row,) = json.loads(capsys.readouterr().out)["outcomes"]
+    assert row["refusals"][0]["code"] == "unknown-plan"
+
+
+def test_payloads_are_shown_as_well_as_can_be() -> None:
+    assert shown(b'{"a": 1}') == '{"a": 1}'
+    assert shown(b"\x81\xa1a\x01") == '{"a": 1}'
+    assert shown(b"\xc1\xff") == "wf8="
+
+
+def test_the_entry_point_ends_with_the_code_of_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from drover.cli.main import main; main()", "freeze"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 2
+    assert "Missing option '--reason'" in done.stderr
+
+
+def test_sending_a_command_imports_neither_pydantic_nor_rich_nor_faust() -> None:
+    code = (
+        "import sys, drover.cli.main, drover.cli.alter, drover.client.client; "
+        "print([name for name in ('pydantic', 'rich', 'faust', 'kafka', 'yaml') if name in sys.modules])"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert done.stdout.strip() == "[]"

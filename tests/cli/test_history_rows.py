@@ -1,0 +1,84 @@
+"""The audit trail as rows: who, what, why, where."""
+
+from typing import Any
+
+from drover.cli.history import cells_of
+from drover.cli.history_rows import Chronicle, HistoryRow, Wanted, event_detail, outcome_detail, select
+from drover.client.history import FoldedLog, ValidRecord
+from drover.journal.reader import LogRecord
+from events.clusters import ClusterFrozen
+from events.partitions import TopicPartition
+from events.plans import PlanOpened
+from events.reassignments import ReassignmentQueued, ReassignmentRolledBack, RollbackRequested
+from events.records import PartitionReference
+from events.refusals import Refusal, RefusalCode
+from tests.client.log import CLUSTER, Writer, outcome
+
+KEY = TopicPartition("orders", 3)
+NAME: dict[str, Any] = {"cluster": CLUSTER, "topic": KEY.topic, "partition": KEY.partition}
+
+
+def story() -> list[ValidRecord]:
+    """One plan by ann, rolled back by ben; between them a freeze, and something a fenced owner wrote."""
+    writer = Writer()
+    writer.begin()
+    accepted = outcome(
+        "a1", type="alter", by="ann", plan="p", accepted=(PartitionReference(*KEY),),
+        refusals=(Refusal(RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, "no such thing", "gone", 0),),
+    )  # fmt: skip
+    queued = ReassignmentQueued(**NAME, topic_id="id", plan="p", original=(1, 2), target=(2, 3))
+    writer.say(PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="drain"), queued, outcomes=(accepted,))
+    writer.say(ClusterFrozen(cluster=CLUSTER, by="ann", reason="lunch"))
+    late = writer.batch(outcomes=(outcome("never"),))
+    writer.acquire("w2")
+    writer.append(late)
+    writer.say(RollbackRequested(**NAME, by="ben", reason="too slow"))
+    writer.say(ReassignmentRolledBack(**NAME, replicas=(1, 2), started=False))
+    log = FoldedLog({0: Writer().fold})
+    return log.take([LogRecord(0, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
+
+
+def rows(**wanted: Any) -> list[HistoryRow]:
+    return select(story(), Wanted(**wanted), Chronicle())
+
+
+def test_everything_that_counts_is_told_in_order_with_its_place() -> None:
+    assert [(row.offset, row.what, row.by, row.reason) for row in rows()] == [
+        (2, "alter accepted", "ann", "why"),
+        (2, "plan-opened", "ann", "drain"),
+        (2, "reassignment-queued", "ann", "drain"),
+        (3, "cluster-frozen", "ann", "lunch"),
+        (6, "rollback-requested", "ben", "too slow"),
+        (7, "reassignment-rolled-back", "ben", "too slow"),
+    ]
+
+
+def test_filters() -> None:
+    assert [row.offset for row in rows(by="ben")] == [6, 7]
+    assert [row.offset for row in rows(plan="p")] == [2, 2, 2, 6, 7]
+    assert [row.offset for row in rows(partition=KEY)] == [2, 2, 6, 7]
+    assert [row.what for row in rows(topic="gone")] == ["alter accepted"]
+    assert [row.what for row in rows(id="a1")] == ["alter accepted"]
+    assert [row.offset for row in rows(since_ms=3000)] == [6, 7]
+    assert rows(cluster="other") == []
+
+
+def test_details_leave_out_what_has_its_own_column() -> None:
+    first, _, queued, *_ = rows()
+    assert first.detail == "1 accepted; gone:0: unknown-topic-or-partition, no such thing"
+    assert queued.detail == "original [1,2], target [2,3]"
+    assert event_detail(ReassignmentRolledBack(**NAME, replicas=(1,), started=False)) == "replicas [1], started no"
+    duplicate = outcome("a", verdict="duplicate", first_offset=7)
+    assert outcome_detail(duplicate) == "decided before, at offset 7"
+    many = outcome("a", refusals=(Refusal(RefusalCode.MALFORMED, "x"),) * 5)
+    assert outcome_detail(many).endswith("and 2 more refused")
+
+
+def test_a_row_for_people_and_for_programs() -> None:
+    row = rows()[0]
+    assert cells_of(row)[:7] == (
+        "1970-01-01T00:00:01.000Z", "0@2", CLUSTER, "alter accepted", "orders:3 +1", "p", "ann",
+    )  # fmt: skip
+    document = row.document()
+    assert document["kind"] == "command"
+    assert document["partitions"] == [{"topic": "orders", "partition": 3}, {"topic": "gone", "partition": 0}]

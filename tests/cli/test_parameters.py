@@ -1,0 +1,67 @@
+"""What operators type."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from drover.cli.output import amount, duration, plural, timestamp
+from drover.cli.parameters import parse_duration, parse_moment, parse_partition, parse_rate
+from events.partitions import TopicPartition
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("1000", 1000), ("10MB/s", 10_000_000), ("50MiB", 52_428_800), ("1.5 kB/s", 1500), ("2g", 2_000_000_000),
+        ("64KiB/s", 65_536), ("7b", 7),
+    ],
+)  # fmt: skip
+def test_rates_are_decimal_or_binary_as_written(text: str, rate: int) -> None:
+    assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "fast", "10 apples", "-5MB", "0", "10MB/h"])
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no rate|at least 1"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("500ms", 0.5), ("2m", 120), ("1.5h", 5400), ("7", 7)])
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "1y", "1h30m", "-1s"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no duration"):
+        parse_duration(text)
+
+
+def test_a_partition_is_split_at_its_last_colon() -> None:
+    assert parse_partition("a.b:c:12") == TopicPartition("a.b:c", 12)
+    for text in ("topic", ":1", "topic:", "topic:x", "topic:-1"):
+        with pytest.raises(ValueError, match="no partition"):
+            parse_partition(text)
+
+
+def test_a_moment_is_so_long_ago_or_a_date() -> None:
+    now = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert parse_moment("2h", now) == datetime(2026, 11, 21, 10, tzinfo=UTC)
+    assert parse_moment("2026-11-20T15:04+00:00", now) == datetime(2026, 11, 20, 15, 4, tzinfo=UTC)
+    with pytest.raises(ValueError, match="no moment"):
+        parse_moment("yesterday", now)
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert [duration(ms) for ms in (0, 59_400, 61_000, 3_660_000, 90_000_000)] == [
+        "0s",
+        "59s",
+        "1m01s",
+        "1h01m",
+        "1d01h",
+    ]
+    assert [amount(count) for count in (0, 999, 1500, 2_500_000, 3e9, 4e12)] == [
+        "0 B", "999 B", "1.5 kB", "2.5 MB", "3.0 GB", "4.0 TB",
+    ]  # fmt: skip
+    assert [plural(count, "move") for count in (0, 1, 1200)] == ["0 moves", "1 move", "1,200 moves"]
+    assert timestamp(0) == "1970-01-01T00:00:00.000Z"

@@ -1,0 +1,231 @@
+"""Commands in processes of their own on a real log, decided by a tiny owner."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from drover.client import Client, OutcomeMissingError
+from drover.journal.connection import LogConnection
+from drover.journal.kafka import KafkaJournal
+from drover.journal.reader import LogReader
+from drover.local import LocalCluster
+from drover.runtime import topics
+from events.commands import Freeze
+from events.topics import TopicNames, shard_of
+from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
+
+pytestmark = pytest.mark.cluster
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs `drover` on one settings file."""
+
+    config: Path
+
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+        program = "from drover.cli.main import main; main()"
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, *arguments, "--config", str(self.config),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=ROOT,
+        )  # fmt: skip
+
+    async def run(self, *arguments: str) -> Done:
+        return await self.finish(await self.start(*arguments))
+
+    async def finish(self, process: asyncio.subprocess.Process) -> Done:
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+        assert process.returncode is not None
+        return Done(process.returncode, out.decode(), err.decode())
+
+
+def settings_file(directory: Path, cluster: LocalCluster, prefix: str) -> Path:
+    file = directory / "drover.toml"
+    file.write_text(
+        f'[log]\nbootstrap = "{cluster.bootstrap}"\nprefix = "{prefix}"\n'
+        f'[clusters.prod]\nbootstrap = "{cluster.bootstrap}"\n'
+    )
+    return file
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def connection(local_cluster: LocalCluster) -> LogConnection:
+    return LogConnection(local_cluster.bootstrap, TopicNames("cli-test"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def owner(connection: LogConnection) -> AsyncIterator[TinyOwner]:
+    async with tiny_owner(connection) as running:
+        yield running
+
+
+@pytest.fixture
+def shell(tmp_path: Path, local_cluster: LocalCluster, owner: TinyOwner) -> Shell:
+    return Shell(settings_file(tmp_path, local_cluster, "cli-test"))
+
+
+async def test_a_command_returns_its_recorded_outcome_and_history_tells_of_it(shell: Shell) -> None:
+    done = await shell.run("freeze", "--reason", "a quiet Friday", "--by", "ann", "--id", "f1")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("freeze f1: accepted (log ")
+    told = json.loads((await shell.run("history", "--by", "ann", "-o", "json")).out)["history"]
+    assert [(row["what"], row["reason"]) for row in told] == [
+        ("freeze accepted", "a quiet Friday"),
+        ("cluster-frozen", "a quiet Friday"),
+    ]
+    status = json.loads((await shell.run("status", "-o", "json")).out)
+    (cluster,) = status["clusters"]
+    assert cluster["frozen"]["by"] == "ann"
+    assert cluster["owner"] == "tiny"
+
+
+async def test_a_retry_under_the_same_id_shows_the_first_outcome(shell: Shell) -> None:
+    first = await shell.run("unfreeze", "--reason", "go on", "--id", "u1", "-o", "json")
+    again = await shell.run("unfreeze", "--reason", "go on", "--id", "u1", "-o", "json")
+    before, after = (json.loads(done.out)["outcomes"][0] for done in (first, again))
+    assert (before["repeated"], after["repeated"]) == (False, True)
+    assert (after["verdict"], after["offset"]) == ("accepted", before["offset"])
+    assert again.code == 0
+
+
+async def test_a_refusal_is_listed_and_ends_with_1(shell: Shell) -> None:
+    done = await shell.run("cancel", "--rollback", "--plan", "p", "--reason", "x")
+    assert done.code == 1
+    assert "unsupported" in done.out
+    assert "the tiny owner moves nothing" in done.out
+
+
+async def test_no_wait_returns_at_once_and_says_how_to_look_again(shell: Shell) -> None:
+    done = await shell.run("blacklist", "set", "1", "2", "--reason", "x", "--no-wait", "--id", "b1")
+    assert (done.code, done.out) == (0, "")
+    assert "drover history --cluster prod --id b1" in done.err
+    assert "No broker of prod is on the list." in (await shell.run("blacklist", "show")).out
+
+
+async def test_replay_folds_the_whole_log_and_verifies_it(shell: Shell) -> None:
+    await shell.run("freeze", "--reason", "x")
+    done = await shell.run("replay", "--verify", "-o", "json")
+    assert done.code == 0
+    replayed = json.loads(done.out)
+    assert len(replayed["shards"]) == SHARDS
+    assert replayed["batches"] == replayed["state_hashes"] > 0
+    assert json.loads((await shell.run("replay", "-o", "json")).out)["shards"] == replayed["shards"]
+
+
+async def test_dead_letters_are_listed_with_their_place(shell: Shell, connection: LogConnection) -> None:
+    journal = KafkaJournal(connection, SHARDS, "test")
+    await journal.start()
+    headers = (
+        ("__connect.errors.topic", b"cli-test.alter"),
+        ("__connect.errors.partition", b"1"),
+        ("__connect.errors.offset", b"7"),
+        ("__connect.errors.exception.message", b"unknown field"),
+    )
+    await journal.send(connection.topics.dead_letters, b"\x81\xa1a\x01", partition=0, headers=headers)
+    await journal.close()
+    (letter,) = json.loads((await shell.run("dead-letters", "list", "-o", "json")).out)["dead_letters"]
+    assert (letter["topic"], letter["partition"], letter["source_offset"]) == ("cli-test.alter", 1, 7)
+    assert (letter["error"], letter["content"]) == ("unknown field", '{"a": 1}')
+
+
+async def test_following_shows_what_is_recorded_meanwhile_until_interrupted(shell: Shell) -> None:
+    following = await shell.start("status", "--follow")
+    assert following.stdout is not None
+    first = await asyncio.wait_for(following.stdout.readline(), 30)
+    assert first == b"No reassignment is under way.\n"
+    following.send_signal(signal.SIGINT)
+    assert (await shell.finish(following)).code == 130
+
+
+async def test_topics_are_checked_and_created_once(shell: Shell) -> None:
+    assert (await shell.run("topics", "init")).out == "Every topic was there already.\n"
+    assert (await shell.run("topics", "check")).code == 0
+
+
+async def test_without_topics_the_remedy_is_named(tmp_path: Path, local_cluster: LocalCluster) -> None:
+    shell = Shell(settings_file(tmp_path, local_cluster, "nobody"))
+    for arguments in (["freeze", "--reason", "x"], ["status"]):
+        done = await shell.run(*arguments)
+        assert done.code == 2
+        assert "`drover topics init`" in done.err
+
+
+async def test_without_an_owner_the_command_ends_with_3_and_says_so(
+    tmp_path: Path, local_cluster: LocalCluster
+) -> None:
+    connection = LogConnection(local_cluster.bootstrap, TopicNames("unowned"))
+    await topics.init(connection, {}, SHARDS)
+    shell = Shell(settings_file(tmp_path, local_cluster, "unowned"))
+    done = await shell.run("freeze", "--reason", "x", "--timeout", "1s")
+    assert done.code == 3
+    assert f"shard {shard_of('prod', SHARDS)} has never had an owner: start a worker" in done.err
+    waiting = await shell.start("freeze", "--reason", "x", "--id", "left")
+    await _until_written(connection, b"left")
+    waiting.send_signal(signal.SIGINT)
+    interrupted = await shell.finish(waiting)
+    assert interrupted.code == 130
+    assert "drover history --cluster prod --id left" in interrupted.err
+
+
+async def test_a_corrupt_log_ends_with_5_and_the_position(tmp_path: Path, local_cluster: LocalCluster) -> None:
+    connection = LogConnection(local_cluster.bootstrap, TopicNames("corrupt"))
+    async with tiny_owner(connection) as owner, Client(connection) as client:
+        await client.outcomes([await client.submit(_freeze("c1"))], 30)
+        shard = shard_of("prod", SHARDS)
+        journal = KafkaJournal(connection, SHARDS, "test")
+        await journal.start()
+        # The owner's last record once more: its token is right, its sequence and chain are not.
+        offset = await journal.append(shard, owner.last_payload, ())
+        await journal.close()
+    shell = Shell(settings_file(tmp_path, local_cluster, "corrupt"))
+    for arguments in (["replay", "--verify"], ["status"], ["history"]):
+        done = await shell.run(*arguments)
+        assert (done.code, done.out) == (5, "")
+        assert f"event log shard {shard} offset {offset}: sequence 1 instead of 2" in done.err
+
+
+async def test_the_client_waits_for_outcomes_and_says_which_are_missing(
+    local_cluster: LocalCluster, connection: LogConnection, owner: TinyOwner
+) -> None:
+    async with Client(connection) as client:
+        sent = await client.submit_all([_freeze("c1"), _freeze("c2")])
+        assert [answer.outcome.id for answer in await client.outcomes(sent, 30)] == ["c1", "c2"]
+    unowned = LogConnection(local_cluster.bootstrap, TopicNames("unowned"))
+    await topics.init(unowned, {}, SHARDS)
+    async with Client(unowned) as client:
+        lonely = await client.submit(_freeze("c3"))
+        with pytest.raises(OutcomeMissingError) as missing:
+            await client.outcomes([lonely], 0.5)
+    assert missing.value.sent == (lonely,)
+    assert missing.value.ownership is not None
+    assert missing.value.ownership.owner == ""
+
+
+async def _until_written(connection: LogConnection, id_: bytes) -> None:
+    """Read the topic until the command with this id stands in it."""
+    async with asyncio.timeout(30), LogReader(connection) as reader:
+        topic = TopicNames("unowned").commands[1]
+        async with aclosing(reader.follow(topic, dict.fromkeys(range(SHARDS), 0))) as reading:
+            async for records in reading:
+                if any(id_ in record.payload for record in records):
+                    return
+
+
+def _freeze(id_: str) -> Freeze:
+    return Freeze(id=id_, cluster="prod", by="test", reason="a test")

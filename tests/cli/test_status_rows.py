@@ -1,0 +1,109 @@
+"""What `status` shows of a folded state."""
+
+import pytest
+from msgspec.structs import replace
+
+from drover.cli.status_rows import cluster_document, notices, status_rows, totals, why_waiting
+from drover.cli.status_view import cells_of, summary
+from drover.client.transfers import Transfers
+from drover.reassignment.state import Block, ClusterState, Freeze, Limits, Phase, Reassignment, Step
+from events.partitions import TopicPartition
+from events.progress import Progress
+from events.reassignments import Blocker
+
+
+def move(partition: int, phase: Phase, step: Step | None = None, block: Block | None = None) -> Reassignment:
+    return Reassignment(
+        key=TopicPartition("t", partition), topic_id="id", plan="p", number=partition, original=(1, 2), target=(3, 4),
+        queued_ms=0, phase=phase, since_ms=1000, current=(1, 2), step=step, block=block,
+    )  # fmt: skip
+
+
+FIRST_STEP = Step(number=1, final=False, expected=(1, 2), replicas=(1, 2, 3), leader=1)
+
+
+def copying() -> ClusterState:
+    state = ClusterState("prod")
+    state.put(move(0, Phase.QUEUED))
+    state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50))
+    return state
+
+
+def samples(*pairs: tuple[int, int]) -> Transfers:
+    transfers = Transfers()
+    for at_ms, done in pairs:
+        transfers.see(
+            Progress(
+                cluster="prod", topic="t", partition=1, epoch=1, at_ms=at_ms, step=1, bytes_done=done,
+                bytes_total=1000, adding=(),
+            )
+        )  # fmt: skip
+    return transfers
+
+
+def test_what_moves_comes_before_what_waits() -> None:
+    rows = status_rows(copying(), Transfers())
+    assert [(row.partition, row.state) for row in rows] == [(1, "copying"), (0, "queued")]
+
+
+def test_bytes_cover_the_steps_before_and_after() -> None:
+    row = status_rows(copying(), samples((0, 100), (1000, 300)))[0]
+    assert (row.bytes_done, row.bytes_total) == (350, 2050)
+    assert row.rate == 200.0
+    assert row.eta_ms == 8500
+    assert row.document()["percent"] == 17.1
+
+
+def test_without_samples_nothing_is_made_up() -> None:
+    row = status_rows(copying(), Transfers())[0]
+    assert (row.bytes_total, row.rate, row.eta_ms, row.fraction, row.document()["percent"]) == (None,) * 5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"freeze": Freeze("ann", "a quiet Friday", 5)}, "frozen by ann: a quiet Friday"),
+        ({"mismatched_kafka_cluster_id": "other"}, "another Kafka cluster (other) answers under this name"),
+        ({"limits": Limits(max_partitions_in_flight=1)}, "a slot: 1 partitions are in flight, the most allowed"),
+        ({"limits": Limits(max_moves_per_broker=1)}, "a slot: broker 3 has 1 moves, the most allowed"),
+        ({}, "a slot"),
+    ],
+)
+def test_a_queued_move_says_what_it_waits_for(change: dict[str, object], said: str) -> None:
+    state = copying()
+    for name, value in change.items():
+        setattr(state, name, value)
+    assert why_waiting(state, state.reassignments[TopicPartition("t", 0)]) == said
+    assert why_waiting(state, state.reassignments[TopicPartition("t", 1)]) is None
+
+
+def test_a_blocked_move_says_why_and_since_when() -> None:
+    state = ClusterState("prod")
+    state.put(move(0, Phase.CONFIRMED, FIRST_STEP, Block(Blocker.NO_LEADER, "bring it back", 7000)))
+    (row,) = status_rows(state, Transfers())
+    assert (row.waiting, row.since_ms) == ("no-leader: bring it back", 7000)
+
+
+def test_totals_and_the_line_for_people() -> None:
+    rows = status_rows(copying(), samples((0, 100), (1000, 300)))
+    assert totals(rows)["states"] == {"copying": 1, "queued": 1}
+    assert summary(rows) == "2 reassignments: 1 copying, 1 queued; 350 B of 2.0 kB copied, 200 B/s"
+    assert summary([]) == "No reassignment is under way."
+
+
+def test_a_row_for_people() -> None:
+    row = status_rows(copying(), samples((0, 100), (1000, 300)))[0]
+    assert cells_of(row, 61_000, several=True) == (
+        "prod/t:1", "p", "copying", "1", "1,2 → 3,4", "350 B", "2.0 kB", "17", "200 B/s", "8s", "1m00s", "",
+    )  # fmt: skip
+
+
+def test_what_an_operator_must_know_is_said_first() -> None:
+    state = copying()
+    state.freeze = Freeze("ann", "why", 5)
+    state.blacklist = (3,)
+    state.failed_brokers = {2: 17}
+    assert len(list(notices(state))) == 3
+    document = cluster_document(state, "w1", 4)
+    assert document["failed_brokers"] == [{"broker": 2, "at_ms": 17}]
+    assert document["frozen"] == {"by": "ann", "reason": "why", "since_ms": 5}

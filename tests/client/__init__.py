@@ -1,0 +1,1 @@
+"""The client: what it reads and sends, without and with a real cluster."""

@@ -1,0 +1,66 @@
+"""Byte samples: rate, time to go, and which samples are dropped."""
+
+from drover.client.transfers import WINDOW_MS, Transfers
+from events.partitions import TopicPartition
+from events.progress import Progress
+
+KEY = TopicPartition("t", 0)
+
+
+def sample(at_ms: int, done: int, total: int = 1000, *, epoch: int = 1, step: int = 1) -> Progress:
+    return Progress(
+        cluster="prod", topic="t", partition=0, epoch=epoch, at_ms=at_ms, step=step, bytes_done=done,
+        bytes_total=total, adding=(),
+    )  # fmt: skip
+
+
+def seen(*samples: Progress) -> Transfers:
+    transfers = Transfers()
+    for one in samples:
+        transfers.see(one)
+    return transfers
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    transfer = seen(sample(0, 0), sample(1000, 100), sample(2000, 300)).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert (transfer.bytes_done, transfer.rate, transfer.remaining_ms) == (300, 150.0, 4667)
+
+
+def test_growth_of_the_partition_is_no_progress() -> None:
+    transfer = seen(sample(0, 0), sample(1000, 100, 1200)).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert (transfer.rate, transfer.closing_rate, transfer.remaining_ms) == (100.0, -100.0, None)
+
+
+def test_one_sample_gives_no_rate() -> None:
+    transfer = seen(sample(0, 10)).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert (transfer.rate, transfer.remaining_ms) == (None, None)
+
+
+def test_what_is_copied_needs_no_more_time() -> None:
+    transfer = seen(sample(0, 1000)).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert transfer.remaining_ms == 0
+
+
+def test_samples_of_a_replaced_owner_are_dropped() -> None:
+    transfer = seen(sample(0, 100, epoch=2), sample(5000, 900, epoch=1)).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert transfer.bytes_done == 100
+
+
+def test_a_new_step_begins_anew_and_the_old_one_is_forgotten() -> None:
+    transfers = seen(sample(0, 0), sample(1000, 500), sample(2000, 10, step=2))
+    assert transfers.transfer("prod", KEY, 1) is None
+    transfer = transfers.transfer("prod", KEY, 2)
+    assert transfer is not None
+    assert transfer.rate is None
+
+
+def test_old_samples_leave_the_window_and_repeats_are_harmless() -> None:
+    repeated = sample(WINDOW_MS + 5000, 400)
+    transfer = seen(sample(0, 0), sample(5000, 300), repeated, repeated, sample(6000, 1)).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert transfer.rate == 100 / WINDOW_MS * 1000

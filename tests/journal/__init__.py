@@ -1,0 +1,1 @@
+"""The journal's contract, on memory and on Kafka."""

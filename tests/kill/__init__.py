@@ -1,0 +1,1 @@
+"""Kill tests: real workers on a real cluster, ended at bad moments."""

@@ -1,0 +1,238 @@
+"""Worker processes to be killed, the commands they are fed, and plain readers and writers of Drover's topics."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgpack
+import msgspec
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
+
+from drover.journal.connection import LogConnection
+from drover.runtime import topics
+from events.codec import encode_command
+from events.commands import TYPES_BY_TOPIC, AnyCommand, Freeze
+from events.topics import TopicNames, shard_of
+
+SHARDS = 6
+SESSION_TIMEOUT_S = 6.0
+REPOSITORY = Path(__file__).parents[2]
+
+
+def cluster_names(per_shard: int = 2) -> tuple[str, ...]:
+    """Names of clusters that live in every shard, as many in each."""
+    by_shard: dict[int, list[str]] = {shard: [] for shard in range(SHARDS)}
+    number = 0
+    while any(len(names) < per_shard for names in by_shard.values()):
+        names = by_shard[shard_of(f"c{number}", SHARDS)]
+        if len(names) < per_shard:
+            names.append(f"c{number}")
+        number += 1
+    return tuple(name for names in by_shard.values() for name in names)
+
+
+async def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 30.0) -> float:
+    """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < timeout_s, f"not within {timeout_s:.0f} s: {what}"
+        await asyncio.sleep(0.05)
+    return time.monotonic() - began
+
+
+@dataclass
+class Workers:
+    """Worker processes of one Drover, each with a log file of its own."""
+
+    connection: LogConnection
+    directory: Path
+    clusters: tuple[str, ...]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str, instance_id: str | None = None) -> None:
+        with self.log_file(name).open("ab") as output:
+            self.processes[name] = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "tests.kill.worker_main"),
+                    *(self.connection.bootstrap, self.connection.topics.prefix, name, str(SESSION_TIMEOUT_S)),
+                    *(",".join(self.clusters), *([instance_id] if instance_id else [])),
+                ],
+                cwd=REPOSITORY,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def log_file(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+    def said(self, name: str, words: str) -> int:
+        """How often a worker has logged these words."""
+        return self.log_file(name).read_text().count(words)
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        os.kill(self.processes[name].pid, number)
+
+    async def is_gone(self, name: str, timeout_s: float = 20.0) -> int:
+        process = self.processes[name]
+        await wait_for(lambda: process.poll() is not None, f"{name} to exit", timeout_s)
+        return process.returncode
+
+    def end_all(self) -> None:
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+@dataclass
+class Feeder:
+    """Sends commands as any client would: msgpack and JSON, some ids twice, and counts what was acknowledged."""
+
+    producer: AIOKafkaProducer
+    names: TopicNames
+    clusters: tuple[str, ...]
+    random: Random
+    sent: list[tuple[str, int, int, str]] = field(default_factory=list)
+    _commands: list[AnyCommand] = field(default_factory=list)
+
+    def command(self) -> AnyCommand:
+        if self._commands and self.random.random() < 0.03:
+            return self.random.choice(self._commands)
+        number = len(self._commands)
+        content: dict[str, object] = {
+            "id": f"k{number}",
+            "cluster": self.random.choice(self.clusters),
+            "by": "kill-test",
+            "reason": f"command {number}",
+        }
+        match self.random.randrange(5):
+            case 0:
+                content["type"] = self.random.choice(("freeze", "unfreeze"))
+            case 1:
+                content |= {"type": "blacklist", "brokers": sorted(self.random.sample(range(9), 3))}
+            case 2 | 3:
+                content["type"] = self.random.choice(("broker-failed", "broker-returned"))
+                content |= {"broker": self.random.randrange(9), "at_ms": 1_000_000 + number}
+            case _:
+                content |= {"type": "cancel", "mode": "rollback", "plan": "nowhere"}
+        made: AnyCommand = msgspec.convert(content, AnyCommand)
+        self._commands.append(made)
+        return made
+
+    @staticmethod
+    def freeze(identity: str, cluster: str) -> Freeze:
+        return Freeze(id=identity, cluster=cluster, by="kill-test", reason="to be decided")
+
+    async def send(self, command: AnyCommand, *, partition: int | None = None) -> tuple[int, int]:
+        """Produce a command, to its own shard unless told otherwise; returns where it stands."""
+        topic = self.names.commands[_topic_index(command)]
+        home = shard_of(command.cluster, SHARDS)
+        value = encode_command(command, as_json=self.random.random() < 0.5)
+        return await self.send_raw(topic, value, home if partition is None else partition, command.id)
+
+    async def send_raw(self, topic: str, value: bytes, partition: int, identity: str = "") -> tuple[int, int]:
+        answer = await self.producer.send_and_wait(topic, value, partition=partition)
+        self.sent.append((topic, answer.partition, answer.offset, identity))
+        return answer.partition, answer.offset
+
+
+def _topic_index(command: AnyCommand) -> int:
+    return next(index for index, types in enumerate(TYPES_BY_TOPIC) if isinstance(command, types))
+
+
+@dataclass
+class Drill:
+    """Everything a kill test has at hand."""
+
+    connection: LogConnection
+    workers: Workers
+    feeder: Feeder
+    producer: AIOKafkaProducer
+
+    @property
+    def names(self) -> TopicNames:
+        return self.connection.topics
+
+    async def read(self, *names: str) -> dict[tuple[str, int], list[ConsumerRecord]]:
+        return await read_topics(self.connection, names)
+
+    async def batches(self) -> list[tuple[int, dict[str, Any]]]:
+        """Every batch on the log with its shard, valid or not."""
+        stored = await self.read(self.names.events)
+        decoded = [(shard, msgpack.unpackb(entry.value)) for (_, shard), entries in stored.items() for entry in entries]
+        return [(shard, record) for shard, record in decoded if record["kind"] == "batch"]
+
+    async def until_decided(self, count: int, timeout_s: float = 40.0) -> None:
+        """Wait until that many outcomes are in the log."""
+        await self._until(
+            lambda batches: sum(len(batch.get("outcomes", ())) for _, batch in batches) >= count, timeout_s
+        )
+
+    async def until_passed(self, topic: str, shard: int, offset: int, timeout_s: float = 40.0) -> None:
+        """Wait until a cursor stands at or behind an offset."""
+        index = self.names.commands.index(topic)
+        await self._until(
+            lambda batches: any(
+                number == shard and batch["cursors"][index]["next_offset"] >= offset for number, batch in batches
+            ),
+            timeout_s,
+        )
+
+    async def _until(self, holds: Callable[[list[tuple[int, dict[str, Any]]]], bool], timeout_s: float) -> None:
+        async with asyncio.timeout(timeout_s):
+            while True:
+                if holds(await self.batches()):
+                    return
+                await asyncio.sleep(0.2)
+
+
+@asynccontextmanager
+async def drill(bootstrap: str, prefix: str, directory: Path, seed: int = 1) -> AsyncIterator[Drill]:
+    """Topics of its own, a producer, and workers that are all ended in the end, come what may."""
+    connection = LogConnection(bootstrap, TopicNames(prefix))
+    await topics.init(connection, {}, SHARDS)
+    producer = AIOKafkaProducer(
+        bootstrap_servers=bootstrap, enable_idempotence=True, acks="all", max_request_size=2**22
+    )
+    await producer.start()
+    clusters = cluster_names()
+    workers = Workers(connection, directory, clusters)
+    try:
+        yield Drill(connection, workers, Feeder(producer, connection.topics, clusters, Random(seed)), producer)
+    finally:
+        workers.end_all()
+        await producer.stop()
+
+
+async def read_topics(connection: LogConnection, names: Sequence[str]) -> dict[tuple[str, int], list[ConsumerRecord]]:
+    """Read topics from first to last record, by a consumer without a group; committed records only."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=connection.bootstrap, enable_auto_commit=False, isolation_level="read_committed"
+    )
+    await consumer.start()
+    try:
+        partitions: list[TopicPartition] = []
+        for name in names:
+            await consumer._client._wait_on_metadata(name)
+            partitions += [TopicPartition(name, number) for number in consumer.partitions_for_topic(name) or ()]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        ends = await consumer.end_offsets(partitions)
+        found: dict[tuple[str, int], list[ConsumerRecord]] = {
+            (where.topic, where.partition): [] for where in partitions
+        }
+        while any([await consumer.position(where) < ends[where] for where in partitions]):
+            for where, records in (await consumer.getmany(timeout_ms=300)).items():
+                found[where.topic, where.partition] += records
+        return found
+    finally:
+        await consumer.stop()

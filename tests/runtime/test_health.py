@@ -1,0 +1,75 @@
+"""The health server as an HTTP client sees it."""
+
+import asyncio
+import json
+
+import pytest
+
+from drover.errors import ConfigurationError
+from drover.runtime.health import Check, HealthServer
+from drover.runtime.metrics import Metrics
+
+
+async def ask(port: int, request: str) -> tuple[str, str]:
+    """Send raw bytes and return head and body of the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request.encode())
+    await writer.drain()
+    answer = (await asyncio.wait_for(reader.read(), 10)).decode()
+    writer.close()
+    await writer.wait_closed()
+    head, _, body = answer.partition("\r\n\r\n")
+    return head, body
+
+
+async def get(port: int, path: str) -> tuple[str, str]:
+    return await ask(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n")
+
+
+def server(ready: list[Check]) -> HealthServer:
+    return HealthServer("127.0.0.1", 0, live=lambda: [Check("loop", ok=True)], ready=lambda: ready, metrics=Metrics())
+
+
+async def test_readyz_is_503_until_every_check_holds() -> None:
+    checks = [Check("assigned", ok=False, detail="no shards yet")]
+    async with server(checks) as serving:
+        head, body = await get(serving.port, "/readyz")
+        assert head.startswith("HTTP/1.1 503 ")
+        assert json.loads(body) == {
+            "status": "failing",
+            "checks": [{"name": "assigned", "ok": False, "detail": "no shards yet"}],
+        }
+        checks[:] = [Check("assigned", ok=True, detail="3 shards")]
+        head, body = await get(serving.port, "/readyz?verbose")
+        assert head.startswith("HTTP/1.1 200 ")
+        assert json.loads(body)["status"] == "ok"
+
+
+async def test_livez_and_metrics_are_served() -> None:
+    async with server([]) as serving:
+        assert (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
+        head, body = await get(serving.port, "/metrics")
+        assert "text/plain" in head
+        assert "drover_shards_owned 0.0" in body
+
+
+async def test_other_paths_and_methods_are_refused() -> None:
+    async with server([]) as serving:
+        assert " 404 " in (await get(serving.port, "/"))[0]
+        assert " 405 " in (await ask(serving.port, "POST /livez HTTP/1.1\r\n\r\n"))[0]
+        head, body = await ask(serving.port, "HEAD /livez HTTP/1.1\r\n\r\n")
+        assert " 200 " in head
+        assert body == ""
+
+
+async def test_nonsense_does_not_stop_the_server() -> None:
+    async with server([]) as serving:
+        assert " 405 " in (await ask(serving.port, "\r\n\r\n"))[0]
+        assert (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
+
+
+async def test_an_address_in_use_is_named() -> None:
+    async with server([]) as serving:
+        second = HealthServer("127.0.0.1", serving.port, live=list, ready=list, metrics=Metrics())
+        with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{serving.port}"):
+            await second.__aenter__()

@@ -1,0 +1,223 @@
+"""Hosting shards on the journal in memory: barrier, requeue, yield, gaps, backpressure, stop."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from drover.errors import ConfigurationError, CorruptLogError
+from drover.journal.memory import StoredRecord
+from drover.shard.inbox import HIGH_COUNT
+from events.codec import decode_record, encode_record
+from events.records import SCHEMA_VERSION, Acquire
+from events.topics import COMMAND_KINDS
+from tests.runtime.world import GROUP, SHARDS, EndedError, World, arrival_of, cluster_in, freeze
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    made = World()
+    yield made
+    await made.close()
+
+
+def _steal(world: World, shard: int, *, group: str = "other", generation: int = 0) -> None:
+    """Acquire a shard by the rules, on the log alone."""
+    records = map(decode_record, world.broker.values(world.broker.topics.events, shard))
+    epoch = max((record.epoch for record in records if isinstance(record, Acquire)), default=0)
+    acquire = Acquire(
+        schema=SCHEMA_VERSION, epoch=epoch + 1, token=b"thief", owner="thief", group=group, generation=generation
+    )
+    world.broker.put(world.broker.topics.events, shard, StoredRecord(encode_record(acquire)))
+
+
+async def test_the_barrier_acquires_and_a_command_is_decided(world: World) -> None:
+    host, group, clusters = await world.serving_host()
+    assert sorted(clusters.owned) == list(range(SHARDS))
+    host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
+    await world.until(world.outcomes, "an outcome")
+    assert [(outcome.id, outcome.verdict) for outcome in world.outcomes()] == [("f1", "accepted")]
+    assert world.batches()[-1].cursors[1].next_offset == 1
+
+
+async def test_commands_of_another_generation_are_not_taken(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    host.arrive(0, arrival_of(freeze("old"), 0), group.generation - 1)
+    host.arrive(0, arrival_of(freeze("new"), 0), group.generation)
+    await world.until(world.outcomes, "an outcome")
+    assert [outcome.id for outcome in world.outcomes()] == ["new"]
+
+
+async def test_scattered_shards_end_the_process(world: World) -> None:
+    host, group, _ = await world.host("w")
+    scattered = {topic: [number % 2] for number, topic in enumerate(world.broker.topics.commands)}
+    with pytest.raises(EndedError):
+        await host.partitions_assigned(scattered, group.generation)
+    assert world.ended == [70]
+
+
+async def test_after_a_theft_the_commands_are_decided_once_by_whoever_owns_the_shard(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    for number in range(50):
+        if number % 10 == 5:
+            _steal(world, 0)
+        host.arrive(0, arrival_of(freeze(f"f{number}"), number), group.generation)
+        await asyncio.sleep(0)
+    await world.until(lambda: host.shards[0].next_offsets[1] == 50, "all to be decided")
+    folded = {outcome.offset for outcome in world.outcomes()}
+    assert folded == set(range(50))
+    assert host.shards[0].fold.owner == "w"
+
+
+async def test_a_newer_generation_of_the_group_is_yielded_to_and_then_joined_again(world: World) -> None:
+    host, group, clusters = await world.host("w", session_timeout_s=0.2)
+    await world.assign(host, range(SHARDS), group.generation)
+    _steal(world, 0, group=GROUP, generation=group.generation + 5)
+    await world.until(lambda: not host.shards[0].assigned, "the shard to be yielded")
+    assert clusters.owned == [1]
+    await world.until(lambda: group.rejoins, "the group to be joined again")
+    assert host.shards[0].fold.owner == "thief"
+    # The rejoin brings a new barrier, which takes the shard up again.
+    host.partitions_revoked()
+    group.generation += 1
+    await world.assign(host, range(SHARDS), group.generation)
+    assert host.shards[0].holds_token
+
+
+async def test_a_revoke_during_the_barrier_leaves_the_shards_unserved(world: World) -> None:
+    host, group, clusters = await world.host("w")
+    barrier = asyncio.create_task(world.assign(host, range(SHARDS), group.generation))
+    await asyncio.sleep(0)
+    host.partitions_revoked()
+    await barrier
+    assert clusters.owned == []
+    assert not any(shard.assigned for shard in host.shards)
+
+
+async def test_a_revoke_while_facts_are_gathered_drops_the_command_for_the_next_owner(world: World) -> None:
+    host, group, clusters = await world.serving_host()
+    clusters.before_facts = host.partitions_revoked
+    alter = (
+        b'{"type":"alter","id":"a1","cluster":"%s","by":"me","reason":"r",'
+        b'"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}' % cluster_in(0).encode()
+    )
+    host.arrive(0, arrival_of(alter, 0, topic_index=0), group.generation)
+    await world.until(lambda: not host.shards[0].assigned, "the revoke")
+    await asyncio.sleep(0.02)
+    assert world.outcomes() == []
+    clusters.before_facts = lambda: None
+    group.generation += 1
+    await world.assign(host, range(SHARDS), group.generation)
+    host.arrive(0, arrival_of(alter, 0, topic_index=0), group.generation)
+    await world.until(world.outcomes, "an outcome")
+    assert [(outcome.id, outcome.verdict) for outcome in world.outcomes()] == [("a1", "refused")]
+
+
+async def test_a_gap_of_transaction_markers_is_proven_empty_and_passed(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    topic = world.broker.topics.commands[1]
+    commands = {0: freeze("f0"), 2: freeze("f2"), 3: freeze("f3"), 6: freeze("f6")}
+    for offset in range(7):
+        if offset in commands:
+            world.command(commands[offset])
+        else:
+            world.broker.put(topic, 0, None)
+    for offset, command in commands.items():
+        host.arrive(0, arrival_of(command, offset), group.generation)
+    await world.until(lambda: len(world.outcomes()) == 4, "all four outcomes")
+    assert [outcome.id for outcome in world.outcomes()] == ["f0", "f2", "f3", "f6"]
+    assert not group.held
+
+
+async def test_a_gap_that_holds_a_record_ends_the_process(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    for number in range(3):
+        world.command(freeze(f"f{number}"))
+    host.arrive(0, arrival_of(freeze("f0"), 0), group.generation)
+    host.arrive(0, arrival_of(freeze("f2"), 2), group.generation)
+    await world.until(lambda: world.ended, "the process to end")
+    assert [outcome.id for outcome in world.outcomes()] == ["f0"]
+
+
+async def test_an_unknown_append_ends_the_process_and_the_next_one_decides_nothing_twice(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    world.broker.lost_acknowledgements = 1
+    for number in (1, 2):
+        world.command(freeze(f"f{number}"))
+    host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
+    await world.until(lambda: world.ended, "the process to end")
+    second, second_group, _ = await world.serving_host("second")
+    assert second.positions()[0][1] == 1
+    second.arrive(0, arrival_of(freeze("f1"), 0), second_group.generation)
+    second.arrive(0, arrival_of(freeze("f2"), 1), second_group.generation)
+    await world.until(lambda: len(world.outcomes()) == 2, "both outcomes")
+    assert [outcome.id for outcome in world.outcomes()] == ["f1", "f2"]
+
+
+async def test_a_full_inbox_holds_its_partition_and_reads_on_when_it_is_low(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    for number in range(HIGH_COUNT):
+        host.arrive(0, arrival_of(freeze(f"f{number}"), number), group.generation)
+    assert group.held == {(1, 0)}
+    await world.until(lambda: host.shards[0].next_offsets[1] == HIGH_COUNT, "all to be decided")
+    assert not group.held
+
+
+async def test_a_topic_that_lost_what_comes_next_stops_the_worker(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
+    await world.until(world.outcomes, "an outcome")
+    # The command topic is empty in memory: the log's cursor lies behind its end.
+    host.partitions_revoked()
+    with pytest.raises(CorruptLogError, match="is to be decided next"):
+        await world.assign(host, range(SHARDS), group.generation)
+
+
+async def test_a_clean_stop_leaves_the_state_hash_of_shards_that_have_decided(world: World) -> None:
+    host, group, clusters = await world.serving_host()
+    host.arrive(1, arrival_of(freeze("f1", 1), 0), group.generation)
+    await world.until(lambda: world.outcomes(1), "an outcome")
+    await host.close_shards()
+    assert world.batches(1)[-1].state_hash == host.shards[1].fold.state.hash()
+    assert world.batches(0) == []
+    assert clusters.owned == []
+
+
+async def test_a_misplaced_command_is_forwarded_before_its_cursor_passes(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    misplaced = freeze("f1", shard=1)
+    host.arrive(0, arrival_of(misplaced, 0), group.generation)
+    await world.until(lambda: world.batches(0), "the cursor to pass")
+    stored = world.broker.partitions[world.broker.topics.commands[1], 1]
+    assert [record.headers for record in stored if record] == [(("drover-forwarded", b"0:0"),)]
+    assert world.outcomes(0) == []
+
+
+async def test_a_forwarded_command_in_the_wrong_place_is_a_dead_letter(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    host.arrive(0, arrival_of(freeze("f1", shard=1), 0, forwarded=True), group.generation)
+    host.arrive(0, arrival_of(b"\xc1" * 70_000, 1), group.generation)
+    await world.until(lambda: host.shards[0].next_offsets[1] == 2, "the cursor to pass")
+    letters = [record for record in world.broker.partitions[world.broker.topics.dead_letters, 0] if record]
+    assert len(letters) == 2
+    assert len(letters[1].value) == 64 * 1024
+    places = [dict(letter.headers)["__connect.errors.offset"] for letter in letters]
+    assert places == [b"0", b"1"]
+    assert dict(letters[0].headers)["__connect.errors.topic"] == f"drover.{COMMAND_KINDS[1]}".encode()
+
+
+async def test_a_topic_with_another_id_than_the_log_was_decided_from_stops_the_worker(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    world.command(freeze("f1"))
+    host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
+    await world.until(world.outcomes, "an outcome")
+    second, second_group, _ = await world.host("second", topic_ids=("id-0", "another", "id-2", "id-3"))
+    with pytest.raises(CorruptLogError, match="deleted and made anew"):
+        await world.assign(second, range(SHARDS), second_group.generation)
+
+
+async def test_a_log_without_a_first_record_is_a_matter_for_topics_init(world: World) -> None:
+    world.broker.partitions[world.broker.topics.events, 1].clear()
+    with pytest.raises(ConfigurationError, match="drover topics init"):
+        await world.host("w")

@@ -1,0 +1,50 @@
+"""The metrics: names, labels and what each method does to them."""
+
+from drover.runtime.metrics import Metrics
+
+
+def test_every_metric_is_rendered_under_its_name() -> None:
+    metrics = Metrics()
+    metrics.command_decided("alter", "accepted")
+    metrics.command_decided("alter", "accepted")
+    metrics.batch_appended(2, 0.003)
+    metrics.batch_fenced(2)
+    metrics.shards_owned(3)
+    metrics.inbox_size(2, 17)
+    metrics.call_ended("prod", "step", "accepted")
+    metrics.observed("prod")
+    metrics.dead_lettered("drover.alter")
+    metrics.forwarded("drover.cancel")
+    metrics.log_position(2, 99)
+    metrics.cursor_lag("drover.alter", 2, 4)
+    text = metrics.render().decode()
+    for line in (
+        'drover_commands_total{type="alter",verdict="accepted"} 2.0',
+        'drover_batches_appended_total{shard="2"} 1.0',
+        'drover_append_seconds_bucket{le="0.005"} 1.0',
+        'drover_batches_fenced_total{shard="2"} 1.0',
+        "drover_shards_owned 3.0",
+        'drover_inbox_commands{shard="2"} 17.0',
+        'drover_calls_total{cluster="prod",kind="step",result="accepted"} 1.0',
+        'drover_observations_total{cluster="prod",result="ok"} 1.0',
+        'drover_dead_letters_total{topic="drover.alter"} 1.0',
+        'drover_forwarded_total{topic="drover.cancel"} 1.0',
+        'drover_log_position{shard="2"} 99.0',
+        'drover_cursor_lag{shard="2",topic="drover.alter"} 4.0',
+    ):
+        assert line in text
+
+
+def test_a_phase_that_is_not_named_any_more_falls_to_zero() -> None:
+    metrics = Metrics()
+    metrics.reassignments("prod", {"copying": 3, "queued": 1})
+    metrics.reassignments("prod", {"copying": 2})
+    text = metrics.render().decode()
+    assert 'drover_reassignments{cluster="prod",phase="copying"} 2.0' in text
+    assert 'drover_reassignments{cluster="prod",phase="queued"} 0.0' in text
+
+
+def test_two_workers_in_one_process_do_not_share_counts() -> None:
+    first, second = Metrics(), Metrics()
+    first.command_decided("alter", "refused")
+    assert b"refused" not in second.render()

@@ -1,0 +1,223 @@
+"""Settings: precedence, what is refused and how it is said, secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from drover.errors import ConfigurationError
+from drover.runtime import settings_sources
+from drover.runtime.settings import LogSettings, Security, Settings, is_cluster_name
+from drover.runtime.settings_sources import load_settings
+
+FILE = """
+[log]
+bootstrap = "kafka:9092"
+
+[clusters.prod]
+bootstrap = "prod:9092"
+max_moves_per_broker = 7
+
+[clusters."eu.west"]
+bootstrap = "eu:9092"
+
+[worker]
+name = "from-file"
+session_timeout_ms = 20000
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "drover.toml"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("DROVER_CONFIG", raising=False)
+
+
+def load(file: Path | None, monkeypatch: pytest.MonkeyPatch, **more: str) -> Settings:
+    for name, value in more.items():
+        monkeypatch.setenv(name, value)
+    return load_settings(file)
+
+
+def complaint(text: str, tmp_path: Path) -> str:
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as raised:
+        load_settings(file)
+    return str(raised.value)
+
+
+def test_a_file_with_several_clusters_is_read(file: Path) -> None:
+    settings = load_settings(file)
+    assert sorted(settings.clusters) == ["eu.west", "prod"]
+    assert settings.clusters["prod"].limits.max_moves_per_broker == 7
+    assert settings.clusters["eu.west"].limits.max_partitions_in_flight == 1250
+    assert settings.log.connection().client_options["bootstrap_servers"] == ["kafka:9092"]
+    assert settings.group == "drover-worker"
+
+
+def test_flags_win_over_variables_and_variables_over_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {"DROVER_WORKER__NAME": "from-variable", "DROVER_WORKER__LISTEN": "127.0.0.1:1"}
+    settings = load(file, monkeypatch, **variables)
+    assert settings.worker.name == "from-variable"
+    flagged = load_settings(file, {"worker": {"name": "from-flag"}})
+    assert flagged.worker.name == "from-flag"
+    assert flagged.worker.address == ("127.0.0.1", 1)
+    assert flagged.worker.session_timeout_ms == 20000
+
+
+def test_variables_alone_are_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    settings = load(
+        None,
+        monkeypatch,
+        DROVER_LOG__BOOTSTRAP="kafka:1",
+        DROVER_CLUSTERS__PROD__BOOTSTRAP="prod:1",
+    )
+    assert settings.log.bootstrap == "kafka:1"
+    assert settings.clusters["prod"].bootstrap == "prod:1"
+
+
+def test_the_file_is_found_by_variable_then_here_then_in_the_users_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = tmp_path / "drover" / "drover.toml"
+    users.parent.mkdir()
+    users.write_text(FILE)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert settings_sources.find_file(None) == users
+    (tmp_path / "drover.toml").write_text(FILE)
+    assert settings_sources.find_file(None) == Path("drover.toml")
+    monkeypatch.setenv("DROVER_CONFIG", "elsewhere.toml")
+    assert settings_sources.find_file(None) == Path("elsewhere.toml")
+    assert settings_sources.find_file(Path("flag.toml")) == Path("flag.toml")
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) -> None:
+    said = complaint('[log]\nbootstap = "a:1"\n', tmp_path)
+    assert "log.bootstap is no setting; did you mean bootstrap?" in said
+    assert "log.bootstrap is not set; add it to the file or set DROVER_LOG__BOOTSTRAP" in said
+    assert str(tmp_path / "bad.toml") in said
+
+
+def test_an_unknown_section_is_refused(tmp_path: Path) -> None:
+    assert "workr is no setting; did you mean worker?" in complaint(FILE + "[workr]\n", tmp_path)
+
+
+def test_an_unknown_variable_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"DROVER_LGO__BOOTSTRAP names no setting; did you mean log\?"):
+        load(file, monkeypatch, DROVER_LGO__BOOTSTRAP="x:1")
+
+
+def test_a_wrong_value_is_named_with_its_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=r"environment variable DROVER_WORKER__SESSION_TIMEOUT_MS: .*integer"):
+        load(file, monkeypatch, DROVER_WORKER__SESSION_TIMEOUT_MS="soon")
+
+
+@pytest.mark.parametrize("listen", ["8150", "localhost:", ":1", "localhost:http", "localhost:70000"])
+def test_an_address_must_be_host_and_port(listen: str, tmp_path: Path) -> None:
+    said = complaint(f'[log]\nbootstrap = "a:1"\n[worker]\nlisten = "{listen}"\n', tmp_path)
+    assert "listen must be host:port" in said
+
+
+def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
+    text = '[log]\nbootstrap = "a:1"\n[clusters.x]\nbootstrap = "a:1"\nmax_moves_per_broker = 0\n'
+    assert "max_moves_per_broker must be at least 1" in complaint(text, tmp_path)
+
+
+def test_a_cluster_name_outside_the_contract_is_refused(tmp_path: Path) -> None:
+    text = '[log]\nbootstrap = "a:1"\n[clusters.Prod]\nbootstrap = "a:1"\n'
+    assert "cluster name 'Prod' must be" in complaint(text, tmp_path)
+    assert is_cluster_name("prod-1.eu_x")
+    assert not is_cluster_name("-x")
+
+
+def test_a_file_that_is_no_toml_or_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "is not valid TOML" in complaint("[log\n", tmp_path)
+    with pytest.raises(ConfigurationError, match=r"gone\.toml cannot be read .*--config"):
+        load_settings(tmp_path / "gone.toml")
+
+
+# Of nobody; what matters is where it turns up.
+PASSWORD = "hunter2"  # noqa: S105 - nobody's
+SASL = """
+[log]
+bootstrap = "a:1"
+[log.security]
+security_protocol = "{protocol}"
+sasl_mechanism = "PLAIN"
+sasl_plain_username = "me"
+sasl_plain_password = "hunter2"
+"""
+
+
+def test_sasl_without_tls_is_refused_unless_allowed(tmp_path: Path) -> None:
+    text = SASL.format(protocol="SASL_PLAINTEXT")
+    said = complaint(text, tmp_path)
+    assert "log.security" in said
+    assert "allow_plaintext_sasl = true" in said
+    assert PASSWORD not in said
+    allowed = tmp_path / "allowed.toml"
+    allowed.write_text(text + "allow_plaintext_sasl = true\n")
+    security = load_settings(allowed).log.security
+    assert security.admin_options()["sasl_plain_password"] == PASSWORD
+
+
+def test_a_password_is_neither_shown_nor_kept_on_disk(tmp_path: Path) -> None:
+    file = tmp_path / "sasl.toml"
+    file.write_text(SASL.format(protocol="SASL_SSL"))
+    settings = load_settings(file)
+    assert settings.log.security.log_options()["sasl_plain_password"] == PASSWORD
+    assert settings.log.security.log_options()["ssl_context"].check_hostname
+    assert PASSWORD not in repr(settings)
+    kept = [path.read_text() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert not any(PASSWORD in text for text in kept)
+
+
+def test_settings_that_have_no_effect_are_refused() -> None:
+    with pytest.raises(ValueError, match="TLS files have no effect"):
+        Security(ssl_cafile="ca.pem")
+    with pytest.raises(ValueError, match="SASL settings have no effect"):
+        Security(sasl_plain_username="me")
+    with pytest.raises(ValueError, match="SASL_SSL needs"):
+        Security(security_protocol="SASL_SSL")
+
+
+def test_tls_files_are_passed_through() -> None:
+    security = Security(security_protocol="SSL", ssl_cafile="ca.pem", ssl_certfile="me.pem", ssl_keyfile="me.key")
+    assert security.admin_options() == {
+        "security_protocol": "SSL",
+        "ssl_cafile": "ca.pem",
+        "ssl_certfile": "me.pem",
+        "ssl_keyfile": "me.key",
+    }
+
+
+def test_the_kept_result_is_used_until_anything_changes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_settings(file)
+    with monkeypatch.context() as sealed:
+        sealed.setattr(settings_sources, "_read", lambda *_: pytest.fail("the sources were read again"))
+        assert load_settings(file) == first
+    file.write_text(FILE.replace("from-file", "changed"))
+    assert load_settings(file).worker.name == "changed"
+
+
+def test_a_damaged_cache_is_ignored(file: Path, tmp_path: Path) -> None:
+    first = load_settings(file)
+    for kept in (tmp_path / "cache").rglob("*.json"):
+        kept.write_bytes(kept.read_bytes().partition(b"\n")[0] + b"\n{")
+    assert load_settings(file) == first
+
+
+def test_a_tls_file_that_is_not_there_is_named() -> None:
+    log = LogSettings("kafka:1", security=Security(security_protocol="SSL", ssl_cafile="gone.pem"))
+    with pytest.raises(ConfigurationError, match=r"log\.security: a TLS file cannot be used .*ssl_cafile"):
+        log.connection()

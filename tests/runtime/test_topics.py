@@ -1,0 +1,104 @@
+"""Drover's own topics on a real Kafka: made once, checked always, and every finding says what mends it."""
+
+import shlex
+
+import pytest
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions, NewTopic
+
+from drover.cluster.topics import TopicSpec
+from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
+from drover.journal.kafka import KafkaJournal
+from drover.journal.port import TailRecord
+from drover.local import LocalCluster
+from drover.reassignment.facts import INVALID_REPLICATION_FACTOR, CallResult
+from drover.runtime import topics
+from events.codec import decode_record
+from events.records import Genesis
+from events.topics import TopicNames
+
+pytestmark = pytest.mark.cluster
+
+
+def _connection(cluster: LocalCluster, prefix: str) -> LogConnection:
+    return LogConnection(cluster.bootstrap, TopicNames(prefix))
+
+
+async def test_init_makes_every_topic_begins_every_shard_and_is_idempotent(local_cluster: LocalCluster) -> None:
+    connection = _connection(local_cluster, "topics-init")
+    created = await topics.init(connection, {}, shards=3)
+    assert len(created) == 7
+    assert await topics.init(connection, {}, shards=5) == ()
+    assert await topics.check(connection, {}) == ()
+    assert (await topics.verify(connection, {})).shards == 3
+    journal = KafkaJournal(connection, 3, "test")
+    await journal.start()
+    try:
+        records: list[TailRecord] = []
+        while not await journal.has_reached(await journal.ends()):
+            records += await journal.next_records()
+    finally:
+        await journal.close()
+    assert sorted((record.shard, record.offset) for record in records) == [(0, 0), (1, 0), (2, 0)]
+    assert all(isinstance(decode_record(record.payload), Genesis) for record in records)
+
+
+async def test_missing_topics_are_found_and_init_mends_them(local_cluster: LocalCluster) -> None:
+    connection = _connection(local_cluster, "topics-missing")
+    findings = await topics.check(connection, {})
+    assert len(findings) == 7
+    assert {finding.remedy for finding in findings} == {"drover topics init"}
+    with pytest.raises(ConfigurationError, match="drover topics init"):
+        await topics.verify(connection, {})
+
+
+async def test_a_changed_setting_is_found_and_its_command_mends_it(local_cluster: LocalCluster) -> None:
+    connection = _connection(local_cluster, "topics-setting")
+    await topics.init(connection, {}, shards=2)
+    name = connection.topics.events
+    admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
+    try:
+        _set(admin, name, "retention.ms", "1000")
+        (finding,) = await topics.check(connection, {})
+        assert finding.topic == name
+        words = shlex.split(finding.remedy)
+        assert words[:3] == ["kafka-configs", "--bootstrap-server", local_cluster.bootstrap]
+        key, _, value = words[words.index("--add-config") + 1].partition("=")
+        _set(admin, words[words.index("--entity-name") + 1], key, value)
+        assert await topics.check(connection, {}) == ()
+        _set(admin, name, "max.message.bytes", str(16 * 1024 * 1024))
+        assert await topics.check(connection, {}) == (), "more than asked for does no harm"
+    finally:
+        admin.close()
+
+
+async def test_another_number_of_partitions_is_found_either_way(local_cluster: LocalCluster) -> None:
+    connection = _connection(local_cluster, "topics-count")
+    names = connection.topics
+    admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
+    try:
+        admin.create_topics([NewTopic(names.commands[0], 1, 3)])
+        await topics.init(connection, {}, shards=2)
+        admin.create_partitions({names.commands[1]: NewPartitions(3)})
+        findings = await topics.check(connection, {})
+    finally:
+        admin.close()
+    found = {finding.topic: finding for finding in findings if "partitions" in finding.detail}
+    assert set(found) == {names.commands[0], names.commands[1]}
+    assert found[names.commands[0]].remedy.endswith("--alter --partitions 2")
+    assert "--delete" in found[names.commands[1]].remedy
+
+
+async def test_too_few_brokers_are_named_with_what_to_do(
+    local_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_bootstrap: str, specs: list[TopicSpec], _options: object) -> dict[str, CallResult]:
+        return {spec.name: CallResult(INVALID_REPLICATION_FACTOR, "only 1 broker is registered.") for spec in specs}
+
+    monkeypatch.setattr(topics, "create_topics_async", refuse)
+    with pytest.raises(ConfigurationError, match="Start at least 3 brokers"):
+        await topics.init(_connection(local_cluster, "topics-few"), {})
+
+
+def _set(admin: KafkaAdminClient, topic: str, key: str, value: str) -> None:
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {key: value})])

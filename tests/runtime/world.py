@@ -1,0 +1,161 @@
+"""A worker's host without Kafka: a journal in memory, a group that does as it is told, clusters out of reach."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
+from drover.reassignment.state import Limits
+from drover.runtime.host import HostOptions, ShardHost
+from drover.runtime.metrics import Metrics
+from drover.shard.core import ShardCore
+from drover.shard.messages import Arrival, Effect
+from events.codec import decode_command, decode_record, encode_command, encode_record
+from events.commands import AnyCommand, Freeze
+from events.partitions import TopicPartition
+from events.records import SCHEMA_VERSION, Batch, Genesis, Outcome
+from events.topics import shard_of
+
+SHARDS = 2
+GROUP = "test-worker"
+TOPIC_IDS = ("id-0", "id-1", "id-2", "id-3")
+
+
+class EndedError(BaseException):
+    """Stands for the end of the process: nothing may catch it."""
+
+
+@dataclass
+class FakeGroup:
+    """The consumer group: keeps what it is asked for."""
+
+    generation: int = 1
+    held: set[tuple[int, int]] = field(default_factory=set)
+    rejoins: int = 0
+
+    def hold(self, topic_index: int, partition: int) -> None:
+        self.held.add((topic_index, partition))
+
+    def release(self, topic_index: int, partition: int) -> None:
+        self.held.discard((topic_index, partition))
+
+    async def request_rejoin(self) -> None:
+        self.rejoins += 1
+
+
+@dataclass
+class FakeClusters:
+    """Managed clusters that cannot be reached; `before_facts` runs while a shard waits for them."""
+
+    owned: list[int] = field(default_factory=list)
+    before_facts: Callable[[], None] = lambda: None
+
+    async def gather(self, _core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
+        await asyncio.sleep(0)
+        self.before_facts()
+        return dict.fromkeys(needed, "out of reach")
+
+    def start(self, _core: ShardCore, effects: Sequence[Effect], _wake: Callable[[], None]) -> None:
+        raise AssertionError(f"no effect was expected: {effects}")
+
+    def own(self, core: ShardCore, _wake: Callable[[], None]) -> None:
+        self.owned.append(core.fold.shard)
+
+    def disown(self, core: ShardCore) -> None:
+        self.owned.remove(core.fold.shard)
+
+    async def close(self) -> None: ...
+
+
+def cluster_in(shard: int) -> str:
+    """A cluster name that lives in this shard."""
+    return next(name for name in (f"c{number}" for number in range(100)) if shard_of(name, SHARDS) == shard)
+
+
+CLUSTERS = {cluster_in(shard): Limits(10, 5, 1) for shard in range(SHARDS)}
+
+
+def freeze(identity: str, shard: int = 0) -> Freeze:
+    return Freeze(id=identity, cluster=cluster_in(shard), by="me", reason="test")
+
+
+def arrival_of(command: AnyCommand | bytes, offset: int, *, topic_index: int = 1, forwarded: bool = False) -> Arrival:
+    payload = command if isinstance(command, bytes) else encode_command(command)
+    return Arrival(topic_index, offset, 1000 + offset, payload, decode_command(payload), forwarded)
+
+
+@dataclass
+class World:
+    """One broker, any number of hosts, and a look at the log."""
+
+    broker: MemoryBroker = field(default_factory=MemoryBroker)
+    ended: list[int] = field(default_factory=list)
+    hosts: list[ShardHost] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for shard in range(SHARDS):
+            genesis = Genesis(schema=SCHEMA_VERSION, shards=SHARDS, shard=shard)
+            self.broker.put(self.broker.topics.events, shard, StoredRecord(encode_record(genesis)))
+
+    async def host(
+        self, owner: str, session_timeout_s: float = 10.0, topic_ids: tuple[str, ...] = TOPIC_IDS
+    ) -> tuple[ShardHost, FakeGroup, FakeClusters]:
+        """A host that has replayed and runs; nothing is assigned yet."""
+        group, clusters = FakeGroup(), FakeClusters()
+        options = HostOptions(owner, GROUP, self.broker.topics, topic_ids, CLUSTERS, session_timeout_s)
+        host = ShardHost(options, MemoryJournal(self.broker, SHARDS), clusters, Metrics(), end=self._end)
+        host.attach(group)
+        await host.start()
+        self.hosts.append(host)
+        return host, group, clusters
+
+    async def serving_host(self, owner: str = "w") -> tuple[ShardHost, FakeGroup, FakeClusters]:
+        """A host that owns every shard."""
+        host, group, clusters = await self.host(owner)
+        await self.assign(host, range(SHARDS), group.generation)
+        return host, group, clusters
+
+    async def assign(self, host: ShardHost, shards: Sequence[int], generation: int) -> None:
+        """One barrier, then the seek, as Faust does it."""
+        await host.partitions_assigned(dict.fromkeys(self.broker.topics.commands, tuple(shards)), generation)
+        host.positions_set({shard: host.positions()[shard] for shard in shards})
+
+    def command(self, command: AnyCommand | bytes, shard: int = 0, *, topic_index: int = 1) -> int:
+        """Put a command on its topic and return its offset; it does not arrive by itself."""
+        payload = command if isinstance(command, bytes) else encode_command(command)
+        return self.broker.put(self.broker.topics.commands[topic_index], shard, StoredRecord(payload))
+
+    def batches(self, shard: int = 0) -> list[Batch]:
+        records = map(decode_record, self.broker.values(self.broker.topics.events, shard))
+        return [record for record in records if isinstance(record, Batch)]
+
+    def outcomes(self, shard: int = 0) -> list[Outcome]:
+        return [outcome for batch in self.batches(shard) for outcome in batch.outcomes]
+
+    async def until(self, holds: Callable[[], object], what: str) -> None:
+        """Wait for a condition with a deadline."""
+        try:
+            async with asyncio.timeout(5):
+                while True:
+                    if holds():
+                        return
+                    await asyncio.sleep(0.005)
+        except TimeoutError:
+            raise AssertionError(f"not within 5 s: {what}") from None
+
+    async def close(self) -> None:
+        for host in self.hosts:
+            if self.ended:
+                # What os._exit would have ended.
+                tasks = [*host._tasks, *host._loops]
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            else:
+                await host.close_shards()
+                await host.stop()
+
+    def _end(self, code: int) -> NoReturn:
+        self.ended.append(code)
+        raise EndedError

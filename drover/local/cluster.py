@@ -256,8 +256,19 @@ class LocalCluster:
 
     async def _take_down(self, *, keep: bool, grace_s: float) -> None:
         await self._nodes.end_all(grace_s=grace_s, wake_paused=keep)
+        if grace_s > 0 and self._layout.class_archive.exists():
+            await self._keep_class_archive()
         if not keep:
             files.remove_files(self._layout)
+
+    async def _keep_class_archive(self) -> None:
+        """Take over what the recording broker left, for the next start; whatever goes wrong only costs time."""
+        try:
+            archives = (await self._ready_programs()).archives
+            if archives is not None:
+                await asyncio.to_thread(archives.keep, self._layout.class_archive)
+        except (ConfigurationError, OSError):
+            return
 
     def _log_end(self, node: str) -> str:
         return f"the end of {self._layout.log_file(node)}:\n{files.log_tail(self._layout, node)}"

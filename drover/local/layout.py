@@ -127,6 +127,11 @@ class Layout:
         return self.directory / "nodes"
 
     @property
+    def class_archive(self) -> Path:
+        """What a recording broker leaves when it ends."""
+        return self.nodes_directory / "classes.jsa"
+
+    @property
     def logging_file(self) -> Path:
         """The log4j2 settings of all nodes."""
         return self.nodes_directory / "log4j2.properties"

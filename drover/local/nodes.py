@@ -4,12 +4,15 @@ import signal
 from collections.abc import Sequence
 
 from drover.errors import ClusterUnavailableError, ConfigurationError
+from drover.local.archives import RECORD_FLAG
 from drover.local.layout import CONTROLLER, ZOOKEEPER, ClusterSpec, Layout, read_spec
-from drover.local.processes import Child, ProcessState, find_marked, read_child, send, spawn, state_of
+from drover.local.processes import Child, ProcessState, find_marked, has_argument, read_child, send, spawn, state_of
 from drover.local.programs import Programs, mark, node_environment
 from drover.local.waiting import wait_until
 
 SIGNAL_TIMEOUT_S = 10.0
+# Writing a class data archive takes a JVM some seconds, once per machine.
+RECORD_GRACE_S = 20.0
 
 
 class Nodes:
@@ -97,7 +100,9 @@ class Nodes:
         """
         if grace_s > 0:
             brokers = [child for name, child in self.named().items() if name not in {CONTROLLER, ZOOKEEPER}]
+            recorders = [child for child in brokers if has_argument(child, RECORD_FLAG)]
             await _ask_to_end(brokers, grace_s=grace_s, wake_paused=wake_paused)
+            await _wait_for_end(recorders, grace_s=RECORD_GRACE_S, wake_paused=wake_paused)
             await _ask_to_end(self.all(), grace_s=grace_s, wake_paused=wake_paused)
         what = f"every process of {self._layout.directory} is gone"
         await wait_until(self._none_left, what=what, timeout_s=SIGNAL_TIMEOUT_S)
@@ -116,6 +121,12 @@ async def _ask_to_end(children: Sequence[Child], *, grace_s: float, wake_paused:
     for child in asked:
         send(child, signal.SIGTERM)
         send(child, signal.SIGCONT)
+    await _wait_for_end(asked, grace_s=grace_s, wake_paused=wake_paused)
+
+
+async def _wait_for_end(children: Sequence[Child], *, grace_s: float, wake_paused: bool) -> None:
+    """Wait up to the grace; a paused process that is not woken will not end and is not waited for."""
+    asked = [child for child in children if wake_paused or state_of(child) is ProcessState.RUNNING]
     try:
         await wait_until(lambda: _all_dead(asked), what="a clean stop", timeout_s=grace_s)
     except ClusterUnavailableError:

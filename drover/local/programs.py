@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drover.jars import class_path, ensure, find_java
+from drover.local.archives import Archives, archives_for
 from drover.local.layout import CONTROLLER, ZOOKEEPER, ClusterSpec, Layout
 
 JVM_FLAGS = (
@@ -18,20 +19,25 @@ JVM_FLAGS = (
     "-Djava.net.preferIPv4Stack=true",
 )
 
+# The broker that records what it loads; see `drover.local.archives`.
+RECORDER = "1"
+
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What the nodes are run with; made by `prepare`."""
+    """What the nodes are run with; made by `prepare`. `archives` are the Kafka nodes' class data archives, if any."""
 
     java: Path
     kafka_class_path: str
     zookeeper_class_path: str
+    archives: Archives | None = None
 
 
 def prepare() -> Programs:
     """Find Java and fetch what the cache lacks; blocks, and may show a download on stderr."""
     java = find_java()
-    return Programs(java, class_path(ensure("kafka")), class_path(ensure("zookeeper")))
+    kafka = class_path(ensure("kafka"))
+    return Programs(java, kafka, class_path(ensure("zookeeper")), archives_for(java, JVM_FLAGS, kafka))
 
 
 def mark(layout: Layout) -> str:
@@ -44,20 +50,31 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
     settings = str(layout.settings_file(node))
     if node == ZOOKEEPER:
         return [*_jvm(programs, layout, node), "org.apache.zookeeper.server.ZooKeeperServerMain", settings]
-    return [*_jvm(programs, layout, node), "kafka.Kafka", settings]
+    return [*_jvm(programs, layout, node), *_archive_flags(programs, layout, node), "kafka.Kafka", settings]
 
 
 def format_command(programs: Programs, layout: Layout, spec: ClusterSpec) -> list[str]:
     """Return the command line that formats the controller's log directory."""
     settings = str(layout.settings_file(CONTROLLER))
     arguments = ["format", f"--cluster-id={spec.cluster_id}", "--config", settings]
-    return [*_jvm(programs, layout, CONTROLLER), "kafka.tools.StorageTool", *arguments]
+    flags = () if programs.archives is None else programs.archives.use_flags
+    return [*_jvm(programs, layout, CONTROLLER), *flags, "kafka.tools.StorageTool", *arguments]
 
 
 def node_environment(programs: Programs, node: str) -> dict[str, str]:
     """Return the environment of a node: this process's own, with the class path (too long for a command line)."""
     path = programs.zookeeper_class_path if node == ZOOKEEPER else programs.kafka_class_path
     return {**os.environ, "CLASSPATH": path}
+
+
+def _archive_flags(programs: Programs, layout: Layout, node: str) -> tuple[str, ...]:
+    """Let every Kafka node use the archives; while there is none of a broker's classes, one broker records it."""
+    archives = programs.archives
+    if archives is None:
+        return ()
+    if node == RECORDER and not archives.classes.exists():
+        return archives.record_flags(layout.class_archive)
+    return archives.use_flags
 
 
 def _jvm(programs: Programs, layout: Layout, node: str) -> list[str]:

@@ -35,6 +35,8 @@ def configure_logging() -> None:
     handler.addFilter(_is_worth_saying)
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("drover").setLevel(logging.INFO)
+    # The driver of a managed cluster reports every failed call itself; its client would say it four times a second.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def _is_worth_saying(record: logging.LogRecord) -> bool:

@@ -1,0 +1,44 @@
+# Drover. `make` lists what there is. Python >= 3.11 with venv, make and git are all that must be there.
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install test lint types unit format demo bench clean
+
+help: ## List these targets
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+install: $(STAMP) ## Make .venv with the locked dependencies (PYTHON=... chooses the interpreter)
+
+$(STAMP): uv.lock pyproject.toml .ci/install
+	@PYTHON='$(PYTHON)' .ci/install
+	@touch $@
+
+test: lint ## Check everything: lint, types, layers, then all tests (some on a real local cluster)
+	$(BIN)/pytest $(ARGS)
+
+lint: types ## Check formatting, style, types and import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: install ## Check types
+	$(BIN)/mypy
+
+unit: install ## Run the tests that need no cluster (ARGS=... is handed to pytest)
+	$(BIN)/pytest -m 'not cluster' $(ARGS)
+
+format: install ## Format the code and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+demo: install ## Watch replicas move on a real four-broker Kafka, roll back, survive a killed worker
+	$(BIN)/drover demo
+
+bench: install ## Measure, and write docs/performance.md
+	$(BIN)/python -m bench
+
+clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,72 @@
+"""The lock fits the project and names public places only; `make` alone lists every target."""
+
+import re
+import subprocess
+import tomllib
+from typing import Any
+
+from tests.architecture.repository import ROOT
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def toml(name: str) -> dict[str, Any]:
+    return tomllib.loads((ROOT / name).read_text(encoding="utf-8"))
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^A-Za-z0-9._-]", requirement)[0].lower() for requirement in requirements}
+
+
+def test_everything_that_is_locked_comes_from_the_public_index_with_a_hash() -> None:
+    text = (ROOT / "uv.lock").read_text(encoding="utf-8")
+    assert set(re.findall(r"https?://([^/\"]+)", text)) == {"pypi.org", "files.pythonhosted.org"}
+    packages = [package for package in toml("uv.lock")["package"] if "registry" in package["source"]]
+    files = [file for package in packages for file in (*package.get("wheels", ()), package.get("sdist")) if file]
+    assert len(packages) > 50
+    assert all(file["hash"].startswith("sha256:") for file in files)
+
+
+def test_the_lock_was_made_from_these_dependencies() -> None:
+    project = toml("pyproject.toml")
+    (locked,) = [package for package in toml("uv.lock")["package"] if package["name"] == project["project"]["name"]]
+    metadata = locked["metadata"]
+    wanted = {
+        (name, specifier)
+        for requirement in project["project"]["dependencies"]
+        for name, specifier in re.findall(r"^([\w.-]+)(.*)$", requirement)
+    }
+    found = {
+        (entry["name"], entry.get("specifier", "")) for entry in metadata["requires-dist"] if "marker" not in entry
+    }
+    assert {name for name, _ in found} == {name for name, _ in wanted}
+    assert {_parts(specifier) for _, specifier in found} == {_parts(specifier) for _, specifier in wanted}
+    development = {entry["name"] for entry in metadata["requires-dev"]["dev"]}
+    assert development == names(project["dependency-groups"]["dev"])
+
+
+def _parts(specifier: str) -> frozenset[str]:
+    return frozenset(specifier.split(","))
+
+
+def test_make_alone_lists_every_target_in_a_line() -> None:
+    done = subprocess.run(
+        ["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+    )
+    listed = re.findall(r"^  make (\w+) +\S", done.stdout, flags=re.MULTILINE)
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(phony.split())
+    assert len(done.stdout.splitlines()) == len(listed)
+
+
+def test_an_interpreter_that_is_too_old_or_no_interpreter_is_named_in_the_error() -> None:
+    done = subprocess.run(
+        [ROOT / ".ci" / "install"],
+        env={"PATH": "/usr/bin:/bin", "PYTHON": "/bin/false"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "PYTHON=/bin/false" in done.stderr

@@ -1,0 +1,1 @@
+"""The documentation tells the truth: commands, options, links."""

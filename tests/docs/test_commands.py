@@ -1,0 +1,67 @@
+"""Every command that the documentation names exists, with these options."""
+
+import re
+
+import click
+import pytest
+
+from drover.cli.main import cli
+from tests.docs.shell_blocks import ROOT, Typed, typed
+
+DROVER = typed("drover")
+MAKE = typed("make")
+
+
+def parse(words: tuple[str, ...]) -> click.Command:
+    """Find the command and let it parse its options, without running it; a made-up one is a click error."""
+    command: click.Command = cli
+    context = click.Context(cli, info_name="drover", resilient_parsing=False)
+    rest = list(words[1:])
+    while isinstance(command, click.Group) and rest:
+        name = rest.pop(0)
+        found = command.get_command(context, name)
+        assert found is not None, f"there is no command {name}"
+        command = found
+        context = click.Context(command, parent=context, info_name=name)
+    options = [word for word in rest if re.match(r"--?[a-z]", word)]
+    if options:
+        # Mentions such as `drover alter --follow` leave the rest out: only what is written must be known.
+        known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        assert [option for option in options if option.split("=")[0] not in known] == []
+    return command
+
+
+@pytest.mark.parametrize("call", DROVER, ids=str)
+def test_a_documented_command_exists_with_these_options(call: Typed) -> None:
+    assert parse(call.words) is not cli
+
+
+@pytest.mark.parametrize(
+    "call", [call for call in DROVER if call.file == "README.md" and "--reason" in call.words], ids=str
+)
+def test_a_command_that_can_be_copied_from_the_readme_is_complete(call: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Click itself parses it: required options, argument counts and types."""
+    command = parse(call.words)
+    depth = 1
+    while parse(call.words[: depth + 1]) is not command:
+        depth += 1
+    monkeypatch.chdir(ROOT)
+    command.make_context(call.words[depth], list(call.words[depth + 1 :]))
+
+
+@pytest.mark.parametrize("call", MAKE, ids=str)
+def test_a_documented_target_exists(call: Typed) -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert call.words[1] in targets
+
+
+def test_the_documentation_names_commands_at_all() -> None:
+    assert len(DROVER) > 20
+    assert {call.words[1] for call in DROVER} >= {"local", "topics", "worker", "alter", "cancel", "status", "history"}
+    assert {call.words[1] for call in MAKE} >= {"demo", "test", "install"}
+
+
+@pytest.mark.parametrize("name", cli.list_commands(click.Context(cli)))
+def test_every_command_is_in_the_readme_or_the_changelog(name: str) -> None:
+    text = "".join((ROOT / file).read_text(encoding="utf-8") for file in ("README.md", "CHANGELOG.md"))
+    assert re.search(rf"drover {name}\b|`{name}`", text)

@@ -1,0 +1,253 @@
+"""One value or more of every message type; `golden.json` beside it holds the bytes they were once written as."""
+
+from events import brokers, clusters, commands, plans, progress, reassignments, records, throttles
+from events.reassignments import Blocker, Call, FailureReason, SkipReason
+from events.refusals import Refusal, RefusalCode
+
+TOKEN = bytes(range(16))
+HASH = bytes(range(16, 32))
+
+COMMANDS: dict[str, commands.AnyCommand] = {
+    "alter": commands.Alter(
+        id="move-1",
+        cluster="local",
+        by="ann@host",
+        reason="drain broker 1",
+        partitions=(
+            commands.PartitionTarget(topic="orders", partition=0, replicas=(2, 3, 4)),
+            commands.PartitionTarget(topic="orders", partition=1, replicas=None),
+        ),
+    ),
+    "alter-with-everything": commands.Alter(
+        id="move-2",
+        cluster="local",
+        by="ann@host",
+        reason="drain broker 1",
+        after=("move-1",),
+        partitions=(
+            commands.PartitionTarget(topic="orders", partition=2, replicas=(4, 1), original_replicas=(1, 2, 3)),
+        ),
+        plan="friday",
+        more=True,
+        throttle_bytes_per_second=10_000_000,
+        queue=True,
+        allow_replication_factor_change=False,
+        allow_drover_topics=True,
+    ),
+    "cancel": commands.Cancel(id="c-1", cluster="local", by="ann", reason="too slow", mode="rollback", plan="friday"),
+    "cancel-partitions": commands.Cancel(
+        id="c-2",
+        cluster="local",
+        by="ann",
+        reason="too slow",
+        mode="rollback",
+        partitions=(commands.PartitionName("orders", 0),),
+    ),
+    "cancel-topics": commands.Cancel(
+        id="c-3", cluster="local", by="ann", reason="too slow", mode="stop", topics=("orders", "payments")
+    ),
+    "cancel-all": commands.Cancel(id="c-4", cluster="local", by="ann", reason="stop it", mode="rollback", all=True),
+    "freeze": commands.Freeze(id="f-1", cluster="local", by="ann", reason="incident 7"),
+    "unfreeze": commands.Unfreeze(id="f-2", cluster="local", by="ann", reason="incident 7 is over"),
+    "blacklist": commands.Blacklist(id="b-1", cluster="local", by="ann", reason="slow disks", brokers=(1, 10, 65)),
+    "blacklist-cleared": commands.Blacklist(id="b-2", cluster="local", by="ann", reason="disks are new", brokers=()),
+    "broker-failed": commands.BrokerFailed(
+        id="x-1", cluster="local", by="watch", reason="no ping", broker=3, at_ms=1_790_000_000_000
+    ),
+    "broker-returned": commands.BrokerReturned(
+        id="x-2", cluster="local", by="watch", reason="it is back", broker=3, at_ms=1_790_000_060_000
+    ),
+}
+
+_RATES = throttles.Rates(leader=10_000_000, follower=10_000_000)
+_ENTRIES = throttles.Entries(leader=("0:1", "0:2"), follower=("0:3",))
+
+EVENTS: dict[str, records.AnyEvent] = {
+    "cluster-identified": clusters.ClusterIdentified(cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw"),
+    "cluster-mismatched": clusters.ClusterMismatched(
+        cluster="local", expected_kafka_cluster_id="4L6g3nShT-eMCtK--X86sw", found_kafka_cluster_id="other"
+    ),
+    "cluster-matched": clusters.ClusterMatched(cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw"),
+    "limits-set": clusters.LimitsSet(
+        cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
+    ),
+    "cluster-frozen": clusters.ClusterFrozen(cluster="local", by="ann", reason="incident 7"),
+    "cluster-unfrozen": clusters.ClusterUnfrozen(cluster="local", by="ann", reason="incident 7 is over"),
+    "blacklist-set": brokers.BlacklistSet(
+        cluster="local", brokers=(1, 65), previous_brokers=(1, 10, 65), by="ann", reason="10 is mended"
+    ),
+    "broker-failure-recorded": brokers.BrokerFailureRecorded(
+        cluster="local", broker=3, failed_at_ms=1_790_000_000_000, by="watch", reason="no ping"
+    ),
+    "broker-return-recorded": brokers.BrokerReturnRecorded(
+        cluster="local",
+        broker=3,
+        failed_at_ms=1_790_000_000_000,
+        returned_at_ms=1_790_000_060_000,
+        by="watch",
+        reason="it is back",
+    ),
+    "plan-opened": plans.PlanOpened(cluster="local", plan="friday", by="ann", reason="drain broker 1"),
+    "plan-extended": plans.PlanExtended(cluster="local", plan="friday", more=True),
+    "plan-throttle-set": plans.PlanThrottleSet(cluster="local", plan="friday", bytes_per_second=10_000_000),
+    "plan-cancelled": plans.PlanCancelled(cluster="local", plan="friday", by="ann", reason="too slow"),
+    "plan-finished": plans.PlanFinished(cluster="local", plan="friday", completed=2, rolled_back=1, failed=0),
+    "reassignment-queued": reassignments.ReassignmentQueued(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        topic_id="QBjRZu1kRSm0SVvmuSHUxg",
+        plan="friday",
+        original=(1, 2, 3),
+        target=(2, 3, 4),
+    ),
+    "step-prepared": reassignments.StepPrepared(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        step=1,
+        final=True,
+        expected=(1, 2, 3),
+        replicas=(2, 3, 4),
+        leader=1,
+    ),
+    "call-intended": reassignments.CallIntended(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        call=Call.STEP,
+        expected=(1, 2, 3),
+        replicas=(2, 3, 4),
+        step=1,
+        final=True,
+        leader=1,
+    ),
+    "call-intended-cancel": reassignments.CallIntended(
+        cluster="local", topic="orders", partition=0, call=Call.CANCEL, expected=(2, 3, 4, 1)
+    ),
+    "call-accepted": reassignments.CallAccepted(
+        cluster="local", topic="orders", partition=0, call=Call.STEP, adopted=True
+    ),
+    "call-rejected": reassignments.CallRejected(
+        cluster="local", topic="orders", partition=0, call=Call.STEP, code=39, message="unknown broker"
+    ),
+    "call-lapsed": reassignments.CallLapsed(
+        cluster="local", topic="orders", partition=0, call=Call.CANCEL, detail="the partition is still moving"
+    ),
+    "call-outcome-lost": reassignments.CallOutcomeLost(
+        cluster="local", topic="orders", partition=0, call=Call.RESTORE, detail="no answer within 4 s"
+    ),
+    "step-confirmed": reassignments.StepConfirmed(
+        cluster="local", topic="orders", partition=0, step=1, replicas=(1, 2, 3, 4), bytes_copied=1_048_576
+    ),
+    "reassignment-completed": reassignments.ReassignmentCompleted(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        replicas=(2, 3, 4),
+        out_of_sync=(3,),
+        before_cancel=True,
+        bytes_copied=1_048_576,
+    ),
+    "rollback-requested": reassignments.RollbackRequested(
+        cluster="local", topic="orders", partition=0, by="ann", reason="too slow"
+    ),
+    "rollback-skipped": reassignments.RollbackSkipped(
+        cluster="local", topic="orders", partition=0, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=(4,)
+    ),
+    "reassignment-rolled-back": reassignments.ReassignmentRolledBack(
+        cluster="local", topic="orders", partition=0, replicas=(1, 2, 3), started=False
+    ),
+    "reassignment-blocked": reassignments.ReassignmentBlocked(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        why=Blocker.DEAD_DESTINATION,
+        detail="broker 4 is not alive: bring it back or cancel",
+    ),
+    "reassignment-unblocked": reassignments.ReassignmentUnblocked(cluster="local", topic="orders", partition=0),
+    "reassignment-failed": reassignments.ReassignmentFailed(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        why=FailureReason.PARTITION_GONE,
+        detail="the topic was deleted and recreated",
+        replicas=(1, 2, 3),
+    ),
+    "broker-throttle-intended": throttles.BrokerThrottleIntended(
+        cluster="local", broker=1, rates=_RATES, found=throttles.Rates(leader=None, follower=None), release=True
+    ),
+    "broker-throttle-set": throttles.BrokerThrottleSet(cluster="local", broker=1),
+    "broker-throttle-left": throttles.BrokerThrottleLeft(cluster="local", broker=1, found=_RATES),
+    "topic-throttle-intended": throttles.TopicThrottleIntended(
+        cluster="local", topic="orders", add=_ENTRIES, remove=throttles.Entries(leader=("1:1",))
+    ),
+    "topic-throttle-set": throttles.TopicThrottleSet(cluster="local", topic="orders"),
+    "topic-throttle-left": throttles.TopicThrottleLeft(
+        cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
+    ),
+}
+
+OUTCOME = records.Outcome(
+    id="move-1",
+    cluster="local",
+    type="alter",
+    by="ann@host",
+    reason="drain broker 1",
+    topic="drover.alter",
+    offset=17,
+    verdict="accepted",
+    digest=HASH,
+    plan="move-1",
+    accepted=(records.PartitionReference("orders", 0),),
+    unchanged=(records.PartitionReference("orders", 1),),
+    refusals=(Refusal(RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, "orders:9 does not exist in local", "orders", 9),),
+    first_offset=5,
+)
+
+
+def batch_of(*events: records.AnyEvent) -> records.Batch:
+    """Return a batch that carries these events."""
+    return records.Batch(
+        schema=1,
+        token=TOKEN,
+        epoch=3,
+        sequence=8,
+        at_ms=1_790_000_000_000,
+        cursors=tuple(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", offset) for offset in (18, 2, 0, 0)),
+        previous_hash=HASH,
+        events=events,
+    )
+
+
+RECORDS: dict[str, records.Record] = {
+    "genesis": records.Genesis(schema=1, shards=6, shard=2),
+    "acquire": records.Acquire(schema=1, epoch=3, token=TOKEN, owner="w1", group="drover-worker", generation=7),
+    "batch": batch_of(),
+    "batch-with-everything": records.Batch(
+        schema=1,
+        token=TOKEN,
+        epoch=3,
+        sequence=9,
+        at_ms=1_790_000_000_100,
+        cursors=(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", 18),),
+        previous_hash=HASH,
+        outcomes=(OUTCOME,),
+        events=(EVENTS["plan-opened"], EVENTS["reassignment-queued"]),
+        state_hash=HASH,
+    ),
+}
+
+PROGRESS: dict[str, progress.Progress] = {
+    "progress": progress.Progress(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        epoch=3,
+        at_ms=1_790_000_000_000,
+        step=1,
+        bytes_done=524_288,
+        bytes_total=1_048_576,
+        adding=(progress.ReplicaBytes(broker=4, bytes=524_288),),
+    ),
+}

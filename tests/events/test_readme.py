@@ -1,0 +1,78 @@
+"""The list of every message is complete, and its examples are messages."""
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from events.base import Event, PartitionEvent
+from events.commands import AnyCommand, Command
+from events.progress import Progress
+from events.records import AnyEvent, Record
+from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, TAGGED_TYPES, tag_of
+
+README = Path(__file__).parents[2] / "events" / "README.md"
+EVERY_SECTION: dict[str, type[msgspec.Struct]] = {**{tag_of(kind): kind for kind in TAGGED_TYPES}, **NAMED_PARTS}
+
+
+def sections() -> dict[str, str]:
+    """Return the text below each heading that is a message's tag."""
+    parts = re.split(r"^#{2,3} (.*)$", README.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {title.strip("`"): text for title, text in zip(parts[1::2], parts[2::2], strict=True) if title[0] == "`"}
+
+
+def family(title: str) -> str:
+    """Return the text between a family's heading and its first message."""
+    text = README.read_text(encoding="utf-8")
+    return text.split(f"\n## {title}\n")[1].split("\n##")[0]
+
+
+SECTIONS = sections()
+
+
+def test_every_message_has_one_section_and_no_section_is_left_over() -> None:
+    assert set(SECTIONS) == set(EVERY_SECTION)
+
+
+@pytest.mark.parametrize("name", EVERY_SECTION)
+def test_a_section_names_every_field_and_no_other(name: str) -> None:
+    kind = EVERY_SECTION[name]
+    common: set[str] = set()
+    if issubclass(kind, Command):
+        common = set(Command.__struct_fields__)
+    elif issubclass(kind, PartitionEvent):
+        common = set(PartitionEvent.__struct_fields__)
+    elif issubclass(kind, Event):
+        common = set(Event.__struct_fields__)
+    named = re.findall(r"^\| `(\w+)` \|", SECTIONS[name], flags=re.MULTILINE)
+    assert named == [field for field in kind.__struct_fields__ if field not in common]
+
+
+def test_fields_that_a_whole_family_has_are_named_once() -> None:
+    assert all(f"| `{field}` |" in family("Commands") for field in Command.__struct_fields__)
+    assert all(f"`{field}`" in family("Events") for field in PartitionEvent.__struct_fields__)
+
+
+@pytest.mark.parametrize("title", ["Commands", "Records of the log", "Parts of a batch", "Events", "Telemetry"])
+def test_every_family_says_who_writes_and_who_reads_it(title: str) -> None:
+    assert re.search(r"Writer.*Reader|Writer and reader", family(title), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("name", EVERY_SECTION)
+def test_the_example_is_such_a_message(name: str) -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", SECTIONS[name], flags=re.DOTALL)
+    kind = EVERY_SECTION[name]
+    union: object = kind
+    if kind in COMMAND_TYPES:
+        union = AnyCommand
+    elif kind in EVENT_TYPES:
+        union = AnyEvent
+    elif kind in RECORD_TYPES:
+        union = Record
+    elif kind is Progress:
+        union = Progress
+    assert type(msgspec.json.decode(example, type=union)) is kind
+    known = {*kind.__struct_fields__, kind.__struct_config__.tag_field}
+    assert set(json.loads(example)) <= known

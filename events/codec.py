@@ -89,12 +89,16 @@ def decode_progress(payload: bytes) -> Progress | None:
 
 
 def encode_command(command: Command, *, as_json: bool = False) -> bytes:
-    """Encode a command with every default filled in."""
+    """Encode a command; fields that are at their default are left out."""
     return msgspec.json.encode(command) if as_json else msgspec.msgpack.encode(command)
 
 
 def command_digest(command: Command) -> bytes:
-    """Identify a command's whole content, defaults filled, independent of how it was encoded (R5); 16 bytes."""
+    """Identify a command's whole content, independent of how it was encoded (R5); 16 bytes.
+
+    A field that is left out and one that is given at its default are the same. A field that is added to the contract
+    later changes no digest, so that a retry across an upgrade is still recognised.
+    """
     return hashlib.blake2b(msgspec.msgpack.encode(command), digest_size=16).digest()
 
 

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 
 from events.partitions import TopicPartition
 
-ClusterName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
-Identifier = Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+ClusterName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
+Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")]
 Words = Annotated[str, Meta(min_length=1)]
 TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
 Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -33,7 +33,7 @@ class PartitionName(Struct, frozen=True, forbid_unknown_fields=True):
         return TopicPartition(self.topic, self.partition)
 
 
-class PartitionTarget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PartitionTarget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """One partition of an alter command.
 
     `replicas` must be there: null stops that partition's move (KIP-455 page). `original_replicas` is an assertion
@@ -51,7 +51,7 @@ class PartitionTarget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return TopicPartition(self.topic, self.partition)
 
 
-class Command(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
+class Command(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True, tag_field="type"):
     """What every command says: which one it is, for which cluster, who asks, and why.
 
     `id` is chosen by the client and makes retries harmless: the same command under the same id has no effect for

@@ -8,7 +8,10 @@ from events.partitions import TopicPartition
 
 
 class RefusalCode(StrEnum):
-    """The reasons, in the order in which they are looked at: the first that applies is the answer."""
+    """The reasons: first those that refuse a command as a whole, then those that refuse one partition of it.
+
+    One answer is given, for the first rule that applies; in which order they are looked at is no part of the contract.
+    """
 
     MALFORMED = "malformed"
     UNKNOWN_CLUSTER = "unknown-cluster"

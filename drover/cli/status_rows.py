@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+
 from drover.client.transfers import Transfer, Transfers
 from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
 
@@ -155,7 +157,7 @@ def cluster_document(state: ClusterState, owner: str, epoch: int) -> dict[str, A
 
 
 def _plan(plan: Any) -> dict[str, Any]:
-    return {**asdict(plan), "status": plan.status.value}
+    return dict(msgspec.to_builtins(plan))
 
 
 def notices(state: ClusterState) -> Iterable[str]:

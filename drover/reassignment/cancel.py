@@ -13,7 +13,8 @@ from events.refusals import Refusal, RefusalCode
 def decide_cancel(command: Cancel, state: ClusterState) -> Decision:
     """Ask for the rollback of everything in the scope that has not ended (R236-1, R236-6).
 
-    What is queued, or waits for its throttle before the first step, ends at once: nothing was sent. What is being rolled back already is unchanged.
+    What is queued, or waits for its throttle before the first step, ends at once: nothing of it is in the cluster. What
+    is being rolled back already is unchanged.
     """
     if command.mode == "stop":
         detail = "mode stop is not supported yet: use rollback"

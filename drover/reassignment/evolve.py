@@ -130,15 +130,9 @@ def evolve(before: Reassignment, event: ReassignmentEvent, at_ms: int) -> Reassi
                 before, phase=_accepted_phase(before, event.call), since_ms=at_ms, unsure=False, attempts=0, block=None
             )
         case reassignments.CallRejected():
-            return _rejected(before, event, at_ms)
+            return _not_taken(before, event.call, at_ms)
         case reassignments.CallLapsed():
-            return replace(
-                before,
-                phase=_fallen_back(before, event.call),
-                since_ms=at_ms,
-                unsure=False,
-                attempts=before.attempts + 1,
-            )
+            return _not_taken(before, event.call, at_ms)
         case reassignments.CallOutcomeLost():
             return replace(before, phase=_accepted_phase(before, event.call), since_ms=at_ms, unsure=True)
         case reassignments.StepConfirmed():
@@ -198,8 +192,8 @@ def _fallen_back(before: Reassignment, call: Call) -> Phase:
     return _BEFORE[call]
 
 
-def _rejected(before: Reassignment, event: reassignments.CallRejected, at_ms: int) -> Reassignment:
-    phase = _fallen_back(before, event.call)
+def _not_taken(before: Reassignment, call: Call, at_ms: int) -> Reassignment:
+    phase = _fallen_back(before, call)
     return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=before.attempts + 1)
 
 

@@ -98,10 +98,14 @@ async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, cloc
     brokers: dict[int, CallResult] = {}
     topics: dict[str, CallResult] = {}
     for broker, rates in effect.rates.items():
+        if clock().monotonic_ms > effect.start_by_ms:
+            break
         result = await _change(driver, SetBrokerRates(broker, rates))
         if result is not None:
             brokers[broker] = result
     for topic, entries in effect.remove.items():
+        if clock().monotonic_ms > effect.start_by_ms:
+            break
         results = [
             await _change(driver, change)
             for change in (RemoveThrottledReplicas(topic, entries), AddThrottledReplicas(topic, effect.add[topic]))

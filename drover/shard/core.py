@@ -287,9 +287,16 @@ class ShardCore:
         return Urgency.WAITING if waits else Urgency.IDLE
 
     def needs_liveness(self, cluster: str, now: Moment) -> bool:
-        """Whether somebody must look who is alive: the throttle ledger waits for brokers, and no look is recent."""
+        """Whether somebody must look who is there: another cluster answered last, or the throttle ledger waits.
+
+        The ledger waits for brokers that were dead at the last look.
+        """
         track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
-        if track is None or state is None or not state.broker_throttles:
+        if track is None or state is None:
+            return False
+        if state.mismatched_kafka_cluster_id is not None:
+            return True
+        if not state.broker_throttles:
             return False
         return track.live_seen_ms is None or now.monotonic_ms - track.live_seen_ms > FRESH_MS
 
@@ -353,7 +360,7 @@ def _throttle_effects(state: ClusterState, track: ClusterTrack, now: Moment) -> 
         remove = {topic: _lists(known.remove) for topic, known in state.topic_throttles.items() if known.pending}
         if rates or add:
             track.changing = True
-            effects.append(ChangeThrottles(state.name, rates, add, remove))
+            effects.append(ChangeThrottles(state.name, rates, add, remove, now.monotonic_ms + CALL_START_MS))
     if (track.read_brokers or track.read_topics) and not track.reading and not track.changing:
         track.reading = True
         effects.append(ReadThrottles(state.name, track.read_brokers, track.read_topics))

@@ -119,12 +119,16 @@ class ReadThrottles:
 
 @dataclass(frozen=True, slots=True)
 class ChangeThrottles:
-    """Write broker rates, add and remove topic entries; every one of them may be repeated."""
+    """Write broker rates, add and remove topic entries; every one of them may be repeated.
+
+    No write begins after `start_by_ms` (monotonic): by then another owner may have other wishes.
+    """
 
     cluster: str
     rates: Mapping[int, BrokerRates]
     add: Mapping[str, ThrottledReplicas]
     remove: Mapping[str, ThrottledReplicas]
+    start_by_ms: int
 
 
 Effect = AlterPartitions | ReadThrottles | ChangeThrottles

@@ -9,6 +9,7 @@ from drover.reassignment.plan import blocked, gone, start
 from drover.reassignment.state import ClusterState, Phase, Reassignment, Step
 from drover.shard.hearing import context
 from drover.shard.page import Page
+from drover.shard.track import FRESH_TO_START_MS
 from events.reassignments import Call, CallIntended, ReassignmentUnblocked, StepPrepared
 
 # How far down the queue one look goes: beyond, the brokers that are free would have to be very special ones.
@@ -57,7 +58,7 @@ def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, this
     track, key = page.track(state.name), reassignment.key
     if not track.may_try(key, page.now.monotonic_ms):
         return
-    sight = track.fresh(key, page.now.monotonic_ms)
+    sight = track.fresh(key, page.now.monotonic_ms, FRESH_TO_START_MS)
     if sight is None:
         if len(track.needed) < NEEDED_WINDOW and _may_have_room(state, reassignment):
             track.needed[key] = None

@@ -9,6 +9,8 @@ from events.partitions import TopicPartition
 
 DOUBT_MS = 2000
 FRESH_MS = 2000
+# A step starts on a younger sight: what others did since would go unseen.
+FRESH_TO_START_MS = 500
 RETRY_FIRST_MS, RETRY_MAX_MS = 250, 5000
 THROTTLE_RETRY_MS = 1000
 # A predecessor's call starts within 1 s of its intent and ends within 4 s: after that its outcome is on the cluster.
@@ -87,13 +89,13 @@ class ClusterTrack:
         self.live = frozenset(brokers)
         self.live_seen_ms = ended_ms
 
-    def fresh(self, key: TopicPartition, now_ms: int) -> Sight | None:
-        """Return what was seen of a partition within the last 2 s and after its last call; None if nothing was.
+    def fresh(self, key: TopicPartition, now_ms: int, within_ms: int = FRESH_MS) -> Sight | None:
+        """Return what was seen of a partition lately and after its last call; None if nothing was.
 
         What was seen before another partition showed that the topic was created anew counts no more (S9).
         """
         sight = self.sights.get(key)
-        if sight is None or now_ms - sight.ended_ms > FRESH_MS:
+        if sight is None or now_ms - sight.ended_ms > within_ms:
             return None
         if sight.facts is not None and sight.facts.topic_id != self._topic_ids[key.topic]:
             return None

@@ -39,6 +39,7 @@ class Finished:
 
     @property
     def document(self) -> Any:
+        assert self.output, f"exit code {self.code}: {self.errors}"
         return json.loads(self.output)
 
 

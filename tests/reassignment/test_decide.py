@@ -1,5 +1,7 @@
 """Freeze, blacklist and broker commands: decided, recorded, and without effect when nothing changes."""
 
+from typing import Any
+
 from drover.reassignment.decide import decide
 from drover.reassignment.decision import Facts
 from drover.reassignment.evolve import apply
@@ -8,7 +10,7 @@ from events.brokers import BlacklistSet, BrokerReturnRecorded
 from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
 from tests.reassignment.support import CLUSTER, codes, state_after, tags
 
-WHO = {"cluster": CLUSTER, "by": "ana", "reason": "r"}
+WHO: dict[str, Any] = {"cluster": CLUSTER, "by": "ana", "reason": "r"}
 
 
 def told(state: ClusterState, command: AnyCommand) -> list[str]:

@@ -18,8 +18,8 @@ from events.plans import PlanCancelled, PlanExtended, PlanFinished
 from events.reassignments import Call, CallIntended, ReassignmentRolledBack
 from events.records import AnyEvent
 from tests.reassignment.support import (
-    PATIENT,
     CLUSTER,
+    PATIENT,
     TOPIC_ID,
     cancel,
     context,

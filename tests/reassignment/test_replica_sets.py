@@ -9,7 +9,7 @@ from drover.reassignment.evolve import apply
 from drover.reassignment.replica_sets import adding, after_cancel, next_step, removing
 from drover.reassignment.state import Phase, Step
 from events.reassignments import StepConfirmed
-from tests.reassignment.support import PATIENT, CLUSTER, KEY, intended, opened, queued, reassignment, state_after
+from tests.reassignment.support import CLUSTER, KEY, PATIENT, intended, opened, queued, reassignment, state_after
 
 LISTS = st.lists(st.integers(1, 9), min_size=1, max_size=6, unique=True).map(tuple)
 

@@ -57,8 +57,8 @@ def in_force(value: int = RATE) -> ClusterState:
     """The throttle of KEY is written and answered."""
     state = throttled(value)
     fold(state, *planned(state, everything()).events)
-    done = [BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED]
-    return fold(state, *done, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
+    return fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
 
 
 # -- what is wanted
@@ -93,8 +93,8 @@ def test_the_tools_move_map_gives_the_tools_lists() -> None:
 def test_where_plans_disagree_a_broker_gets_the_lowest_rate() -> None:
     other = TopicPartition("payments", 0)
     state = throttled()
-    more = [opened("q"), rate("q", 10), queued(other, (1, 5), (1, 6), "q")]
-    fold(state, *more, intended((1, 5), (1, 6), key=other), accepted(key=other))
+    fold(state, opened("q"), rate("q", 10), queued(other, (1, 5), (1, 6), "q"))
+    fold(state, intended((1, 5), (1, 6), key=other), accepted(key=other))
     assert wanted(state).rates == {1: 10, 2: RATE, 3: RATE, 4: RATE, 5: 10, 6: 10}
 
 

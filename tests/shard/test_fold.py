@@ -177,7 +177,7 @@ def test_a_record_delivered_twice_counts_once(log: Log) -> None:
     assert log.fold.sequence == 1
 
 
-# -- identities (R5)
+# -- identities, rule R5
 
 
 def test_the_first_outcome_of_an_identity_is_remembered(log: Log) -> None:

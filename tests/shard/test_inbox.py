@@ -15,6 +15,10 @@ def places(taken: tuple[Arrival, ...]) -> list[tuple[int, int]]:
     return [(entry.topic_index, entry.offset) for entry in taken]
 
 
+def marks(inbox: Inbox) -> tuple[bool, bool]:
+    return inbox.is_high, inbox.is_low
+
+
 FRESH = (0, 0, 0, 0)
 
 
@@ -96,16 +100,15 @@ def test_a_run_is_closed_at_a_mebibyte_but_never_empty() -> None:
 def test_reading_stops_above_the_mark_and_goes_on_well_below() -> None:
     inbox = Inbox()
     for offset in range(HIGH_COUNT):
-        assert not inbox.is_high
+        assert not inbox.is_high, "reading stops too early"
         inbox.add(arrival(0, offset, 0))
-    assert inbox.is_high
+    assert marks(inbox) == (True, False)
     inbox.take(FRESH)
     inbox.settle(HIGH_COUNT - LOW_COUNT - 1)
-    assert not inbox.is_high
-    assert not inbox.is_low
+    assert marks(inbox) == (False, False)
     inbox.take(FRESH)
     inbox.settle(1)
-    assert inbox.is_low
+    assert marks(inbox) == (False, True)
 
 
 def test_a_reset_expects_what_the_log_says() -> None:

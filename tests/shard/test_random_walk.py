@@ -1,12 +1,11 @@
 """Many seeded walks: whatever people, brokers and the network do, nothing is lost, fought or left behind."""
 
-import os
 import pytest
 
 from tests.shard.invariants import check, check_the_log
 from tests.shard.walk import Walk
 
-SEEDS = range(int(os.environ.get("A","0")), int(os.environ.get("A","0"))+int(os.environ.get("N","40")))
+SEEDS = 40
 STEPS = 150
 
 
@@ -14,8 +13,9 @@ def comes_to_rest(walk: Walk) -> None:
     """After healing everything has ended, or waits for somebody else's doing and says so."""
     state = walk.world.state
     for key, reassignment in state.reassignments.items():
-        assert key in walk.foreign, f"{reassignment} never ends"
-        assert reassignment.block is not None, f"{reassignment} waits for no reason"
+        waits_for_a_slot = not reassignment.in_flight and state.in_flight
+        assert key in walk.foreign or waits_for_a_slot, f"{reassignment} never ends"
+        assert reassignment.block is not None or waits_for_a_slot, f"{reassignment} waits for no reason"
     if not state.reassignments:
         assert not state.broker_throttles
         assert not state.topic_throttles
@@ -24,7 +24,7 @@ def comes_to_rest(walk: Walk) -> None:
             assert not topic.configs.keys() - {"min.insync.replicas"}, f"{name}: {topic.configs}"
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(SEEDS))
 async def test_nothing_is_lost_fought_or_left_behind_whatever_happens(seed: int) -> None:
     walk = Walk(seed)
     try:

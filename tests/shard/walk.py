@@ -199,7 +199,9 @@ class Walk:
 
     def _alter(self) -> None:
         chosen = self.random.sample(PARTITIONS, self.random.choice([1, 1, 2, 3, 6]))
-        targets = {key: self.random.sample(range(1, BROKERS + 2), self.random.choice([1, 2, 3, 3, 3, 4])) for key in chosen}
+        targets = {
+            key: self.random.sample(range(1, BROKERS + 2), self.random.choice([1, 2, 3, 3, 3, 4])) for key in chosen
+        }
         fields: dict[str, object] = {"id": f"alter{len(self.sent)}", "more": self.random.random() < 0.2}
         if self.random.random() < 0.4:
             fields["throttle_bytes_per_second"] = self.random.choice([100_000, 250_000])

@@ -17,7 +17,7 @@ from drover.shard.fold import ShardFold, ShardState, Verdict
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival, Effect, Moment
 from events.codec import decode_command, decode_record, encode_command, encode_record
-from events.commands import Alter, AnyCommand, Cancel, Command, PartitionName, PartitionTarget
+from events.commands import Alter, AnyCommand, Cancel, Command, Freeze, PartitionName, PartitionTarget, Unfreeze
 from events.partitions import TopicPartition
 from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.topics import TopicNames
@@ -116,6 +116,14 @@ class World:
         await self.turn()
         return next(outcome for outcome in reversed(self.outcomes()) if outcome.id == command.id)
 
+    async def freeze(self) -> None:
+        """Let nothing new start."""
+        await self.send(Freeze(id=f"freeze-{next(_numbers)}", cluster=CLUSTER, by="ana", reason="test"))
+
+    async def unfreeze(self) -> None:
+        """Let work start again."""
+        await self.send(Unfreeze(id=f"unfreeze-{next(_numbers)}", cluster=CLUSTER, by="ana", reason="test"))
+
     # -- the loop
 
     async def turn(self, die: Death | None = None) -> bool:
@@ -153,6 +161,12 @@ class World:
             self.core.deliver(end)
         return draft is not None or any(has_answer(end) for end in ends)
 
+    async def release_effects(self) -> None:
+        """Make the calls that were held back."""
+        held, self.held = self.held, []
+        for effect in held:
+            self.core.deliver(await carry_out(self.driver, effect, lambda: self.now))
+
     def _hash_agrees(self) -> None:
         """What was speculated is what the fold made of the record."""
         assert full_hash(self.core._ahead) == full_hash(self.core.fold.state)
@@ -165,6 +179,11 @@ class World:
             return
         if seen is not None:
             self.core.deliver(seen)
+
+    async def driver_sees(self, partitions: set[TopicPartition]) -> None:
+        """Let the core hear of these partitions only."""
+        self.core.deliver(await self.driver.observe(partitions, with_min_isr=True))
+        await self.settle()
 
     async def settle(self) -> None:
         """Turn until there is nothing to do at this moment."""

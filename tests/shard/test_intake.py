@@ -1,0 +1,278 @@
+"""Commands to outcomes: identity, place and size come before the domain, and every command is answered."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from drover.reassignment.state import Limits
+from drover.shard import intake
+from drover.shard.core import ShardCore
+from drover.shard.fold import IDENTITY_RETENTION_MS, ShardFold
+from drover.shard.messages import Arrival, Draft, Moment
+from events.codec import command_digest, decode_command, encode_command, encode_record
+from events.commands import Blacklist, Command, Freeze, Unfreeze
+from events.partitions import TopicPartition
+from events.records import SCHEMA_VERSION, Acquire
+from events.refusals import RefusalCode
+from events.topics import TopicNames, shard_of
+from tests.shard.world import TOPIC_IDS, World, alter, rollback
+
+ORDERS = TopicPartition("orders", 0)
+SHARDS = 6
+HERE = shard_of("local", SHARDS)
+ELSEWHERE = next(name for name in ("a", "b", "c", "d") if shard_of(name, SHARDS) != HERE)
+NEIGHBOUR = next(name for name in (f"n{number}" for number in range(99)) if shard_of(name, SHARDS) == HERE)
+NOTHING_MISSING: Mapping[str, str] = {}
+
+
+class Desk:
+    """The owner of the shard in which the cluster `local` lives, one of six."""
+
+    def __init__(self) -> None:
+        self.fold = ShardFold(HERE, SHARDS)
+        self.core = ShardCore(self.fold, topic_ids=TOPIC_IDS, clusters={"local": Limits()}, topics=TopicNames())
+        self.offsets = [0, 0, 0, 0]
+        self.position = 0
+        self.wall_ms = 1_700_000_000_000
+        acquire = Acquire(schema=SCHEMA_VERSION, epoch=1, token=b"t", owner="w", group="g", generation=1)
+        self.append(encode_record(acquire))
+        self.core.own(b"t", self.now)
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.wall_ms, self.wall_ms - 1_600_000_000_000)
+
+    def append(self, payload: bytes) -> None:
+        self.fold.fold(self.position, payload)
+        self.position += 1
+
+    def arrival(self, topic: int, payload: bytes, *, forwarded: bool = False) -> Arrival:
+        offset = self.offsets[topic]
+        self.offsets[topic] += 1
+        return Arrival(topic, offset, self.wall_ms, payload, decode_command(payload), forwarded)
+
+    def decide(self, *arrivals: Arrival) -> Draft:
+        draft = self.core.draft(self.now, arrivals, NOTHING_MISSING)
+        assert draft is not None
+        self.append(draft.payload)
+        self.core.settle(draft)
+        return draft
+
+
+def freeze(number: object = 1, cluster: str = "local", reason: str = "r") -> Freeze:
+    return Freeze(id=f"f{number}", cluster=cluster, by="ana", reason=reason)
+
+
+def encoded(command: Command) -> bytes:
+    return encode_command(command)
+
+
+def only(draft: Draft) -> RefusalCode:
+    (outcome,) = draft.record.outcomes
+    assert outcome.verdict == "refused"
+    (refusal,) = outcome.refusals
+    return refusal.code
+
+
+# -- malformed
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", b"{", b"[]", b"{}", b"7", b'{"type":"freeze","id":"a"}'])
+def test_what_names_neither_id_nor_cluster_is_a_dead_letter_alone(payload: bytes) -> None:
+    desk = Desk()
+    draft = desk.decide(desk.arrival(1, payload))
+    assert len(draft.dead_letters) == 1
+    assert draft.record.outcomes == ()
+    assert draft.record.cursors[1].next_offset == 1
+
+
+def test_a_malformed_command_that_names_id_and_cluster_is_refused_as_well() -> None:
+    desk = Desk()
+    payload = b'{"type":"freeze","id":"a","cluster":"local","by":"ana","reason":"r","nonsense":1}'
+    draft = desk.decide(desk.arrival(1, payload))
+    assert len(draft.dead_letters) == 1
+    assert only(draft) is RefusalCode.MALFORMED
+    (outcome,) = draft.record.outcomes
+    assert (outcome.id, outcome.type, outcome.by, outcome.offset) == ("a", "freeze", "ana", 0)
+    assert outcome.digest == b""
+
+
+def test_a_mended_command_may_use_the_id_of_its_malformed_self() -> None:
+    desk = Desk()
+    desk.decide(desk.arrival(1, b'{"type":"freeze","id":"f1","cluster":"local","nonsense":1}'))
+    (outcome,) = desk.decide(desk.arrival(1, encoded(freeze()))).record.outcomes
+    assert outcome.verdict == "accepted"
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"type":"freeze","id":"a b","cluster":"local"}',
+        b'{"type":"freeze","id":"a","cluster":"Local!"}',
+        b'{"type":"freeze","id":7,"cluster":"local"}',
+    ],
+)
+def test_names_outside_the_contract_are_not_recorded(payload: bytes) -> None:
+    desk = Desk()
+    draft = desk.decide(desk.arrival(1, payload))
+    assert draft.record.outcomes == ()
+    assert len(draft.dead_letters) == 1
+
+
+def test_a_malformed_command_for_another_shard_is_not_recorded_here() -> None:
+    desk = Desk()
+    payload = f'{{"type":"freeze","id":"a","cluster":"{ELSEWHERE}","nonsense":1}}'.encode()
+    draft = desk.decide(desk.arrival(1, payload))
+    assert draft.record.outcomes == ()
+    assert len(draft.dead_letters) == 1
+
+
+@pytest.mark.parametrize("topic", [0, 2, 3])
+def test_a_command_on_the_wrong_topic_is_malformed(topic: int) -> None:
+    desk = Desk()
+    draft = desk.decide(desk.arrival(topic, encoded(freeze())))
+    assert only(draft) is RefusalCode.MALFORMED
+    assert "does not belong on this topic" in draft.dead_letters[0][1]
+    assert desk.fold.known == {}
+
+
+def test_a_bad_command_stops_none_behind_it() -> None:
+    desk = Desk()
+    arrivals = [desk.arrival(1, encoded(freeze(1))), desk.arrival(1, b"\xc1"), desk.arrival(1, encoded(freeze(2)))]
+    draft = desk.decide(*arrivals)
+    assert [outcome.id for outcome in draft.record.outcomes] == ["f1", "f2"]
+    assert draft.taken == tuple(arrivals)
+    assert draft.record.cursors[1].next_offset == 3
+
+
+# -- place
+
+
+def test_a_command_for_another_shard_is_sent_on_and_not_decided() -> None:
+    desk = Desk()
+    arrival = desk.arrival(1, encoded(freeze(1, ELSEWHERE)))
+    draft = desk.decide(arrival)
+    assert draft.forward == ((arrival, shard_of(ELSEWHERE, SHARDS)),)
+    assert draft.record.outcomes == ()
+    assert draft.record.cursors[1].next_offset == 1
+
+
+def test_a_forwarded_command_in_the_wrong_place_is_a_dead_letter() -> None:
+    desk = Desk()
+    draft = desk.decide(desk.arrival(1, encoded(freeze(1, ELSEWHERE)), forwarded=True))
+    assert draft.forward == ()
+    assert "forwarded" in draft.dead_letters[0][1]
+
+
+def test_a_forwarded_command_in_its_place_is_decided() -> None:
+    desk = Desk()
+    (outcome,) = desk.decide(desk.arrival(1, encoded(freeze()), forwarded=True)).record.outcomes
+    assert outcome.verdict == "accepted"
+
+
+def test_a_cluster_that_is_not_configured_is_refused() -> None:
+    desk = Desk()
+    assert only(desk.decide(desk.arrival(1, encoded(freeze(1, NEIGHBOUR))))) is RefusalCode.UNKNOWN_CLUSTER
+    assert NEIGHBOUR not in desk.fold.state.clusters
+
+
+# -- identity, rule R5
+
+
+def test_the_same_command_again_has_no_effect_and_names_the_first_outcome() -> None:
+    desk = Desk()
+    desk.decide(desk.arrival(1, encoded(freeze())))
+    desk.decide(desk.arrival(1, encoded(Unfreeze(id="u", cluster="local", by="a", reason="r"))))
+    draft = desk.decide(desk.arrival(1, encode_command(freeze(), as_json=True)))
+    (outcome,) = draft.record.outcomes
+    assert (outcome.verdict, outcome.first_offset) == ("duplicate", 1)
+    assert draft.record.events == ()
+    assert desk.fold.state.cluster("local").freeze is None
+
+
+def test_the_same_command_twice_in_one_record_counts_once() -> None:
+    desk = Desk()
+    draft = desk.decide(*(desk.arrival(1, encoded(freeze())) for _ in range(2)))
+    assert [(o.verdict, o.first_offset) for o in draft.record.outcomes] == [("accepted", None), ("duplicate", None)]
+
+
+def test_an_id_that_was_used_for_something_else_is_refused_across_topics() -> None:
+    desk = Desk()
+    desk.decide(desk.arrival(1, encoded(freeze())))
+    other = Blacklist(id="f1", cluster="local", by="ana", reason="r", brokers=())
+    assert only(desk.decide(desk.arrival(2, encoded(other)))) is RefusalCode.ID_REUSED
+    assert only(desk.decide(desk.arrival(1, encoded(freeze(reason="else"))))) is RefusalCode.ID_REUSED
+    assert desk.fold.known["local", "f1"].digest == command_digest(freeze())
+
+
+def test_a_refused_command_is_remembered_like_any_other() -> None:
+    desk = Desk()
+    payload = encoded(rollback(plan="nothing", id="c"))
+    assert only(desk.decide(desk.arrival(1, payload))) is RefusalCode.UNKNOWN_PLAN
+    (outcome,) = desk.decide(desk.arrival(1, payload)).record.outcomes
+    assert outcome.verdict == "duplicate"
+
+
+def test_after_seven_days_an_id_is_new_even_if_nothing_happened_in_between() -> None:
+    desk = Desk()
+    desk.decide(desk.arrival(1, encoded(freeze())))
+    desk.wall_ms += IDENTITY_RETENTION_MS
+    (outcome,) = desk.decide(desk.arrival(1, encoded(freeze()))).record.outcomes
+    assert outcome.verdict == "accepted"
+    (again,) = desk.decide(desk.arrival(1, encoded(freeze()))).record.outcomes
+    assert again.verdict == "duplicate"
+
+
+# -- size
+
+
+def test_a_record_is_closed_at_a_mebibyte_and_the_rest_waits() -> None:
+    desk = Desk()
+    arrivals = [desk.arrival(1, encoded(freeze(number, reason="r" * 300_000))) for number in range(6)]
+    first = desk.decide(*arrivals)
+    assert len(first.taken) == 3
+    assert first.record.cursors[1].next_offset == 3
+    assert len(desk.decide(*arrivals[3:]).taken) == 3
+
+
+async def test_a_decision_that_is_too_large_is_refused_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(intake, "MAX_DECISION_BYTES", 2000)
+    world = World()
+    world.model.create_topic("orders", {number: [1, 2, 3] for number in range(40)})
+    keys = [TopicPartition("orders", number) for number in range(40)]
+    outcome = await world.send(alter(dict.fromkeys(keys, (4, 2, 1))))
+    assert [refusal.code for refusal in outcome.refusals] == [RefusalCode.TOO_LARGE]
+    assert world.state.reassignments == {}
+    assert (await world.send(alter({keys[0]: (4, 2, 1)}))).verdict == "accepted"
+
+
+# -- facts
+
+
+async def test_a_cancel_and_a_new_alter_of_the_same_partition_may_come_together() -> None:
+    """What ended in this very record must be seen again before it is decided about, not be refused."""
+    world = World(limits=Limits(max_partitions_in_flight=1), joins_by_itself=False)
+    world.model.create_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1]})
+    other = TopicPartition("orders", 1)
+    await world.send(alter({ORDERS: [4, 2, 1], other: [4, 3, 1]}))
+    await world.run(300)
+    world.put(rollback(other, id="away"))
+    world.model.advance(1)
+    world.put(alter({other: [3, 2, 1]}, id="anew"))
+    await world.settle()
+    verdicts = {outcome.id: outcome.verdict for outcome in world.outcomes()}
+    assert (verdicts["away"], verdicts["anew"]) == ("accepted", "accepted")
+    assert world.reassignment(other).target == (3, 2, 1)
+
+
+async def test_a_cluster_out_of_reach_refuses_alters_and_takes_cancels() -> None:
+    world = World()
+    world.model.create_topic("orders", {0: [1, 2, 3]})
+    await world.send(alter({ORDERS: [4, 2, 1]}))
+    world.driver.unreachable = True
+    world.model.create_topic("payments", {0: [1, 2, 3]})
+    refused = await world.send(alter({TopicPartition("payments", 0): [4, 2, 1]}))
+    assert [refusal.code for refusal in refused.refusals] == [RefusalCode.CLUSTER_UNAVAILABLE]
+    assert (await world.send(rollback(ORDERS))).verdict == "accepted"

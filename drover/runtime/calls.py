@@ -3,6 +3,7 @@
 Nothing is retried here, because the core decides what follows.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from drover.cluster.port import (
@@ -95,26 +96,31 @@ async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: C
 
 
 async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:
+    """Write everything at once: a broker that hangs keeps no other waiting, and nothing begins late."""
     brokers: dict[int, CallResult] = {}
     topics: dict[str, CallResult] = {}
-    for broker, rates in effect.rates.items():
-        if clock().monotonic_ms > effect.start_by_ms:
-            break
-        result = await _change(driver, SetBrokerRates(broker, rates))
-        if result is not None:
-            brokers[broker] = result
-    for topic, entries in effect.remove.items():
-        if clock().monotonic_ms > effect.start_by_ms:
-            break
-        results = [
-            await _change(driver, change)
-            for change in (RemoveThrottledReplicas(topic, entries), AddThrottledReplicas(topic, effect.add[topic]))
-            if change.entries.leader or change.entries.follower
-        ]
-        known = [result for result in results if result is not None]
-        if len(known) == len(results):
-            topics[topic] = next((result for result in known if not result.accepted), CallResult(0))
+    if clock().monotonic_ms <= effect.start_by_ms:
+        rates = [_change(driver, SetBrokerRates(broker, wanted)) for broker, wanted in effect.rates.items()]
+        lists = [_change_lists(driver, topic, effect) for topic in effect.remove]
+        answers = await asyncio.gather(*rates, *lists)
+        named = [*effect.rates, *effect.remove]
+        known = {name: answer for name, answer in zip(named, answers, strict=True) if answer is not None}
+        brokers = {broker: known[broker] for broker in effect.rates if broker in known}
+        topics = {topic: known[topic] for topic in effect.remove if topic in known}
     return ThrottlesChanged(effect.cluster, clock().monotonic_ms, brokers, topics)
+
+
+async def _change_lists(driver: ClusterDriver, topic: str, effect: ChangeThrottles) -> CallResult | None:
+    """Take entries away and put entries in, as one answer: the first refusal, or that all was taken."""
+    for change in (
+        RemoveThrottledReplicas(topic, effect.remove[topic]),
+        AddThrottledReplicas(topic, effect.add[topic]),
+    ):
+        if change.entries.leader or change.entries.follower:
+            result = await _change(driver, change)
+            if result is None or not result.accepted:
+                return result
+    return CallResult(0)
 
 
 async def _change(driver: ClusterDriver, change: ThrottleChange) -> CallResult | None:

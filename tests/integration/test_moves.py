@@ -73,7 +73,10 @@ async def test_a_rollback_restores_order_and_throttles_of_exactly_what_was_movin
     async def restored() -> bool:
         return await drover.throttles("back") == before
 
-    await wait_for(restored, "every throttle to be as before")
+    try:
+        await wait_for(restored, "every throttle to be as before")
+    except AssertionError:
+        raise AssertionError(f"{before}\n{await drover.throttles('back')}\n{await drover.throttle_story()}") from None
     await drover.driver.change_throttles([SetBrokerRates(3, BrokerRates(None, None))])
     closed = await drover.alter("back", {key: [4, 2, 1]})
     assert closed.code == 1

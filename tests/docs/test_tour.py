@@ -1,0 +1,58 @@
+"""The five minutes of the README, run line by line as a newcomer would."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+FIRST_LINE = "make install && source .venv/bin/activate\n"
+DRAIN = """
+finished() { drover status -o json | grep -q '"reassignments": \\[\\]'; }
+for attempt in $(seq 60); do finished && break; sleep 1; done
+finished
+"""
+
+
+def tour() -> str:
+    """The shell blocks of the README's tour, with the two things that a script cannot do as they stand."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    section = text.split("## Five minutes on the real thing")[1].split("\n## ")[0]
+    script = "".join(re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL))
+    assert script.startswith(FIRST_LINE), "the tour begins with the installation, which this test stands in for"
+    follow = "drover status --follow\n"
+    assert follow in script
+    script = script.replace(FIRST_LINE, "").replace(follow, f"timeout 5 {follow.strip()} || [ $? -eq 124 ]\n{DRAIN}")
+    return re.sub(r"--listen 127\.0\.0\.1:\d+", "--listen 127.0.0.1:0", script)
+
+
+@pytest.mark.cluster
+def test_the_readmes_five_minutes_work_as_they_are_written(tmp_path: Path) -> None:
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    drover = commands / "drover"
+    drover.write_text(f'#!/bin/sh\nPYTHONPATH="{REPOSITORY}" exec "{sys.executable}" -m drover "$@"\n')
+    drover.chmod(drover.stat().st_mode | stat.S_IXUSR)
+    environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}"}
+    environment.pop("DROVER_CONFIG", None)
+    script = f"set -eu\ntrap 'kill $(jobs -p) 2>/dev/null; drover local down' EXIT\n{tour()}"
+    done = subprocess.run(
+        ["bash", "-m", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    said = f"{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, said
+    assert "accepted, plan friday" in done.stdout, said
+    assert "reassignment-rolled-back" in done.stdout, said
+    assert "reassignment-completed" in done.stdout, said
+    assert "Verified" in done.stdout, said
+    assert not (tmp_path / ".local" / "cluster").exists(), said

@@ -37,7 +37,7 @@ demo: install ## Watch replicas move on a real four-broker Kafka, roll back, sur
 	$(BIN)/drover demo
 
 bench: install ## Measure, and write docs/performance.md
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench --write
 
 clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -1,16 +1,21 @@
 """The fold: one event changes one entry of a cluster's state; total on every log that decide and plan can write."""
 
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
 from drover.reassignment import evolve_throttles
 from drover.reassignment.state import Block, ClusterState, Freeze, Limits, Phase, Plan, PlanStatus, Reassignment, Step
 from events import brokers, clusters, plans, reassignments, throttles
-from events.base import PartitionEvent
-from events.partitions import TopicPartition
+from events.base import Event
 from events.reassignments import Call
 from events.records import AnyEvent, BrokerEvent, ClusterEvent, PlanEvent, ReassignmentEvent, ThrottleEvent
+
+Ending = reassignments.ReassignmentCompleted | reassignments.ReassignmentRolledBack | reassignments.ReassignmentFailed
+
+# Looking an enum's member up takes longer than the rest of some of these functions.
+_STEP, _ROLLING_BACK, _PREPARED = Call.STEP, Phase.ROLLING_BACK, Phase.PREPARED
 
 _INTENDED = {Call.STEP: Phase.INTENDED, Call.CANCEL: Phase.CANCEL_INTENDED, Call.RESTORE: Phase.RESTORE_INTENDED}
 _RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTORE: Phase.RESTORING}
@@ -23,17 +28,32 @@ def apply(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
 
     Raises `KeyError` or `AssertionError` only for an event that no decision could have written.
     """
-    if isinstance(event, PartitionEvent):
-        # The most frequent by far.
-        _apply_reassignment(state, event, at_ms)
+    kind = type(event)
+    evolving = EVOLVING.get(kind)
+    if evolving is not None:
+        # The most frequent by far. The plain pair finds what a TopicPartition does, and is made in half the time.
+        before = state.reassignments[event.topic, event.partition]  # type: ignore[index,union-attr]  # see EVOLVING
+        state.change(before, evolving(before, event, at_ms))
+    elif kind in ENDINGS:
+        _apply_ending(state, event, at_ms)  # type: ignore[arg-type]  # see ENDINGS
+    elif kind is reassignments.ReassignmentQueued:
+        _apply_queued(state, event, at_ms)  # type: ignore[arg-type]  # narrowed by its type, for speed
     else:
-        _apply_other(state, event, at_ms)
+        _apply_other(state, event, at_ms)  # type: ignore[arg-type]  # all others
 
 
 def _apply_other(
     state: ClusterState, event: ClusterEvent | BrokerEvent | PlanEvent | ThrottleEvent, at_ms: int
 ) -> None:
     match event:
+        case (
+            plans.PlanOpened()
+            | plans.PlanExtended()
+            | plans.PlanThrottleSet()
+            | plans.PlanCancelled()
+            | plans.PlanFinished()
+        ):
+            state.plans[event.plan] = evolve_plan(state.plans.get(event.plan), event, at_ms)
         case clusters.ClusterIdentified():
             state.kafka_cluster_id = event.kafka_cluster_id
         case clusters.ClusterMismatched():
@@ -55,14 +75,6 @@ def _apply_other(
         case brokers.BrokerReturnRecorded():
             state.failed_brokers.pop(event.broker, None)
         case (
-            plans.PlanOpened()
-            | plans.PlanExtended()
-            | plans.PlanThrottleSet()
-            | plans.PlanCancelled()
-            | plans.PlanFinished()
-        ):
-            state.plans[event.plan] = evolve_plan(state.plans.get(event.plan), event, at_ms)
-        case (
             throttles.BrokerThrottleIntended()
             | throttles.BrokerThrottleSet()
             | throttles.BrokerThrottleLeft()
@@ -75,39 +87,33 @@ def _apply_other(
             assert_never(event)
 
 
-def _apply_reassignment(state: ClusterState, event: ReassignmentEvent, at_ms: int) -> None:
-    key = event.key
-    if isinstance(event, reassignments.ReassignmentQueued):
-        state.put(_queued(event, key, state.next_number, at_ms))
-        state.next_number += 1
-        plan = state.plans[event.plan]
-        state.plans[event.plan] = replace(plan, active=plan.active + 1)
-        return
-    before = state.reassignments[key]
-    after = evolve(before, event, at_ms)
-    if after is None:
-        state.drop(key)
-        state.plans[before.plan] = _count_ended(state.plans[before.plan], event)
-    else:
-        state.put(after)
-
-
-def _queued(event: reassignments.ReassignmentQueued, key: TopicPartition, number: int, at_ms: int) -> Reassignment:
-    return Reassignment(
-        key=key,
-        topic_id=event.topic_id,
-        plan=event.plan,
-        number=number,
-        original=event.original,
-        target=event.target,
-        queued_ms=at_ms,
-        phase=Phase.QUEUED,
-        since_ms=at_ms,
-        current=event.original,
+def _apply_queued(state: ClusterState, event: reassignments.ReassignmentQueued, at_ms: int) -> None:
+    state.put(
+        Reassignment(
+            key=event.key,
+            topic_id=event.topic_id,
+            plan=event.plan,
+            number=state.next_number,
+            original=event.original,
+            target=event.target,
+            queued_ms=at_ms,
+            phase=Phase.QUEUED,
+            since_ms=at_ms,
+            current=event.original,
+        )
     )
+    state.next_number += 1
+    plan = state.plans[event.plan]
+    state.plans[event.plan] = replace(plan, active=plan.active + 1)
 
 
-def _count_ended(plan: Plan, event: ReassignmentEvent) -> Plan:
+def _apply_ending(state: ClusterState, event: Ending, _at_ms: int) -> None:
+    before = state.reassignments[event.topic, event.partition]  # type: ignore[index]  # see apply
+    state.drop(before)
+    state.plans[before.plan] = _count_ended(state.plans[before.plan], event)
+
+
+def _count_ended(plan: Plan, event: Ending) -> Plan:
     match event:
         case reassignments.ReassignmentCompleted():
             return replace(plan, active=plan.active - 1, completed=plan.completed + 1)
@@ -118,88 +124,109 @@ def _count_ended(plan: Plan, event: ReassignmentEvent) -> Plan:
 
 
 def evolve(before: Reassignment, event: ReassignmentEvent, at_ms: int) -> Reassignment | None:
-    """Fold one event into one reassignment; None when it has ended."""
-    match event:
-        case reassignments.StepPrepared():
-            step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader))
-            return replace(before, phase=Phase.PREPARED, step=step, since_ms=at_ms, block=None)
-        case reassignments.CallIntended():
-            return _intended(before, event, at_ms)
-        case reassignments.CallAccepted():
-            return replace(
-                before, phase=_accepted_phase(before, event.call), since_ms=at_ms, unsure=False, attempts=0, block=None
-            )
-        case reassignments.CallRejected():
-            return _not_taken(before, event.call, at_ms)
-        case reassignments.CallLapsed():
-            return _not_taken(before, event.call, at_ms)
-        case reassignments.CallOutcomeLost():
-            return replace(before, phase=_accepted_phase(before, event.call), since_ms=at_ms, unsure=True)
-        case reassignments.StepConfirmed():
-            return replace(
-                before,
-                phase=Phase.ROLLING_BACK if before.rollback_requested else Phase.CONFIRMED,
-                since_ms=at_ms,
-                current=event.replicas,
-                bytes_copied=before.bytes_copied + event.bytes_copied,
-                unsure=False,
-                attempts=0,
-                block=None,
-            )
-        case reassignments.RollbackRequested():
-            return _rollback_requested(before, at_ms)
-        case reassignments.RollbackSkipped():
-            phase = Phase.CONFIRMED if before.step is None or before.current == before.step.replicas else Phase.COPYING
-            return replace(before, phase=phase, rollback_requested=False, since_ms=at_ms, block=None)
-        case reassignments.ReassignmentBlocked():
-            return replace(before, block=Block(event.why, event.detail, at_ms))
-        case reassignments.ReassignmentUnblocked():
-            return replace(before, block=None)
-        case (
-            reassignments.ReassignmentCompleted()
-            | reassignments.ReassignmentRolledBack()
-            | reassignments.ReassignmentFailed()
-        ):
-            return None
-        case reassignments.ReassignmentQueued():
-            raise AssertionError(f"{before.key} was queued while it was under way")
-        case _:
-            assert_never(event)
+    """Fold one event into one reassignment; None when it has ended.
+
+    A table and not a match, because this is what a replay spends its time on; a test holds it to the union of events.
+    """
+    evolving = EVOLVING.get(type(event))
+    if evolving is not None:
+        return evolving(before, event, at_ms)
+    assert type(event) in ENDINGS, f"{before.key}: {type(event).__name__} cannot follow {before.phase}"
+    return None
+
+
+def _prepared(before: Reassignment, event: reassignments.StepPrepared, at_ms: int) -> Reassignment:
+    step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader))
+    return replace(before, phase=_PREPARED, step=step, since_ms=at_ms, block=None)
+
+
+def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: int) -> Reassignment:
+    step = before.step
+    if event.call is _STEP:
+        assert event.replicas is not None, "a step sends a list"
+        step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader))
+    return replace(before, phase=_INTENDED[event.call], step=step, since_ms=at_ms, unsure=False, block=None)
+
+
+def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: int) -> Reassignment:
+    phase = _accepted_phase(before, event.call)
+    return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=0, block=None)
+
+
+def _outcome_lost(before: Reassignment, event: reassignments.CallOutcomeLost, at_ms: int) -> Reassignment:
+    return replace(before, phase=_accepted_phase(before, event.call), since_ms=at_ms, unsure=True)
+
+
+def _not_taken(
+    before: Reassignment, event: reassignments.CallLapsed | reassignments.CallRejected, at_ms: int
+) -> Reassignment:
+    # A rollback that was asked for while the step's call was open begins as soon as that call has ended.
+    waits = event.call is _STEP and before.rollback_requested
+    phase = _ROLLING_BACK if waits else _BEFORE[event.call]
+    return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=before.attempts + 1)
+
+
+def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: int) -> Reassignment:
+    return replace(
+        before,
+        phase=_ROLLING_BACK if before.rollback_requested else Phase.CONFIRMED,
+        since_ms=at_ms,
+        current=event.replicas,
+        bytes_copied=before.bytes_copied + event.bytes_copied,
+        unsure=False,
+        attempts=0,
+        block=None,
+    )
+
+
+def _rollback_requested(before: Reassignment, _event: reassignments.RollbackRequested, at_ms: int) -> Reassignment:
+    phase = before.phase if before.call_open else _ROLLING_BACK
+    return replace(before, rollback_requested=True, phase=phase, since_ms=at_ms, block=None)
+
+
+def _rollback_skipped(before: Reassignment, _event: reassignments.RollbackSkipped, at_ms: int) -> Reassignment:
+    is_between = before.step is None or before.current == before.step.replicas
+    phase = Phase.CONFIRMED if is_between else Phase.COPYING
+    return replace(before, phase=phase, rollback_requested=False, since_ms=at_ms, block=None)
+
+
+def _blocked(before: Reassignment, event: reassignments.ReassignmentBlocked, at_ms: int) -> Reassignment:
+    return replace(before, block=Block(event.why, event.detail, at_ms))
+
+
+def _unblocked(before: Reassignment, _event: reassignments.ReassignmentUnblocked, _at_ms: int) -> Reassignment:
+    return replace(before, block=None)
 
 
 def _leader(leader: int | None) -> int | None:
     return None if leader is None or leader < 0 else leader
 
 
-def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: int) -> Reassignment:
-    step = before.step
-    if event.call is Call.STEP:
-        assert event.replicas is not None, "a step sends a list"
-        step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader))
-    return replace(before, phase=_INTENDED[event.call], step=step, since_ms=at_ms, unsure=False, block=None)
-
-
 def _accepted_phase(before: Reassignment, call: Call) -> Phase:
-    # A rollback that was asked for while the step's call was open begins as soon as that call has ended.
-    if call is Call.STEP and before.rollback_requested:
-        return Phase.ROLLING_BACK
-    return _RUNNING[call]
+    # See _not_taken: the rollback waits for the end of the call, whatever it is.
+    return _ROLLING_BACK if call is _STEP and before.rollback_requested else _RUNNING[call]
 
 
-def _fallen_back(before: Reassignment, call: Call) -> Phase:
-    if call is Call.STEP and before.rollback_requested:
-        return Phase.ROLLING_BACK
-    return _BEFORE[call]
-
-
-def _not_taken(before: Reassignment, call: Call, at_ms: int) -> Reassignment:
-    phase = _fallen_back(before, call)
-    return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=before.attempts + 1)
-
-
-def _rollback_requested(before: Reassignment, at_ms: int) -> Reassignment:
-    phase = before.phase if before.call_open else Phase.ROLLING_BACK
-    return replace(before, rollback_requested=True, phase=phase, since_ms=at_ms, block=None)
+EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]] = {
+    reassignments.StepPrepared: _prepared,
+    reassignments.CallIntended: _intended,
+    reassignments.CallAccepted: _accepted,
+    reassignments.CallRejected: _not_taken,
+    reassignments.CallLapsed: _not_taken,
+    reassignments.CallOutcomeLost: _outcome_lost,
+    reassignments.StepConfirmed: _confirmed,
+    reassignments.RollbackRequested: _rollback_requested,
+    reassignments.RollbackSkipped: _rollback_skipped,
+    reassignments.ReassignmentBlocked: _blocked,
+    reassignments.ReassignmentUnblocked: _unblocked,
+}
+ENDINGS: frozenset[type[Event]] = frozenset(
+    {
+        reassignments.ReassignmentCompleted,
+        reassignments.ReassignmentRolledBack,
+        reassignments.ReassignmentFailed,
+    }
+)
 
 
 def evolve_plan(before: Plan | None, event: PlanEvent, at_ms: int) -> Plan:

@@ -50,4 +50,11 @@ def _settled(topic: TopicThrottle) -> TopicThrottle:
 
 
 def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted((set(present) | set(add)) - set(remove)))
+    """Keep the entries sorted, so that equal ledgers are equal values."""
+    if not add and not remove:
+        return present
+    gone = {*remove, *add}
+    kept = [entry for entry in present if entry not in gone]
+    kept += {*add} - {*remove}
+    kept.sort()
+    return tuple(kept)

@@ -39,13 +39,15 @@ class Phase(StrEnum):
     RESTORING = "restoring"
 
 
+# Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
+_QUEUED = Phase.QUEUED
 # A call of ours is open: its intent is durable, its outcome is not.
 OPEN_PHASES = frozenset({Phase.INTENDED, Phase.CANCEL_INTENDED, Phase.RESTORE_INTENDED})
 # A reassignment in one of these weighs on no broker: nothing is copied for it.
 _WEIGHTLESS = frozenset({Phase.QUEUED, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, gc=False):
     """One alter call on the way: `expected` is the list it starts from, `replicas` the list it asks for.
 
     `leader` led when the step was planned (None: nobody).
@@ -88,7 +90,7 @@ class Block(Struct, frozen=True):
     since_ms: int
 
 
-class Reassignment(Struct, frozen=True):
+class Reassignment(Struct, frozen=True, gc=False):
     """One partition on its way from its original replica list to a target.
 
     `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
@@ -116,7 +118,7 @@ class Reassignment(Struct, frozen=True):
     @property
     def in_flight(self) -> bool:
         """Whether it holds a slot."""
-        return self.phase is not Phase.QUEUED
+        return self.phase is not _QUEUED
 
     @property
     def call_open(self) -> bool:
@@ -126,9 +128,10 @@ class Reassignment(Struct, frozen=True):
     @property
     def load(self) -> tuple[int, ...]:
         """The brokers it weighs on now; none between two steps, and none once it is being restored."""
-        if self.step is None or self.phase in _WEIGHTLESS or self.current == self.step.replicas:
+        step = self.step
+        if step is None or self.phase in _WEIGHTLESS or self.current == step.replicas:
             return ()
-        return self.step.load
+        return _load(step.expected, step.replicas, step.leader)
 
 
 class PlanStatus(StrEnum):
@@ -139,7 +142,7 @@ class PlanStatus(StrEnum):
     FINISHED = "finished"
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, gc=False):
     """The reassignments asked for under one name; `active` of them have not ended."""
 
     name: str
@@ -250,30 +253,49 @@ class ClusterState:
         return twin
 
     def put(self, reassignment: Reassignment) -> None:
-        """Store a reassignment and keep the indexes true; its place in `queued` stays the order of acceptance."""
+        """Store a new reassignment and index it; its place in `queued` is the order of acceptance."""
         key = reassignment.key
-        before = self.reassignments.get(key)
+        assert key not in self.reassignments, f"{key} is under way already"
         self.reassignments[key] = reassignment
-        if before is None or before.in_flight is not reassignment.in_flight:
-            self.queued.pop(key, None)
-            self.in_flight.pop(key, None)
-            (self.in_flight if reassignment.in_flight else self.queued)[key] = None
-        self._weigh(() if before is None else before.load, reassignment.load)
+        if reassignment.phase is _QUEUED:
+            self.queued[key] = None
+        else:
+            self.in_flight[key] = None
+            self._weigh((), reassignment.load)
 
-    def drop(self, key: TopicPartition) -> None:
+    def change(self, before: Reassignment, after: Reassignment) -> None:
+        """Replace a reassignment and keep the indexes true."""
+        key = before.key
+        self.reassignments[key] = after
+        was, now = before.phase, after.phase
+        if (was is _QUEUED) is not (now is _QUEUED):
+            left, entered = (self.queued, self.in_flight) if was is _QUEUED else (self.in_flight, self.queued)
+            del left[key]
+            entered[key] = None
+        # Most events change neither step nor list: what they weigh need not be asked.
+        same = before.step is after.step and before.current is after.current
+        if not same or (was in _WEIGHTLESS) is not (now in _WEIGHTLESS):
+            self._weigh(before.load, after.load)
+
+    def drop(self, reassignment: Reassignment) -> None:
         """Forget a reassignment that has ended."""
-        self._weigh(self.reassignments.pop(key).load, ())
-        self.queued.pop(key, None)
-        self.in_flight.pop(key, None)
+        key = reassignment.key
+        del self.reassignments[key]
+        if reassignment.phase is _QUEUED:
+            del self.queued[key]
+        else:
+            del self.in_flight[key]
+            self._weigh(reassignment.load, ())
 
     def _weigh(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         if before == after:
             return
+        loads = self.loads
         for broker in before:
-            moves = self.loads[broker] - 1
+            moves = loads[broker] - 1
             if moves:
-                self.loads[broker] = moves
+                loads[broker] = moves
             else:
-                del self.loads[broker]
+                del loads[broker]
         for broker in after:
-            self.loads[broker] = self.loads.get(broker, 0) + 1
+            loads[broker] = loads.get(broker, 0) + 1

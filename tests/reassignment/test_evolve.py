@@ -1,6 +1,7 @@
 """The fold: total over what decisions and plans write, with indexes that are always what one would compute."""
 
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -8,15 +9,15 @@ from hypothesis import strategies as st
 
 from drover.reassignment import calls
 from drover.reassignment.cancel import decide_cancel
-from drover.reassignment.evolve import apply, evolve
+from drover.reassignment.evolve import ENDINGS, EVOLVING, apply, evolve
 from drover.reassignment.facts import CallResult, Move, PartitionFacts
 from drover.reassignment.plan import blocked, plan, start
 from drover.reassignment.state import ClusterState, Phase, PlanStatus
 from drover.shard.fold import ShardState
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled, PlanExtended, PlanFinished
-from events.reassignments import Call, CallIntended, ReassignmentRolledBack
-from events.records import AnyEvent
+from events.reassignments import Call, CallIntended, ReassignmentQueued, ReassignmentRolledBack
+from events.records import AnyEvent, ReassignmentEvent
 from tests.reassignment.support import (
     CLUSTER,
     PATIENT,
@@ -61,7 +62,7 @@ def test_an_end_is_counted_in_its_plan_and_leaves_nothing_behind() -> None:
 
 
 def test_queueing_what_is_under_way_is_an_event_that_nobody_writes() -> None:
-    with pytest.raises(AssertionError, match="was queued while it was under way"):
+    with pytest.raises(AssertionError, match="cannot follow"):
         evolve(reassignment(Phase.COPYING), queued(), 1)
 
 
@@ -181,3 +182,9 @@ def test_every_story_that_the_domain_writes_folds_and_keeps_the_indexes_true(
             indexes_agree(state)
     again = state_after(written)
     assert hashed(again) == hashed(state)
+
+
+def test_every_event_of_a_reassignment_is_folded_by_exactly_one_rule() -> None:
+    known = [*EVOLVING, *ENDINGS, ReassignmentQueued]
+    assert len(known) == len(set(known))
+    assert set(known) == set(get_args(ReassignmentEvent))

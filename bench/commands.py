@@ -1,0 +1,113 @@
+"""From a command's record to its durable outcome: latency at a steady rate, and throughput from a backlog."""
+
+import os
+
+import psutil
+
+from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
+from bench.rig import Rig, drover_on, fresh_cluster
+from bench.tail import Seen, Tail
+from bench.traffic import Sender, Written, cluster_names, mixture
+from drover.local import LocalCluster
+
+RATE_PER_S = 200
+WARM_UP_S = 2
+LATENCY_S = 15
+BACKLOG = 20_000
+
+Place = tuple[str, int, int]
+
+
+async def run(*, quick: bool) -> tuple[Row, ...]:
+    """Measure latency first, since it suffers most from whatever a cluster has gone through."""
+    async with fresh_cluster() as cluster:
+        latency = await _latency(cluster, 3 if quick else LATENCY_S)
+        return (*latency, *await _throughput(cluster, 4_000 if quick else BACKLOG))
+
+
+async def _latency(cluster: LocalCluster, seconds: int) -> tuple[Row, ...]:
+    clusters = cluster_names()
+    async with drover_on(cluster, "steady", names=clusters) as (rig, tail):
+        await _start(rig, tail)
+        sender = Sender(rig.connection)
+        await sender.start()
+        try:
+            await sender.at_rate(mixture(WARM_UP_S * RATE_PER_S, clusters, "warm-up"), RATE_PER_S)
+            written = await sender.at_rate(mixture(seconds * RATE_PER_S, clusters, "steady"), RATE_PER_S)
+        finally:
+            await sender.close()
+        expected = (WARM_UP_S + seconds) * RATE_PER_S
+        await tail.until(lambda: tail.outcomes == expected, "every command to be decided")
+        seen = decided(tail)
+    durable = [seen[place(one)].received_ms - one.timestamp_ms for one in written]
+    appended = [float(seen[place(one)].written_ms - one.timestamp_ms) for one in written]
+    rate = f"at {RATE_PER_S} commands/s"
+    return (
+        Row(f"command record to durable outcome {rate}, p50", percentile(durable, 50), "ms"),
+        Row(f"command record to durable outcome {rate}, p99", percentile(durable, 99), "ms", gate=AtMost(200)),
+        Row("of that, to the append of the outcome's record, p50", percentile(appended, 50), "ms"),
+        Row("of that, to the append of the outcome's record, p99", percentile(appended, 99), "ms"),
+    )
+
+
+async def _throughput(cluster: LocalCluster, count: int) -> tuple[Row, ...]:
+    clusters = cluster_names()
+    async with drover_on(cluster, "backlog", names=clusters) as (rig, tail):
+        sender = Sender(rig.connection)
+        await sender.start()
+        try:
+            await sender.backlog(mixture(count, clusters, "backlog"))
+        finally:
+            await sender.close()
+        say(f"{count:,} commands wait for a worker")
+        await _start(rig, tail)
+        worker = psutil.Process(rig.workers["worker"].pid)
+        used_s, done = _processor_s(worker), tail.outcomes
+        await tail.until(lambda: tail.outcomes == count, "the backlog to be decided", timeout_s=120)
+        used_s, done = _processor_s(worker) - used_s, count - done
+        batches = sorted((one for one in tail.seen if one.valid.batch.outcomes), key=lambda one: one.written_ms)
+    shards = {one.valid.shard for one in batches}
+    check(len(shards) == len(tail.folds), f"only the shards {sorted(shards)} had commands")
+    # What the first record decided was done before the clock started.
+    later = count - len(batches[0].valid.batch.outcomes)
+    seconds = max(1, batches[-1].written_ms - batches[0].written_ms) / 1000
+    name = f"commands decided by one worker from a backlog of {count:,}, {os.cpu_count()} cores in all"
+    return (
+        Row(name, later / seconds, "commands/s", gate=AtLeast(3000)),
+        Row("processor time of the worker per command", used_s / done * 1000, "ms"),
+        Row("commands per record of the log", count / len(batches), "commands"),
+    )
+
+
+async def _start(rig: Rig, tail: Tail) -> None:
+    await rig.start_worker("worker")
+    await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
+
+
+def _processor_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def place(written: Written) -> Place:
+    return written.topic, written.shard, written.offset
+
+
+def decided(tail: Tail) -> dict[Place, Seen]:
+    """Say for each command which batch decided it."""
+    return {
+        (outcome.topic, seen.valid.shard, outcome.offset): seen
+        for seen in tail.seen
+        for outcome in seen.valid.batch.outcomes
+    }
+
+
+METHOD = """\
+One worker, six shards, twelve configured clusters (two per shard, all of them the same Kafka), a mixture of
+blacklist, broker-failed, broker-returned, freeze and unfreeze commands, every twentieth a repeated one; brokers,
+worker and clients share the machine. *Latency*: for each command of 15 s at 200 commands/s, the moment at which an
+independent consumer got the log record with its outcome (a consumer gets only what is replicated) minus the
+LogAppendTime of the command's own record. *Throughput*: a backlog over all shards is written first; then a worker
+is started, and the commands are counted from the LogAppendTime of the first record with outcomes to that of the
+last."""
+BENCHMARK = Benchmark("commands", "Commands: latency and throughput", METHOD, run)

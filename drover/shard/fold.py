@@ -26,7 +26,7 @@ class Verdict(StrEnum):
     FENCED = "fenced"
 
 
-class Folded(msgspec.Struct, frozen=True):
+class Folded(msgspec.Struct, frozen=True, gc=False):
     """One record, judged."""
 
     offset: int

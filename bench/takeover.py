@@ -134,5 +134,6 @@ Two workers with the default session timeout of {SESSION_S:.0f} s; the one that 
 while a throttled plan has moves in flight and more queued. Seconds from the SIGKILL to the moment at which an
 independent consumer got the successor's log record with (a) the outcome of a command that was written after the
 kill, (b) the first event about a move that was copying when the owner died, which takes a look at the cluster, (c)
-the first alter call that was accepted. Three repetitions, each with topics and workers of its own."""
+the first alter call that was accepted. Three repetitions, each with topics and workers of its own. The brokers copy in
+small fetches, as in the completion benchmark, so that a throttle spreads the moves."""
 BENCHMARK = Benchmark("takeover", "Takeover after SIGKILL of the owner", METHOD, run)

@@ -23,7 +23,7 @@ class ConfigurationError(DroverError):
 
 
 class CorruptLogError(DroverError):
-    """A record breaks a rule of the log (design R2, R6): no reader may go on."""
+    """A record breaks a rule of the log (R2, R6): no reader may go on."""
 
 
 class UnknownSchemaError(CorruptLogError):

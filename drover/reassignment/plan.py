@@ -109,7 +109,7 @@ class Start:
 
 
 def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Start:
-    """Plan the next step of a queued or confirmed reassignment and look at every gate before it (design section 7).
+    """Plan the next step of a queued or confirmed reassignment and look at every gate before it.
 
     Budgets and throttles are the caller's. A prepared reassignment is planned again by the same rules.
     """

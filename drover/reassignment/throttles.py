@@ -59,7 +59,7 @@ def is_throttled(reassignment: Reassignment, state: ClusterState) -> bool:
 
 
 def wanted(state: ClusterState) -> Wanted:
-    """Say what the moves in flight need; where plans disagree a broker gets the lowest rate asked (design section 7).
+    """Say what the moves in flight need; where plans disagree a broker gets the lowest rate asked (X14).
 
     Per step: leader side the current list, follower side the replicas being added (TV-134, TV-141, TV-142).
     """

@@ -8,7 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from drover.errors import CorruptLogError, UnknownSchemaError
-from drover.reassignment.evolve import apply
+from drover.reassignment.evolve import apply_all
 from drover.reassignment.state import ClusterState
 from events.codec import UndecodableError, chain_hash, decode_record
 from events.records import Acquire, Batch, Cursor, Genesis, Outcome, Record
@@ -185,11 +185,7 @@ class ShardFold:
         self.cursors = record.cursors
         self.at_ms = record.at_ms
         self._remember(offset, record.outcomes)
-        name, at_ms = None, record.at_ms
-        for event in record.events:
-            if event.cluster != name:
-                name, state = event.cluster, self.state.cluster(event.cluster)
-            apply(state, event, at_ms)
+        apply_all(self.state.cluster, record.events, record.at_ms)
         return Verdict.VALID
 
     def _check(self, offset: int, record: Batch) -> None:

@@ -1,4 +1,4 @@
-"""The gates in front of every step (design section 7)."""
+"""The gates in front of every step."""
 
 from typing import Any
 

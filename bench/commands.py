@@ -107,8 +107,8 @@ METHOD = """\
 One worker, six shards, twelve configured clusters (two per shard, all of them the same Kafka), a mixture of
 blacklist, broker-failed, broker-returned, freeze and unfreeze commands, every twentieth a repeated one; brokers,
 worker and clients share the machine. *Latency*: for each command of 15 s at 200 commands/s, after 8 s of the same
-to warm the brokers up, the moment at which an independent consumer got the log record with its outcome (a consumer gets only what is replicated) minus the
-LogAppendTime of the command's own record. *Throughput*: a backlog over all shards is written first; then a worker
-is started, and the commands are counted from the LogAppendTime of the first record with outcomes to that of the
-last."""
+to warm the brokers up, the moment at which an independent consumer got the log record with its outcome (a consumer
+gets only what is replicated) minus the LogAppendTime of the command's own record. *Throughput*: a backlog over all
+shards is written first; then a worker is started, and the commands are counted from the LogAppendTime of the first
+record with outcomes to that of the last."""
 BENCHMARK = Benchmark("commands", "Commands: latency and throughput", METHOD, run)

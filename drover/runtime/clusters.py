@@ -91,7 +91,7 @@ class ClusterServices:
         """Make the calls, each in a task of its own, and deliver how they ended."""
         for effect in effects:
             self._watch(core, effect.cluster, wake)
-            self._spawn(self._carry_out(core, effect, wake))
+            self._spawn(self._carry_out(core, core.token, effect, wake))
         for cluster in core.clusters:
             self._watch(core, cluster, wake).nudge.set()
 
@@ -184,8 +184,10 @@ class ClusterServices:
 
     # -- calling
 
-    async def _carry_out(self, core: ShardCore, effect: Effect, wake: Wake) -> None:
-        token = core.token
+    async def _carry_out(self, core: ShardCore, token: bytes | None, effect: Effect, wake: Wake) -> None:
+        if core.token != token:
+            # The shard has changed hands since: its intents are the next owner's to look after.
+            return
         ended = await carry_out(self._drivers[effect.cluster], effect, now)
         kind, known = type(effect).__name__, has_answer(ended)
         self._metrics.call_ended(effect.cluster, kind, "answered" if known else "unanswered")

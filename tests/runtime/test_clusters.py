@@ -1,0 +1,191 @@
+"""The asyncio side of the managed clusters, with a core that owns a shard and the model cluster behind the port."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from drover.cluster.port import AlterRequest
+from drover.cluster.simulated import SimulatedDriver
+from drover.errors import OutcomeUnknownError
+from drover.runtime import clusters
+from drover.runtime.clock import now
+from drover.runtime.clusters import ClusterServices
+from drover.runtime.metrics import Metrics
+from drover.shard.core import ShardCore
+from drover.shard.messages import AlterPartitions, CallEnded, Input
+from events.partitions import TopicPartition
+from events.progress import Progress
+from tests.shard.world import CLUSTER, World, alter
+
+ORDERS = TopicPartition("orders", 0)
+ABSENT = TopicPartition("absent", 0)
+
+
+@dataclass
+class Bench:
+    """A world whose core is watched and called for by the real services."""
+
+    world: World
+    services: ClusterServices
+    delivered: list[Input] = field(default_factory=list)
+    samples: list[Progress] = field(default_factory=list)
+    faults: list[BaseException] = field(default_factory=list)
+    wakes: int = 0
+
+    @property
+    def core(self) -> ShardCore:
+        return self.world.core
+
+    def wake(self) -> None:
+        self.wakes += 1
+
+
+@pytest.fixture
+async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    world = World(joins_by_itself=False)
+    world.model.now_ms = now().monotonic_ms
+    world.core.own(world.core.fold.token, now())
+    world.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1000)
+    made: list[Bench] = []
+
+    async def publish(samples: Sequence[Progress]) -> None:
+        made[0].samples += samples
+
+    def fail(error: BaseException) -> None:
+        made[0].faults.append(error)
+
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, Metrics())
+    made.append(Bench(world, services))
+    deliver = world.core.deliver
+
+    def record(entry: Input) -> None:
+        made[0].delivered.append(entry)
+        deliver(entry)
+
+    monkeypatch.setattr(world.core, "deliver", record)
+    yield made[0]
+    await services.close()
+    assert made[0].faults == []
+
+
+async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]], timeout_s: float = 5.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        holds = condition()
+        if holds if isinstance(holds, bool) else await holds:
+            return
+        assert time.monotonic() < deadline, "not in time"
+        await asyncio.sleep(0.01)
+
+
+async def test_gathering_observes_what_is_there_and_what_is_not(bench: Bench) -> None:
+    assert await bench.services.gather(bench.core, {CLUSTER: frozenset({ORDERS, ABSENT})}) == {}
+    (observation,) = bench.delivered
+    assert {ORDERS, ABSENT} == set(getattr(observation, "partitions", {}))
+
+
+async def test_a_cluster_out_of_reach_is_named_with_its_reason_within_the_deadline(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "GATHER_DEADLINE_MS", 300)
+    bench.world.driver.unreachable = True
+    reasons = await bench.services.gather(bench.core, {CLUSTER: frozenset({ORDERS})})
+    assert list(reasons) == [CLUSTER]
+    assert reasons[CLUSTER]
+    assert bench.delivered == []
+
+
+async def test_a_cluster_that_has_long_been_out_of_reach_gets_one_try_a_command(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "BREAKER_MS", 0)
+    bench.world.driver.unreachable = True
+    began = time.monotonic()
+    assert await bench.services.gather(bench.core, {CLUSTER: frozenset({ORDERS})})
+    assert time.monotonic() - began < clusters.GATHER_DEADLINE_MS / 1000 / 2
+    bench.world.driver.unreachable = False
+    assert await bench.services.gather(bench.core, {CLUSTER: frozenset({ORDERS})}) == {}
+
+
+async def test_a_call_ends_as_an_input_and_wakes_the_shard(bench: Bench) -> None:
+    effect = AlterPartitions(CLUSTER, {ORDERS: (4, 2, 3)}, now().monotonic_ms + 1000)
+    bench.services.start(bench.core, [effect], bench.wake)
+    await until(lambda: any(getattr(entry, "results", None) for entry in bench.delivered))
+    assert bench.wakes
+    assert ORDERS in bench.world.model.moves()
+
+
+async def test_a_call_that_could_not_start_in_time_is_never_sent(bench: Bench) -> None:
+    effect = AlterPartitions(CLUSTER, {ORDERS: (4, 2, 3)}, now().monotonic_ms - 1)
+    bench.services.start(bench.core, [effect], bench.wake)
+    await until(lambda: any("1 s" in getattr(entry, "detail", "") for entry in bench.delivered))
+    assert bench.world.model.moves() == {}
+
+
+async def test_a_lost_answer_is_delivered_as_lost(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = bench.world.driver.alter
+
+    async def unheard(requests: Sequence[AlterRequest]) -> None:
+        await taken(requests)
+        raise OutcomeUnknownError("nobody heard the answer")
+
+    monkeypatch.setattr(bench.world.driver, "alter", unheard)
+    effect = AlterPartitions(CLUSTER, {ORDERS: (4, 2, 3)}, now().monotonic_ms + 1000)
+    bench.services.start(bench.core, [effect], bench.wake)
+    await until(lambda: any(getattr(entry, "lost", False) for entry in bench.delivered))
+    assert ORDERS in bench.world.model.moves()
+
+
+async def test_nothing_is_sent_for_a_shard_that_has_changed_hands_before_the_call(bench: Bench) -> None:
+    effect = AlterPartitions(CLUSTER, {ORDERS: (4, 2, 3)}, now().monotonic_ms + 1000)
+    bench.services.start(bench.core, [effect], bench.wake)
+    bench.core.disown()
+    await until(lambda: not bench.services._running)
+    assert bench.world.model.moves() == {}
+
+
+async def test_an_answer_that_comes_after_the_shard_has_changed_hands_is_not_heard(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = bench.world.driver.alter
+
+    async def slow(requests: Sequence[AlterRequest]) -> object:
+        answer = await taken(requests)
+        bench.core.disown()
+        return answer
+
+    monkeypatch.setattr(bench.world.driver, "alter", slow)
+    effect = AlterPartitions(CLUSTER, {ORDERS: (4, 2, 3)}, now().monotonic_ms + 1000)
+    bench.services.start(bench.core, [effect], bench.wake)
+    await until(lambda: ORDERS in bench.world.model.moves() and not bench.core.owned)
+    await until(lambda: bench.wakes > 0)
+    assert [entry for entry in bench.delivered if isinstance(entry, CallEnded)] == []
+
+
+async def test_what_is_being_copied_is_sampled_for_the_progress_topic(bench: Bench) -> None:
+    world = bench.world
+    await world.send(alter({ORDERS: [4, 2, 3]}))
+    await world.settle()
+    assert world.core.copying(CLUSTER)
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: bool(bench.samples))
+    sample = bench.samples[0]
+    assert (sample.key, sample.step, sample.bytes_total) == (ORDERS, 1, 1000)
+    assert [held.broker for held in sample.adding] == [4]
+
+
+async def test_a_fault_that_nobody_expects_reaches_the_supervisor(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(self: SimulatedDriver) -> dict[TopicPartition, object]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(SimulatedDriver, "moves", broken)
+    monkeypatch.setattr(SimulatedDriver, "identify", broken)
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: bool(bench.faults))
+    assert isinstance(bench.faults.pop(), ZeroDivisionError)

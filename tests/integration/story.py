@@ -22,7 +22,6 @@ class Story:
     outcomes: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     decided: dict[tuple[str, int], list[int]] = field(default_factory=lambda: defaultdict(list))
     owners: list[str] = field(default_factory=list)
-    throttles: list[dict[str, Any]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
     def calls(self, key: tuple[str, int], kind: str) -> int:
@@ -106,8 +105,6 @@ def _read_shard(story: Story, shard: int, records: list[Any]) -> None:
             story.outcomes[outcome["id"]].append(outcome)
             story.decided[outcome["topic"], shard].append(outcome["offset"])
         for event in record.get("events", ()):
-            if "throttle" in event["type"]:
-                story.throttles.append({"offset": stored.offset, "at_ms": record["at_ms"], **event})
             if "topic" in event and "partition" in event:
                 story.events[event["topic"], event["partition"]].append(event)
 

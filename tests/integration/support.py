@@ -23,7 +23,6 @@ from drover.reassignment.state import Plan
 from drover.runtime import topics as own_topics
 from events.partitions import TopicPartition
 from events.topics import TopicNames
-from tests.integration.story import read_story
 
 REPOSITORY = Path(__file__).parents[2]
 MANAGED = "local"
@@ -169,11 +168,6 @@ class Installation:
     async def throttles(self, topic: str) -> tuple[Mapping[int, BrokerRates], ThrottledReplicas]:
         rates = await self.driver.broker_rates((1, 2, 3, 4))
         return rates, (await self.driver.throttled_replicas([topic]))[topic]
-
-    async def throttle_story(self) -> str:
-        """What the log says of throttles, for the message of a test that fails."""
-        story = await read_story(self.connection)
-        return "\n".join(map(str, story.throttles))
 
     # -- plans
 

@@ -89,7 +89,10 @@ class Stage:
 def demo() -> None:
     """Watch replicas move, a rollback, and a takeover, on a real Kafka; takes about a minute and leaves nothing."""
     prepare()  # here and not inside: Ctrl-C ends a download at once
-    asyncio.run(_until_told_to_stop())
+    try:
+        asyncio.run(_until_told_to_stop())
+    except asyncio.CancelledError as error:  # SIGTERM: everything is down by now
+        raise click.Abort from error
 
 
 async def _until_told_to_stop() -> None:

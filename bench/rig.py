@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.results import check
 from bench.tail import Tail
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.topics import TopicSpec, create_topics_async
+from drover.cluster.topics import TopicSpec, create_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster, local_cluster
@@ -92,7 +92,7 @@ class Rig:
     async def create_topic(self, topic: str, layout: Mapping[int, tuple[int, ...]]) -> None:
         """Create an empty topic with these replicas and wait until every partition has a leader."""
         spec = TopicSpec(topic, len(layout), len(layout[0]), assignments=layout)
-        answer = (await create_topics_async(self.cluster.bootstrap, [spec]))[topic]
+        answer = (await create_topics(self.cluster.bootstrap, [spec]))[topic]
         check(answer.accepted, f"topic {topic}: {answer.message}")
         keys = [TopicPartition(topic, number) for number in layout]
 

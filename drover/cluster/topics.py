@@ -1,9 +1,8 @@
 """What Drover needs for its own topics: describe and create them on the Kafka that holds the log.
 
-Blocking functions for programs without an event loop, each beside its coroutine. It knows no topic names or settings.
+It knows no topic names or settings.
 """
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -45,7 +44,7 @@ class TopicSpec:
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
-async def describe_topics_async(
+async def describe_topics(
     bootstrap: str,
     names: Collection[str],
     client_options: Mapping[str, object] | None = None,
@@ -82,7 +81,7 @@ async def describe_topics_async(
     return descriptions
 
 
-async def create_topics_async(
+async def create_topics(
     bootstrap: str,
     specs: Sequence[TopicSpec],
     client_options: Mapping[str, object] | None = None,
@@ -128,23 +127,3 @@ async def create_topics_async(
                 f"creating topic {name} at {bootstrap}: Kafka error {result.code} ({result.message}); describe it"
             )
     return results
-
-
-def describe_topics(
-    bootstrap: str,
-    names: Collection[str],
-    client_options: Mapping[str, object] | None = None,
-    timeout_ms: int = TIMEOUT_MS,
-) -> dict[str, TopicDescription | None]:
-    """Do what `describe_topics_async` does, blocking; not for a thread that runs an event loop."""
-    return asyncio.run(describe_topics_async(bootstrap, names, client_options, timeout_ms))
-
-
-def create_topics(
-    bootstrap: str,
-    specs: Sequence[TopicSpec],
-    client_options: Mapping[str, object] | None = None,
-    timeout_ms: int = TIMEOUT_MS,
-) -> dict[str, CallResult]:
-    """Do what `create_topics_async` does, blocking; not for a thread that runs an event loop."""
-    return asyncio.run(create_topics_async(bootstrap, specs, client_options, timeout_ms))

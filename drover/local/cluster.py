@@ -222,11 +222,6 @@ class LocalCluster:
         if dead:
             raise ClusterUnavailableError(f"node {dead[0]} is dead; {self._log_end(dead[0])}")
 
-    async def wait_until_state(self, node: Node, state: ProcessState, *, timeout_s: float) -> None:
-        """Return when the node's process is in this state."""
-        what = f"node {node} is {state.value}"
-        await wait_until(lambda: self.process_state(node) is state, what=what, timeout_s=timeout_s)
-
     async def _start_all(self, spec: ClusterSpec, programs: Programs, timeout_s: float) -> None:
         """Start every node; brokers start beside the controller's formatting and wait for it by themselves."""
         files.write_files(self._layout, spec)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics_async
+from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
@@ -27,7 +27,7 @@ async def seed(bootstrap: str, topic: str, *, partitions: int, replicas: int, me
         raise ConfigurationError(f"{replicas} replicas do not fit on {brokers} brokers: use --replicas 1 to {brokers}")
     layout = {number: assignment(number, brokers, replicas) for number in range(partitions)}
     spec = TopicSpec(name=topic, partitions=partitions, replication_factor=replicas, assignments=layout)
-    answer = (await create_topics_async(bootstrap, [spec]))[topic]
+    answer = (await create_topics(bootstrap, [spec]))[topic]
     if answer.code == TOPIC_ALREADY_EXISTS:
         raise ConfigurationError(f"topic {topic} exists already: choose another name")
     if not answer.accepted:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from drover.cluster.topics import TopicDescription, TopicSpec, create_topics_async, describe_topics_async
+from drover.cluster.topics import TopicDescription, TopicSpec, create_topics, describe_topics
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
@@ -83,11 +83,11 @@ async def init(
     the number of shards. Raises `ConfigurationError` when Kafka will not have it so, with what to do.
     """
     names = connection.topics
-    present = await describe_topics_async(connection.bootstrap, (names.events,), admin_options)
+    present = await describe_topics(connection.bootstrap, (names.events,), admin_options)
     events = present[names.events]
     shards = shards if events is None else events.partitions
     wanted = rules(names, shards)
-    answers = await create_topics_async(connection.bootstrap, [rule.spec for rule in wanted], admin_options)
+    answers = await create_topics(connection.bootstrap, [rule.spec for rule in wanted], admin_options)
     for name, answer in answers.items():
         if answer.code == INVALID_REPLICATION_FACTOR:
             raise ConfigurationError(
@@ -107,7 +107,7 @@ async def _wait_until_shown(
     try:
         async with asyncio.timeout(CREATION_TIMEOUT_S):
             while True:
-                described = await describe_topics_async(connection.bootstrap, names, admin_options)
+                described = await describe_topics(connection.bootstrap, names, admin_options)
                 if None not in described.values():
                     return
                 await asyncio.sleep(0.1)
@@ -150,7 +150,7 @@ async def _describe(
     connection: LogConnection, admin_options: Mapping[str, object]
 ) -> Mapping[str, TopicDescription | None]:
     names = [rule.name for rule in rules(connection.topics, DEFAULT_SHARDS)]
-    return await describe_topics_async(connection.bootstrap, names, admin_options)
+    return await describe_topics(connection.bootstrap, names, admin_options)
 
 
 def _findings(connection: LogConnection, described: Mapping[str, TopicDescription | None]) -> tuple[Finding, ...]:

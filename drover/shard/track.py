@@ -26,14 +26,6 @@ class Sight:
     ended_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """Since when, and over how many observations, what was seen did not fit."""
-
-    since_ms: int
-    observations: int
-
-
 class ClusterTrack:
     """The owner's memory of one cluster; every time in it is the owner's monotonic clock."""
 
@@ -47,7 +39,7 @@ class ClusterTrack:
         self.sizes: dict[TopicPartition, Mapping[int, int]] = {}
         self.calls: set[TopicPartition] = set()
         self._call_ended: dict[TopicPartition, int] = {}
-        self._doubts: dict[TopicPartition, Doubt] = {}
+        self._doubted_since_ms: dict[TopicPartition, int] = {}
         self._not_before: dict[TopicPartition, int] = {}
         self.needed: dict[TopicPartition, None] = {}
         self._broker_rates: dict[int, tuple[BrokerRates, int]] = {}
@@ -129,27 +121,33 @@ class ClusterTrack:
     def forget(self, key: TopicPartition) -> None:
         """Let go of everything about a partition whose reassignment has ended."""
         self.calls.discard(key)
-        for memory in (self.sights, self.sizes, self._call_ended, self._doubts, self._not_before, self.needed):
+        for memory in (
+            self.sights,
+            self.sizes,
+            self._call_ended,
+            self._doubted_since_ms,
+            self._not_before,
+            self.needed,
+        ):
             memory.pop(key, None)
 
     # -- doubts
 
     def persisted(self, key: TopicPartition, ended_ms: int) -> bool:
         """Whether earlier observations, at least 2 s old, doubted this partition as well."""
-        doubt = self._doubts.get(key)
-        return doubt is not None and ended_ms - doubt.since_ms >= DOUBT_MS
+        since_ms = self._doubted_since_ms.get(key)
+        return since_ms is not None and ended_ms - since_ms >= DOUBT_MS
 
     def doubt(self, key: TopicPartition, ended_ms: int, *, doubtful: bool) -> None:
         """Keep or clear the doubt about a partition after a judgement."""
         if not doubtful:
-            self._doubts.pop(key, None)
+            self._doubted_since_ms.pop(key, None)
             return
-        known = self._doubts.get(key)
-        self._doubts[key] = Doubt(ended_ms, 1) if known is None else Doubt(known.since_ms, known.observations + 1)
+        self._doubted_since_ms.setdefault(key, ended_ms)
 
     def doubted(self) -> Iterable[TopicPartition]:
         """List the partitions that must be seen again soon."""
-        return tuple(self._doubts)
+        return tuple(self._doubted_since_ms)
 
     # -- throttles
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.port import AlterRequest
-from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics_async, describe_topics_async
+from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
 from drover.cluster.wire import MAX_CLIENTS_CLOSING
 from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
 from drover.local import LocalCluster
@@ -129,13 +129,13 @@ async def test_the_same_driver_outlives_the_death_and_return_of_a_broker(
 async def test_topics_are_created_once_and_described(local_cluster: LocalCluster) -> None:
     spec = TopicSpec("made-by-drover", 6, 3, {"min.insync.replicas": "2"})
     impossible = TopicSpec("too-wide", 1, 9)
-    first = await create_topics_async(local_cluster.bootstrap, [spec, impossible])
+    first = await create_topics(local_cluster.bootstrap, [spec, impossible])
     assert (first[spec.name].code, first[impossible.name].accepted) == (NONE, False)
-    again = await create_topics_async(local_cluster.bootstrap, [spec])
+    again = await create_topics(local_cluster.bootstrap, [spec])
     assert again[spec.name].code == TOPIC_ALREADY_EXISTS
     deadline = time.monotonic() + 10
     while True:
-        described = await describe_topics_async(local_cluster.bootstrap, [spec.name, "never-made"])
+        described = await describe_topics(local_cluster.bootstrap, [spec.name, "never-made"])
         made = described[spec.name]
         if made is not None and made.partitions == 6:
             break

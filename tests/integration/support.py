@@ -14,7 +14,7 @@ from typing import Any
 
 from drover.client.history import fold_shards
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.topics import TopicSpec, create_topics_async
+from drover.cluster.topics import TopicSpec, create_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
@@ -126,7 +126,7 @@ class Installation:
         """Create a topic with named replicas and write data to each partition."""
         assignments = {number: tuple(replicas) for number, replicas in layout.items()}
         spec = TopicSpec(name, len(layout), len(assignments[0]), assignments=assignments)
-        assert (await create_topics_async(self.cluster.bootstrap, [spec]))[name].accepted
+        assert (await create_topics(self.cluster.bootstrap, [spec]))[name].accepted
 
         async def shown() -> bool:
             seen = await self.driver.observe([TopicPartition(name, number) for number in layout])

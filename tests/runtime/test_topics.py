@@ -95,7 +95,7 @@ async def test_too_few_brokers_are_named_with_what_to_do(
     async def refuse(_bootstrap: str, specs: list[TopicSpec], _options: object) -> dict[str, CallResult]:
         return {spec.name: CallResult(INVALID_REPLICATION_FACTOR, "only 1 broker is registered.") for spec in specs}
 
-    monkeypatch.setattr(topics, "create_topics_async", refuse)
+    monkeypatch.setattr(topics, "create_topics", refuse)
     with pytest.raises(ConfigurationError, match="Start at least 3 brokers"):
         await topics.init(_connection(local_cluster, "topics-few"), {})
 

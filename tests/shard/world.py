@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-import msgspec
-
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import ClusterError
@@ -279,7 +277,3 @@ def rollback(*keys: TopicPartition, **fields: Any) -> Cancel:
     if keys:
         fields["partitions"] = tuple(PartitionName(key.topic, key.partition) for key in keys)
     return Cancel(cluster=CLUSTER, by="bob", reason="test", mode="rollback", **fields)
-
-
-def digest_of(value: Any) -> bytes:
-    return msgspec.msgpack.encode(value)

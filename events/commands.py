@@ -100,6 +100,7 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
     """End moves: roll back to the original replicas (KIP-236), or stop and keep what is in sync (KIP-455 draft).
 
     Exactly one scope; scopes are resolved when decided, include what is queued, and never touch foreign moves.
+    `queued` is the id of an alter command with `queue`: what of it still waits in the queue is withdrawn (R236-12).
     """
 
     mode: Literal["rollback", "stop"]
@@ -107,12 +108,13 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
     topics: tuple[TopicName, ...] | None = None
     plan: Identifier | None = None
     all: bool = False
+    queued: Identifier | None = None
 
     def __post_init__(self) -> None:
         """Refuse an empty, a missing and a double scope."""
-        scopes = (self.partitions is not None, self.topics is not None, self.plan is not None, self.all)
-        if sum(scopes) != 1:
-            raise ValueError("exactly one of partitions, topics, plan and all must be given")
+        names = (self.partitions, self.topics, self.plan, self.queued)
+        if sum(name is not None for name in names) + self.all != 1:
+            raise ValueError("exactly one of partitions, topics, plan, queued and all must be given")
         if self.partitions == () or self.topics == ():
             raise ValueError("the scope is empty")
 
@@ -123,6 +125,20 @@ class Freeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
 
 class Unfreeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="unfreeze"):
     """Let work start again."""
+
+
+class Mend(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="mend"):
+    """End moves that Kafka itself can never end: a broker is both being added and being removed.
+
+    `partitions` names them; without it every one that is known is meant. They are cancelled, whoever began them.
+    """
+
+    partitions: tuple[PartitionName, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty scope."""
+        if self.partitions == ():
+            raise ValueError("the scope is empty")
 
 
 class Blacklist(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="blacklist"):
@@ -145,12 +161,12 @@ class BrokerReturned(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
     at_ms: Milliseconds
 
 
-AnyCommand = Alter | Cancel | Freeze | Unfreeze | Blacklist | BrokerFailed | BrokerReturned
+AnyCommand = Alter | Cancel | Freeze | Unfreeze | Mend | Blacklist | BrokerFailed | BrokerReturned
 
 # Which types may arrive on which command topic, in the order of events.topics.COMMAND_KINDS.
 TYPES_BY_TOPIC: tuple[tuple[type[Command], ...], ...] = (
     (Alter,),
-    (Cancel, Freeze, Unfreeze),
+    (Cancel, Freeze, Unfreeze, Mend),
     (Blacklist,),
     (BrokerFailed, BrokerReturned),
 )

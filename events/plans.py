@@ -40,3 +40,5 @@ class PlanFinished(Event, frozen=True, kw_only=True, omit_defaults=True, tag="pl
     completed: int
     rolled_back: int
     failed: int
+    stopped: int = 0
+    withdrawn: int = 0

@@ -13,6 +13,13 @@ class Call(StrEnum):
     RESTORE = "restore"
 
 
+class CancelMode(StrEnum):
+    """The two ways to cancel: back to the originals (KIP-236), or keep what earlier steps brought in (KIP-455)."""
+
+    ROLLBACK = "rollback"
+    STOP = "stop"
+
+
 class Blocker(StrEnum):
     """Why a reassignment waits although a slot is free for it."""
 
@@ -23,6 +30,7 @@ class Blocker(StrEnum):
     FOREIGN_CHANGE = "foreign-change"
     ORIGINALS_OUT_OF_SYNC = "originals-out-of-sync"
     CALL_REJECTED = "call-rejected"
+    BROKER_IN_BOTH_LISTS = "broker-in-both-lists"
 
 
 class SkipReason(StrEnum):
@@ -137,8 +145,25 @@ class RollbackRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults
     reason: str
 
 
+class StopRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="stop-requested"):
+    """A cancel command wants this reassignment to end where its confirmed steps have brought it (R455-9)."""
+
+    by: str
+    reason: str
+
+
+class TargetReplaced(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="target-replaced"):
+    """An alter command names another target for a partition that is moving (R455-8).
+
+    The running reassignment is taken back first; in the record that ends it, the new target is queued under `plan`.
+    """
+
+    plan: str
+    target: tuple[int, ...]
+
+
 class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-skipped"):
-    """Rolling back would have harmed the partition: its reassignment goes on (R236-8)."""
+    """Cancelling would have harmed the partition: its reassignment goes on (R236-8)."""
 
     why: SkipReason
     isr: tuple[int, ...]
@@ -151,6 +176,41 @@ class ReassignmentRolledBack(
 
     replicas: tuple[int, ...]
     started: bool = True
+
+
+class ReassignmentStopped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-stopped"):
+    """The reassignment ended where its confirmed steps had brought it; nobody repairs the replication factor (R455-9).
+
+    `started` is False if nothing had ever been sent.
+    """
+
+    replicas: tuple[int, ...]
+    started: bool = True
+
+
+class ReassignmentAdopted(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-adopted"):
+    """A move that Drover does not know as its own is taken over in order to be cancelled.
+
+    Either it can never end (a broker is both added and removed), or it is the late effect of a call that was given up.
+    It heads for `replicas`, from `expected`; `original` is the list that will be put back.
+    """
+
+    topic_id: str
+    plan: str
+    original: tuple[int, ...]
+    expected: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class LateChangeFound(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="late-change-found"):
+    """A list that Drover had sent, with an outcome that stayed unknown, showed up after it was given up.
+
+    `sent` is that list, `replicas` what was seen. It is corrected once.
+    """
+
+    plan: str
+    sent: tuple[int, ...]
+    replicas: tuple[int, ...]
 
 
 class ReassignmentBlocked(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-blocked"):

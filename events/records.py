@@ -13,6 +13,7 @@ from events.clusters import (
     ClusterUnfrozen,
     LimitsSet,
 )
+from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlanThrottleSet
 from events.reassignments import (
     CallAccepted,
@@ -20,16 +21,21 @@ from events.reassignments import (
     CallLapsed,
     CallOutcomeLost,
     CallRejected,
+    LateChangeFound,
+    ReassignmentAdopted,
     ReassignmentBlocked,
     ReassignmentCompleted,
     ReassignmentFailed,
     ReassignmentQueued,
     ReassignmentRolledBack,
+    ReassignmentStopped,
     ReassignmentUnblocked,
     RollbackRequested,
     RollbackSkipped,
     StepConfirmed,
     StepPrepared,
+    StopRequested,
+    TargetReplaced,
 )
 from events.refusals import Refusal
 from events.throttles import (
@@ -40,6 +46,7 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
+from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved
 
 SCHEMA_VERSION = 1
 
@@ -58,8 +65,13 @@ ReassignmentEvent = (
     | StepConfirmed
     | ReassignmentCompleted
     | RollbackRequested
+    | StopRequested
+    | TargetReplaced
     | RollbackSkipped
     | ReassignmentRolledBack
+    | ReassignmentStopped
+    | ReassignmentAdopted
+    | LateChangeFound
     | ReassignmentBlocked
     | ReassignmentUnblocked
     | ReassignmentFailed
@@ -72,7 +84,9 @@ ThrottleEvent = (
     | TopicThrottleSet
     | TopicThrottleLeft
 )
-AnyEvent = ClusterEvent | BrokerEvent | PlanEvent | ReassignmentEvent | ThrottleEvent
+WaitingEvent = CommandHeld | CommandReleased | QueueEntryAdded | QueueEntryRemoved
+ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
+AnyEvent = ClusterEvent | BrokerEvent | PlanEvent | ReassignmentEvent | ThrottleEvent | WaitingEvent | ForeignEvent
 
 
 class PartitionReference(Struct, frozen=True):
@@ -87,7 +101,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `topic` and `offset` say where the command stood. `verdict` is `accepted` when at least one partition (or the
     command as a whole) was, `refused` when nothing was, `duplicate` when the same command had been decided before:
-    then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch.
+    then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch. `held`
+    says that the command waits for those it names in `after`: a second outcome follows.
     `unchanged` holds partitions that already were as asked. `digest` identifies the command's whole content (R5); it is
     empty for a command that could not be read.
     """
@@ -99,7 +114,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     topic: str
     offset: int
-    verdict: Literal["accepted", "refused", "duplicate"]
+    verdict: Literal["accepted", "refused", "duplicate", "held"]
     digest: bytes = b""
     plan: str | None = None
     accepted: tuple[PartitionReference, ...] = ()
@@ -139,7 +154,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
 
     `sequence` counts valid batches from 1. `at_ms` is the owner's wall clock, never going back within a shard.
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
-    batches; `state_hash`, where present, is the hash of the state before this batch.
+    batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
     """
 
     schema: int
@@ -152,6 +167,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     outcomes: tuple[Outcome, ...] = ()
     events: tuple[AnyEvent, ...] = ()
     state_hash: bytes | None = None
+    state_hash_form: int = 1
 
 
 Record = Genesis | Acquire | Batch

@@ -22,12 +22,14 @@ class RefusalCode(StrEnum):
     CLUSTER_UNAVAILABLE = "cluster-unavailable"
     PLAN_CLOSED = "plan-closed"
     UNKNOWN_PLAN = "unknown-plan"
+    AFTER_UNDECIDED = "after-undecided"
     DROVER_TOPIC = "drover-topic"
     UNKNOWN_TOPIC_OR_PARTITION = "unknown-topic-or-partition"
     INVALID_REPLICA_ASSIGNMENT = "invalid-replica-assignment"
     INVALID_REPLICATION_FACTOR = "invalid-replication-factor"
     REASSIGNMENT_IN_PROGRESS = "reassignment-in-progress"
     FOREIGN_REASSIGNMENT = "foreign-reassignment"
+    ORIGINAL_REPLICAS_DIFFER = "original-replicas-differ"
     NO_REASSIGNMENT_IN_PROGRESS = "no-reassignment-in-progress"
 
 

@@ -144,8 +144,8 @@ def cluster_document(state: ClusterState, owner: str, epoch: int) -> dict[str, A
         "cluster": state.name,
         "kafka_cluster_id": state.kafka_cluster_id,
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
-        "frozen": None if state.freeze is None else asdict(state.freeze),
-        "limits": asdict(state.limits),
+        "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
+        "limits": msgspec.structs.asdict(state.limits),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())

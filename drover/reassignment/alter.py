@@ -101,9 +101,9 @@ def _decide_partition(
 
 def _decide_moving(target: PartitionTarget, replicas: tuple[int, ...], active: Reassignment) -> Refusal | None:
     key = target.key
-    if active.target == replicas and not active.rollback_requested:
+    if active.target == replicas and not active.is_cancelled:
         return _refuse_original(target, active.original)
-    doing = "being rolled back" if active.rollback_requested else f"moving to {list(active.target)}"
+    doing = "being rolled back" if active.is_cancelled else f"moving to {list(active.target)}"
     detail = f"{key} is {doing} in plan {active.plan}: wait for it, or cancel it first"
     return refuse_partition(key, RefusalCode.REASSIGNMENT_IN_PROGRESS, detail)
 

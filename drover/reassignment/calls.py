@@ -50,7 +50,7 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT:
         # Kafka would have had to elect an unclean leader: the guard's own verdict, a moment too late (R236-8).
         return (rejected, RollbackSkipped(**name, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=()))
-    if call is Call.STEP and result.code in _FINAL and not reassignment.rollback_requested:
+    if call is Call.STEP and result.code in _FINAL and not reassignment.is_cancelled:
         gone = result.code == UNKNOWN_TOPIC_OR_PARTITION
         why = FailureReason.PARTITION_GONE if gone else FailureReason.REFUSED_BY_KAFKA
         detail = f"Kafka refused the step: {_words(result)}"

@@ -65,7 +65,7 @@ def _roll_back(command: Cancel, state: ClusterState, keys: list[TopicPartition],
     unchanged: list[TopicPartition] = []
     for key in keys:
         reassignment = state.reassignments[key]
-        if reassignment.rollback_requested:
+        if reassignment.is_cancelled:
             unchanged.append(key)
             continue
         accepted.append(key)

@@ -28,6 +28,8 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
             return _freeze(command, state)
         case commands.Unfreeze():
             return _unfreeze(command, state)
+        case commands.Mend():
+            return refuse(RefusalCode.UNSUPPORTED, "mend is not supported yet")
         case commands.Blacklist():
             return _blacklist(command, state)
         case commands.BrokerFailed():

@@ -1,21 +1,39 @@
 """The fold: one event changes one entry of a cluster's state; total on every log that decide and plan can write."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from msgspec.structs import replace
 
-from drover.reassignment import evolve_throttles
-from drover.reassignment.state import Block, ClusterState, Freeze, Limits, Phase, Plan, PlanStatus, Reassignment, Step
-from events import brokers, clusters, plans, reassignments, throttles
-from events.base import Event, PartitionEvent
-from events.reassignments import Call
-from events.records import AnyEvent, BrokerEvent, ClusterEvent, PlanEvent, ReassignmentEvent, ThrottleEvent
+from drover.reassignment import evolve_plans, evolve_throttles, evolve_waiting
+from drover.reassignment.state import (
+    Block,
+    ClusterState,
+    Freeze,
+    Limits,
+    Phase,
+    Reassignment,
+    Replacement,
+    Step,
+)
+from events import brokers, clusters, reassignments
+from events.base import Event
+from events.reassignments import Call, CancelMode
+from events.records import (
+    AnyEvent,
+    BrokerEvent,
+    ClusterEvent,
+    ForeignEvent,
+    PlanEvent,
+    ReassignmentEvent,
+    ThrottleEvent,
+    WaitingEvent,
+)
 
-Ending = reassignments.ReassignmentCompleted | reassignments.ReassignmentRolledBack | reassignments.ReassignmentFailed
+RareEvent = ClusterEvent | BrokerEvent | PlanEvent | ThrottleEvent | WaitingEvent | ForeignEvent
 
 # Looking an enum's member up takes longer than the rest of some of these functions.
-_STEP, _ROLLING_BACK, _PREPARED = Call.STEP, Phase.ROLLING_BACK, Phase.PREPARED
+_STEP, _RESTORE, _ROLLING_BACK, _PREPARED = Call.STEP, Call.RESTORE, Phase.ROLLING_BACK, Phase.PREPARED
 
 _INTENDED = {Call.STEP: Phase.INTENDED, Call.CANCEL: Phase.CANCEL_INTENDED, Call.RESTORE: Phase.RESTORE_INTENDED}
 _RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTORE: Phase.RESTORING}
@@ -48,25 +66,28 @@ def apply_all(state_of: Callable[[str], ClusterState], events: Iterable[AnyEvent
 
 
 def _apply_other(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
-    if isinstance(event, Ending):
-        _apply_ending(state, event)
-    elif isinstance(event, reassignments.ReassignmentQueued):
-        _apply_queued(state, event, at_ms)
+    if isinstance(event, evolve_plans.Ending):
+        evolve_plans.end(state, event, at_ms)
+    elif (applying := APPLYING.get(type(event))) is not None:
+        applying(state, event, at_ms)
     else:
-        assert not isinstance(event, PartitionEvent), f"{type(event).__name__} has no rule in EVOLVING"
+        assert isinstance(event, RareEvent), f"{type(event).__name__} has no rule in EVOLVING or APPLYING"
         _apply_rare(state, event, at_ms)
 
 
-def _apply_rare(state: ClusterState, event: ClusterEvent | BrokerEvent | PlanEvent | ThrottleEvent, at_ms: int) -> None:
+def _apply_rare(state: ClusterState, event: RareEvent, at_ms: int) -> None:
+    if isinstance(event, PlanEvent):
+        state.plans[event.plan] = evolve_plans.evolve(state.plans.get(event.plan), event, at_ms)
+    elif isinstance(event, ThrottleEvent):
+        evolve_throttles.apply(state, event)
+    elif isinstance(event, WaitingEvent | ForeignEvent):
+        evolve_waiting.apply(state, event, at_ms)
+    else:
+        _apply_to_cluster(state, event, at_ms)
+
+
+def _apply_to_cluster(state: ClusterState, event: ClusterEvent | BrokerEvent, at_ms: int) -> None:
     match event:
-        case (
-            plans.PlanOpened()
-            | plans.PlanExtended()
-            | plans.PlanThrottleSet()
-            | plans.PlanCancelled()
-            | plans.PlanFinished()
-        ):
-            state.plans[event.plan] = evolve_plan(state.plans.get(event.plan), event, at_ms)
         case clusters.ClusterIdentified():
             state.kafka_cluster_id = event.kafka_cluster_id
         case clusters.ClusterMismatched():
@@ -75,7 +96,10 @@ def _apply_rare(state: ClusterState, event: ClusterEvent | BrokerEvent | PlanEve
             state.mismatched_kafka_cluster_id = None
         case clusters.LimitsSet():
             state.limits = Limits(
-                event.max_partitions_in_flight, event.max_moves_per_broker, event.max_replicas_per_step
+                event.max_partitions_in_flight,
+                event.max_moves_per_broker,
+                event.max_replicas_per_step,
+                event.mends_by_itself,
             )
         case clusters.ClusterFrozen():
             state.freeze = Freeze(event.by, event.reason, at_ms)
@@ -87,15 +111,6 @@ def _apply_rare(state: ClusterState, event: ClusterEvent | BrokerEvent | PlanEve
             state.failed_brokers[event.broker] = event.failed_at_ms
         case brokers.BrokerReturnRecorded():
             state.failed_brokers.pop(event.broker, None)
-        case (
-            throttles.BrokerThrottleIntended()
-            | throttles.BrokerThrottleSet()
-            | throttles.BrokerThrottleLeft()
-            | throttles.TopicThrottleIntended()
-            | throttles.TopicThrottleSet()
-            | throttles.TopicThrottleLeft()
-        ):
-            evolve_throttles.apply(state, event)
         case _:
             assert_never(event)
 
@@ -120,20 +135,42 @@ def _apply_queued(state: ClusterState, event: reassignments.ReassignmentQueued, 
     state.plans[event.plan] = replace(plan, active=plan.active + 1)
 
 
-def _apply_ending(state: ClusterState, event: Ending) -> None:
-    before = state.reassignments[event.topic, event.partition]  # type: ignore[index]  # see apply
-    state.drop(before)
-    state.plans[before.plan] = _count_ended(state.plans[before.plan], event)
+def _apply_adopted(state: ClusterState, event: reassignments.ReassignmentAdopted, at_ms: int) -> None:
+    state.put(
+        Reassignment(
+            key=event.key,
+            topic_id=event.topic_id,
+            plan=event.plan,
+            number=state.next_number,
+            original=event.original,
+            target=event.original,
+            queued_ms=at_ms,
+            phase=_ROLLING_BACK,
+            since_ms=at_ms,
+            current=event.expected,
+            step=Step(1, False, event.expected, event.replicas, None),
+            cancel_mode=CancelMode.ROLLBACK,
+        )
+    )
+    state.next_number += 1
+    plan = state.plans[event.plan]
+    state.plans[event.plan] = replace(plan, active=plan.active + 1)
 
 
-def _count_ended(plan: Plan, event: Ending) -> Plan:
-    match event:
-        case reassignments.ReassignmentCompleted():
-            return replace(plan, active=plan.active - 1, completed=plan.completed + 1)
-        case reassignments.ReassignmentRolledBack():
-            return replace(plan, active=plan.active - 1, rolled_back=plan.rolled_back + 1)
-        case _:
-            return replace(plan, active=plan.active - 1, failed=plan.failed + 1)
+def _apply_replaced(state: ClusterState, event: reassignments.TargetReplaced, _at_ms: int) -> None:
+    before = state.reassignments[event.key]
+    if before.replacement is not None:
+        evolve_plans.stop_waiting(state, before.replacement.plan)
+    evolve_plans.wait(state, event.plan)
+    state.change(before, replace(before, replacement=Replacement(event.plan, event.target)))
+
+
+def _apply_late(state: ClusterState, event: reassignments.LateChangeFound, at_ms: int) -> None:
+    """What is corrected once is forgotten: a second time it is somebody else's doing."""
+    state.given_up.pop(event.key, None)
+    before = state.reassignments.get(event.key)
+    if before is not None:
+        state.change(before, replace(before, lost_lists=(), since_ms=at_ms))
 
 
 def evolve(before: Reassignment, event: ReassignmentEvent, at_ms: int) -> Reassignment | None:
@@ -158,7 +195,9 @@ def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: in
     if event.call is _STEP:
         assert event.replicas is not None, "a step sends a list"
         step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader))
-    return replace(before, phase=_INTENDED[event.call], step=step, since_ms=at_ms, unsure=False, block=None)
+    restoring = event.replicas if event.call is _RESTORE else None
+    phase = _INTENDED[event.call]
+    return replace(before, phase=phase, step=step, since_ms=at_ms, unsure=False, block=None, restoring=restoring)
 
 
 def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: int) -> Reassignment:
@@ -167,14 +206,19 @@ def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: in
 
 
 def _outcome_lost(before: Reassignment, event: reassignments.CallOutcomeLost, at_ms: int) -> Reassignment:
-    return replace(before, phase=_accepted_phase(before, event.call), since_ms=at_ms, unsure=True)
+    sent = before.restoring if before.step is None or event.call is not _STEP else before.step.replicas
+    lists = before.lost_lists
+    if sent is not None and sent not in lists:
+        lists = (*lists, sent)
+    phase = _accepted_phase(before, event.call)
+    return replace(before, phase=phase, since_ms=at_ms, unsure=True, lost_lists=lists)
 
 
 def _not_taken(
     before: Reassignment, event: reassignments.CallLapsed | reassignments.CallRejected, at_ms: int
 ) -> Reassignment:
     # A rollback that was asked for while the step's call was open begins as soon as that call has ended.
-    waits = event.call is _STEP and before.rollback_requested
+    waits = event.call is _STEP and before.is_cancelled
     phase = _ROLLING_BACK if waits else _BEFORE[event.call]
     return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=before.attempts + 1)
 
@@ -182,7 +226,7 @@ def _not_taken(
 def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: int) -> Reassignment:
     return replace(
         before,
-        phase=_ROLLING_BACK if before.rollback_requested else Phase.CONFIRMED,
+        phase=_ROLLING_BACK if before.is_cancelled else Phase.CONFIRMED,
         since_ms=at_ms,
         current=event.replicas,
         bytes_copied=before.bytes_copied + event.bytes_copied,
@@ -193,14 +237,22 @@ def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: 
 
 
 def _rollback_requested(before: Reassignment, _event: reassignments.RollbackRequested, at_ms: int) -> Reassignment:
+    return _cancelled(before, CancelMode.ROLLBACK, at_ms)
+
+
+def _stop_requested(before: Reassignment, _event: reassignments.StopRequested, at_ms: int) -> Reassignment:
+    return _cancelled(before, CancelMode.STOP, at_ms)
+
+
+def _cancelled(before: Reassignment, mode: CancelMode, at_ms: int) -> Reassignment:
     phase = before.phase if before.call_open else _ROLLING_BACK
-    return replace(before, rollback_requested=True, phase=phase, since_ms=at_ms, block=None)
+    return replace(before, cancel_mode=mode, phase=phase, since_ms=at_ms, block=None)
 
 
 def _rollback_skipped(before: Reassignment, _event: reassignments.RollbackSkipped, at_ms: int) -> Reassignment:
     is_between = before.step is None or before.current == before.step.replicas
     phase = Phase.CONFIRMED if is_between else Phase.COPYING
-    return replace(before, phase=phase, rollback_requested=False, since_ms=at_ms, block=None)
+    return replace(before, phase=phase, cancel_mode=None, since_ms=at_ms, block=None)
 
 
 def _blocked(before: Reassignment, event: reassignments.ReassignmentBlocked, at_ms: int) -> Reassignment:
@@ -217,7 +269,7 @@ def _leader(leader: int | None) -> int | None:
 
 def _accepted_phase(before: Reassignment, call: Call) -> Phase:
     # See _not_taken: the rollback waits for the end of the call, whatever it is.
-    return _ROLLING_BACK if call is _STEP and before.rollback_requested else _RUNNING[call]
+    return _ROLLING_BACK if call is _STEP and before.is_cancelled else _RUNNING[call]
 
 
 EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]] = {
@@ -229,34 +281,16 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.CallOutcomeLost: _outcome_lost,
     reassignments.StepConfirmed: _confirmed,
     reassignments.RollbackRequested: _rollback_requested,
+    reassignments.StopRequested: _stop_requested,
     reassignments.RollbackSkipped: _rollback_skipped,
     reassignments.ReassignmentBlocked: _blocked,
     reassignments.ReassignmentUnblocked: _unblocked,
 }
-ENDINGS: frozenset[type[Event]] = frozenset(
-    {
-        reassignments.ReassignmentCompleted,
-        reassignments.ReassignmentRolledBack,
-        reassignments.ReassignmentFailed,
-    }
-)
-
-
-def evolve_plan(before: Plan | None, event: PlanEvent, at_ms: int) -> Plan:
-    """Fold one event into one plan."""
-    if isinstance(event, plans.PlanOpened):
-        return Plan(name=event.plan, by=event.by, reason=event.reason, opened_ms=at_ms, extended_ms=at_ms)
-    assert before is not None, f"plan {event.plan} was never opened"
-    match event:
-        case plans.PlanExtended():
-            return replace(before, more=event.more, extended_ms=at_ms)
-        case plans.PlanThrottleSet():
-            return replace(before, throttle_bytes_per_second=event.bytes_per_second)
-        case plans.PlanCancelled():
-            return replace(before, status=PlanStatus.CANCELLED, more=False)
-        case plans.PlanFinished():
-            if before.status is PlanStatus.CANCELLED:
-                return before
-            return replace(before, status=PlanStatus.FINISHED)
-        case _:
-            assert_never(event)
+# What concerns more than the one reassignment, which may not even be there.
+APPLYING: Mapping[type[Event], Callable[[ClusterState, Any, int], None]] = {
+    reassignments.ReassignmentQueued: _apply_queued,
+    reassignments.ReassignmentAdopted: _apply_adopted,
+    reassignments.TargetReplaced: _apply_replaced,
+    reassignments.LateChangeFound: _apply_late,
+}
+ENDINGS: frozenset[type[Event]] = frozenset(get_args(evolve_plans.Ending))

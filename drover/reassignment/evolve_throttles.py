@@ -1,7 +1,8 @@
 """The fold of the throttle ledger: what Drover has put on brokers and topics, and what it found there before."""
 
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from drover.reassignment.state import BrokerThrottle, ClusterState, TopicThrottle
 from events import throttles

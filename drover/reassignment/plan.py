@@ -201,7 +201,7 @@ def _reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, conte
         **name,
         replicas=seen.replicas,
         out_of_sync=tuple(broker for broker in seen.replicas if broker not in seen.isr),
-        before_cancel=reassignment.rollback_requested,
+        before_cancel=reassignment.is_cancelled,
         bytes_copied=reassignment.bytes_copied + context.bytes_copied,
     )
 

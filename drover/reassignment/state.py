@@ -8,19 +8,24 @@ one event. The life of a reassignment:
        │         │           │          │          │
        └─────────┴───────────┴──────────┴──────────┴──→ rolling-back → cancel-intended → cancelling
                                                               │                              │
-                                                              └──────→ restore-intended → restoring → rolled back
+                                                              └──→ restore-intended → restoring → rolled back, stopped
 
-From every state a partition that is gone, or was changed by others for good, ends as failed.
+From every state a partition that is gone, or was changed by others for good, ends as failed. One that ends while
+another target waits for it is queued again, under that target, in the same record.
+
+The state hash leaves out what is at its default (`drover.shard.state_hash`): a field that is added here later needs a
+default under which old logs mean what they meant.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
 from msgspec import Struct
 
+from drover.reassignment.foreign import ForeignMove, GivenUp
+from drover.reassignment.waiting import HeldCommand, QueueEntry
 from events.partitions import TopicPartition
-from events.reassignments import Blocker
+from events.reassignments import Blocker, CancelMode
 from events.throttles import NO_ENTRIES, Entries, Rates
 
 
@@ -47,7 +52,7 @@ OPEN_PHASES = frozenset({Phase.INTENDED, Phase.CANCEL_INTENDED, Phase.RESTORE_IN
 _WEIGHTLESS = frozenset({Phase.QUEUED, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 
-class Step(Struct, frozen=True, gc=False):
+class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     """One alter call on the way: `expected` is the list it starts from, `replicas` the list it asks for.
 
     `leader` led when the step was planned (None: nobody).
@@ -82,7 +87,7 @@ def _load(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | No
     return adding if leader is None or not adding else (leader, *adding)
 
 
-class Block(Struct, frozen=True):
+class Block(Struct, frozen=True, omit_defaults=True):
     """Why a reassignment waits, what would unblock it, and since when (wall clock of the log, ms since epoch)."""
 
     why: Blocker
@@ -90,12 +95,21 @@ class Block(Struct, frozen=True):
     since_ms: int
 
 
-class Reassignment(Struct, frozen=True, gc=False):
+class Replacement(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The target that is queued, under its plan, in the record that ends the running reassignment (R455-8)."""
+
+    plan: str
+    target: tuple[int, ...]
+
+
+class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     """One partition on its way from its original replica list to a target.
 
     `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
     running or last step. `unsure` says that the last call's outcome was lost. `attempts` counts calls in a row that
-    lapsed. `number` is the order of acceptance within the cluster.
+    lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which way out was asked for;
+    `restoring` is the list of the last restore call. `lost_lists` holds every list that was sent with an outcome that
+    stayed unknown: should one show up later, it is Drover's own doing.
     """
 
     key: TopicPartition
@@ -109,11 +123,14 @@ class Reassignment(Struct, frozen=True, gc=False):
     since_ms: int
     current: tuple[int, ...]
     step: Step | None = None
-    rollback_requested: bool = False
+    cancel_mode: CancelMode | None = None
     unsure: bool = False
     attempts: int = 0
     bytes_copied: int = 0
     block: Block | None = None
+    replacement: Replacement | None = None
+    restoring: tuple[int, ...] | None = None
+    lost_lists: tuple[tuple[int, ...], ...] = ()
 
     @property
     def in_flight(self) -> bool:
@@ -124,6 +141,16 @@ class Reassignment(Struct, frozen=True, gc=False):
     def call_open(self) -> bool:
         """Whether the outcome of a call is still to come."""
         return self.phase in OPEN_PHASES
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it is on its way out: being rolled back or stopped."""
+        return self.cancel_mode is not None
+
+    @property
+    def way_back(self) -> tuple[int, ...]:
+        """The list at which a cancel ends: the original, or for a stop what the confirmed steps have made of it."""
+        return self.current if self.cancel_mode is CancelMode.STOP else self.original
 
     @property
     def load(self) -> tuple[int, ...]:
@@ -142,8 +169,11 @@ class PlanStatus(StrEnum):
     FINISHED = "finished"
 
 
-class Plan(Struct, frozen=True, gc=False):
-    """The reassignments asked for under one name; `active` of them have not ended."""
+class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The reassignments asked for under one name.
+
+    `active` of them have not ended; `waiting` further targets are in the queue or replace one that is being taken back.
+    """
 
     name: str
     by: str
@@ -157,19 +187,26 @@ class Plan(Struct, frozen=True, gc=False):
     completed: int = 0
     rolled_back: int = 0
     failed: int = 0
+    stopped: int = 0
+    waiting: int = 0
+    withdrawn: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it is left to be done."""
+        return not self.active and not self.waiting
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much may be in flight; see `events.clusters.LimitsSet`."""
+class Limits(Struct, frozen=True):
+    """How much may be in flight, and what is done unasked; see `events.clusters.LimitsSet`."""
 
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
+    mends_by_itself: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Freeze:
+class Freeze(Struct, frozen=True, omit_defaults=True):
     """Who froze the cluster, why and when."""
 
     by: str
@@ -177,8 +214,7 @@ class Freeze:
     since_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerThrottle:
+class BrokerThrottle(Struct, frozen=True, omit_defaults=True):
     """One broker in the ledger.
 
     `baseline` is what stood there before Drover; `intended` what Drover last decided to write, `pending` whether that
@@ -191,8 +227,7 @@ class BrokerThrottle:
     release: bool
 
 
-@dataclass(frozen=True, slots=True)
-class TopicThrottle:
+class TopicThrottle(Struct, frozen=True):
     """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now."""
 
     present: Entries = NO_ENTRIES
@@ -205,15 +240,20 @@ class TopicThrottle:
 class ClusterState:
     """One managed cluster as the log says it is; changed by `drover.reassignment.evolve.apply` alone.
 
-    `reassignments` holds what has not ended, in the order of acceptance. `queued` and `in_flight` split its keys;
-    `loads` counts moves per broker. The last three are indexes and no part of the state hash.
+    `reassignments` holds what has not ended, in the order of acceptance. `queue` holds, in its order, what waits behind
+    all of them; `held` the commands that wait for others, by id. `foreign` are moves of others; `given_up` what late
+    calls may still disturb. `queued` and `in_flight` split the keys of `reassignments`; `loads` counts moves per
+    broker: these three are indexes and no part of the state hash.
     """
 
     __slots__ = (
         "blacklist",
         "broker_throttles",
         "failed_brokers",
+        "foreign",
         "freeze",
+        "given_up",
+        "held",
         "in_flight",
         "kafka_cluster_id",
         "limits",
@@ -222,6 +262,7 @@ class ClusterState:
         "name",
         "next_number",
         "plans",
+        "queue",
         "queued",
         "reassignments",
         "topic_throttles",
@@ -240,6 +281,10 @@ class ClusterState:
         self.broker_throttles: dict[int, BrokerThrottle] = {}
         self.topic_throttles: dict[str, TopicThrottle] = {}
         self.next_number = 1
+        self.queue: dict[TopicPartition, QueueEntry] = {}
+        self.held: dict[str, HeldCommand] = {}
+        self.foreign: dict[TopicPartition, ForeignMove] = {}
+        self.given_up: dict[TopicPartition, GivenUp] = {}
         self.queued: dict[TopicPartition, None] = {}
         self.in_flight: dict[TopicPartition, None] = {}
         self.loads: dict[int, int] = {}

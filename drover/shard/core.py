@@ -26,6 +26,7 @@ from drover.shard.messages import (
 )
 from drover.shard.page import MORE_WAIT_MS, Page
 from drover.shard.slots import give_slots
+from drover.shard.state_hash import CURRENT_FORM
 from drover.shard.track import FRESH_MS, TAKEOVER_WAIT_MS, ClusterTrack
 from events.clusters import LimitsSet
 from events.codec import encode_record
@@ -182,6 +183,7 @@ class ShardCore:
             outcomes=tuple(page.outcomes),
             events=tuple(page.events),
             state_hash=state_hash,
+            state_hash_form=1 if state_hash is None else CURRENT_FORM,
         )
         return Draft(
             record,
@@ -216,6 +218,7 @@ class ShardCore:
                 max_partitions_in_flight=limits.max_partitions_in_flight,
                 max_moves_per_broker=limits.max_moves_per_broker,
                 max_replicas_per_step=limits.max_replicas_per_step,
+                mends_by_itself=limits.mends_by_itself,
             )
         )
 
@@ -343,7 +346,7 @@ def _list_to_send(state: ClusterState, key: TopicPartition) -> tuple[int, ...] |
     if reassignment.phase is Phase.CANCEL_INTENDED:
         return None
     if reassignment.phase is Phase.RESTORE_INTENDED:
-        return reassignment.original
+        return reassignment.original if reassignment.restoring is None else reassignment.restoring
     assert reassignment.step is not None, f"{key} has an intent without a step"
     return reassignment.step.replicas
 

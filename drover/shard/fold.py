@@ -1,6 +1,5 @@
 """The log's validity rules R1 to R8 as one fold; every reader of a shard runs exactly this."""
 
-import hashlib
 from collections import deque
 from collections.abc import Iterable
 from enum import StrEnum
@@ -10,6 +9,7 @@ import msgspec
 from drover.errors import CorruptLogError, UnknownSchemaError
 from drover.reassignment.evolve import apply_all
 from drover.reassignment.state import ClusterState
+from drover.shard.state_hash import CURRENT_FORM, state_hash
 from events.codec import UndecodableError, chain_hash, decode_record
 from events.records import Acquire, Batch, Cursor, Genesis, Outcome, Record
 
@@ -63,31 +63,9 @@ class ShardState:
         twin.clusters = {name: state.copy() for name, state in self.clusters.items()}
         return twin
 
-    def hash(self) -> bytes:
-        """Hash everything that events have made of this shard: equal states have equal hashes, in any process."""
-        digest = hashlib.blake2b(digest_size=16)
-        for name in sorted(self.clusters):
-            digest.update(_canonical(self.clusters[name]))
-        return digest.digest()
-
-
-def _canonical(state: ClusterState) -> bytes:
-    content = (
-        state.name,
-        state.kafka_cluster_id,
-        state.mismatched_kafka_cluster_id,
-        state.freeze,
-        state.limits,
-        state.blacklist,
-        sorted(state.failed_brokers.items()),
-        sorted(state.broker_throttles.items()),
-        sorted(state.topic_throttles.items()),
-        [state.plans[name] for name in sorted(state.plans)],
-        # In the order of acceptance, which is part of the state: it is the order in which slots are given.
-        list(state.reassignments.values()),
-        state.next_number,
-    )
-    return msgspec.msgpack.encode(content)
+    def hash(self, form: int = CURRENT_FORM) -> bytes:
+        """Hash everything that events have made of this shard; see `drover.shard.state_hash`."""
+        return state_hash(self.clusters, form)
 
 
 class ShardFold:
@@ -201,10 +179,18 @@ class ShardFold:
             faults.append(f"its time {record.at_ms} lies before {self.at_ms}")
         if record.cursors != self.cursors and any(map(_regresses, self.cursors, record.cursors)):
             faults.append("a cursor goes back")
-        if record.state_hash is not None and not faults and record.state_hash != self.state.hash():
+        if record.state_hash is not None and not faults and record.state_hash != self._hash(offset, record):
             faults.append("its state hash differs from the replayed state")
         if faults:
             raise CorruptLogError(f"{self._where(offset)}: {'; '.join(faults)}")
+
+    def _hash(self, offset: int, record: Batch) -> bytes:
+        if record.state_hash_form > CURRENT_FORM:
+            raise UnknownSchemaError(
+                f"{self._where(offset)}: its state hash has form {record.state_hash_form}, this reader knows up to "
+                f"{CURRENT_FORM}: upgrade Drover"
+            )
+        return self.state.hash(record.state_hash_form)
 
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
         # Expiry comes first: under an identity that is as old as that, this batch may hold a new command.

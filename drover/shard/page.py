@@ -71,7 +71,7 @@ class Page:
         waiting = self.track(state.name).waiting_plans
         waits = plan.status is PlanStatus.OPEN and plan.more and self.at_ms - plan.extended_ms < MORE_WAIT_MS
         (waiting.add if waits else waiting.discard)(name)
-        if plan.status is not PlanStatus.OPEN or plan.active or waits:
+        if plan.status is not PlanStatus.OPEN or not plan.is_idle or waits:
             return
         self.write(
             PlanFinished(
@@ -80,5 +80,7 @@ class Page:
                 completed=plan.completed,
                 rolled_back=plan.rolled_back,
                 failed=plan.failed,
+                stopped=plan.stopped,
+                withdrawn=plan.withdrawn,
             )
         )

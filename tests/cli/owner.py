@@ -9,6 +9,7 @@ from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader, LogRecord
 from drover.runtime import topics
 from drover.shard.fold import ShardFold
+from drover.shard.state_hash import CURRENT_FORM
 from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.codec import command_digest, decode_command, encode_record, record_headers
 from events.commands import AnyCommand, Freeze, Unfreeze
@@ -80,6 +81,7 @@ class TinyOwner:
             at_ms=max(fold.at_ms, record.timestamp_ms), cursors=(Cursor("id", fold.sequence),) * 4,
             previous_hash=fold.chain, outcomes=(outcome,), events=() if known else events,
             state_hash=fold.state.hash(),
+            state_hash_form=CURRENT_FORM,
         )  # fmt: skip
         await self.append(record.shard, batch)
 

@@ -1,6 +1,6 @@
 """One value or more of every message type; `golden.json` beside it holds the bytes they were once written as."""
 
-from events import brokers, clusters, commands, plans, progress, reassignments, records, throttles
+from events import brokers, clusters, commands, foreign, plans, progress, reassignments, records, throttles, waiting
 from events.reassignments import Blocker, Call, FailureReason, SkipReason
 from events.refusals import Refusal, RefusalCode
 
@@ -47,6 +47,17 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         id="c-3", cluster="local", by="ann", reason="too slow", mode="stop", topics=("orders", "payments")
     ),
     "cancel-all": commands.Cancel(id="c-4", cluster="local", by="ann", reason="stop it", mode="rollback", all=True),
+    "cancel-queued": commands.Cancel(
+        id="c-5", cluster="local", by="ann", reason="not now", mode="rollback", queued="move-2"
+    ),
+    "mend": commands.Mend(id="m-1", cluster="local", by="ann", reason="it never ends"),
+    "mend-partitions": commands.Mend(
+        id="m-2",
+        cluster="local",
+        by="ann",
+        reason="it never ends",
+        partitions=(commands.PartitionName("orders", 0),),
+    ),
     "freeze": commands.Freeze(id="f-1", cluster="local", by="ann", reason="incident 7"),
     "unfreeze": commands.Unfreeze(id="f-2", cluster="local", by="ann", reason="incident 7 is over"),
     "blacklist": commands.Blacklist(id="b-1", cluster="local", by="ann", reason="slow disks", brokers=(1, 10, 65)),
@@ -157,6 +168,62 @@ EVENTS: dict[str, records.AnyEvent] = {
     ),
     "reassignment-rolled-back": reassignments.ReassignmentRolledBack(
         cluster="local", topic="orders", partition=0, replicas=(1, 2, 3), started=False
+    ),
+    "stop-requested": reassignments.StopRequested(
+        cluster="local", topic="orders", partition=0, by="ann", reason="enough"
+    ),
+    "target-replaced": reassignments.TargetReplaced(
+        cluster="local", topic="orders", partition=0, plan="saturday", target=(1, 2, 5)
+    ),
+    "reassignment-stopped": reassignments.ReassignmentStopped(
+        cluster="local", topic="orders", partition=0, replicas=(1, 2, 3, 4), started=False
+    ),
+    "reassignment-adopted": reassignments.ReassignmentAdopted(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        topic_id="QBjRZu1kRSm0SVvmuSHUxg",
+        plan="m-1",
+        original=(1, 2, 3),
+        expected=(1, 2, 3),
+        replicas=(2, 3, 4),
+    ),
+    "late-change-found": reassignments.LateChangeFound(
+        cluster="local", topic="orders", partition=0, plan="friday", sent=(2, 3, 4), replicas=(2, 3, 4, 1)
+    ),
+    "command-held": waiting.CommandHeld(cluster="local", id="move-2", payload=b"\x80", topic="drover.alter", offset=18),
+    "command-released": waiting.CommandReleased(cluster="local", id="move-2"),
+    "queue-entry-added": waiting.QueueEntryAdded(
+        cluster="local",
+        topic="orders",
+        partition=2,
+        id="move-2",
+        plan="friday",
+        target=(4, 1),
+        original_replicas=(1, 2, 3),
+        allow_replication_factor_change=False,
+        allow_drover_topics=True,
+    ),
+    "queue-entry-removed": waiting.QueueEntryRemoved(
+        cluster="local",
+        topic="orders",
+        partition=2,
+        why=waiting.QueueExit.REFUSED,
+        detail="orders-2 does not exist in local",
+    ),
+    "foreign-move-seen": foreign.ForeignMoveSeen(
+        cluster="local", topic="orders", partition=3, replicas=(1, 2, 3, 4), adding=(4,), removing=(4,)
+    ),
+    "foreign-move-ended": foreign.ForeignMoveEnded(cluster="local", topic="orders", partition=3),
+    "plan-finished-in-every-way": plans.PlanFinished(
+        cluster="local", plan="friday", completed=2, rolled_back=1, failed=0, stopped=3, withdrawn=4
+    ),
+    "limits-set-to-mend": clusters.LimitsSet(
+        cluster="local",
+        max_partitions_in_flight=1250,
+        max_moves_per_broker=5,
+        max_replicas_per_step=1,
+        mends_by_itself=True,
     ),
     "reassignment-blocked": reassignments.ReassignmentBlocked(
         cluster="local",

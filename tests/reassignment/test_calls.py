@@ -11,6 +11,7 @@ from events.reassignments import (
     Call,
     CallOutcomeLost,
     CallRejected,
+    CancelMode,
     FailureReason,
     ReassignmentBlocked,
     ReassignmentFailed,
@@ -51,7 +52,7 @@ def test_an_answer_that_judges_nothing_leaves_the_outcome_unknown(phase: Phase, 
 
 
 def test_85_on_a_cancel_means_that_nothing_moves_any_more() -> None:
-    found = after(reassignment(Phase.CANCEL_INTENDED, rollback_requested=True), 85)
+    found = after(reassignment(Phase.CANCEL_INTENDED, cancel_mode=CancelMode.ROLLBACK), 85)
     assert found is not None
     assert found.phase is Phase.CANCELLING
 
@@ -79,7 +80,7 @@ def test_a_step_that_kafka_refuses_for_good_ends_it(code: int, why: FailureReaso
 
 @pytest.mark.parametrize("code", [3, 38, 39])
 def test_a_refused_step_of_which_a_rollback_is_asked_goes_back(code: int) -> None:
-    found = after(reassignment(Phase.INTENDED, rollback_requested=True), code)
+    found = after(reassignment(Phase.INTENDED, cancel_mode=CancelMode.ROLLBACK), code)
     assert found is not None
     assert found.phase is Phase.ROLLING_BACK
 
@@ -104,12 +105,12 @@ def test_a_refusal_that_can_be_mended_blocks_and_is_tried_again(phase: Phase, fa
 
 def test_a_cancel_that_would_be_an_unclean_election_is_skipped() -> None:
     """R236-8 row 5: Kafka's own verdict; the move goes on."""
-    about = reassignment(Phase.CANCEL_INTENDED, rollback_requested=True)
+    about = reassignment(Phase.CANCEL_INTENDED, cancel_mode=CancelMode.ROLLBACK)
     assert isinstance(calls.answered(about, CallResult(39), CLUSTER)[-1], RollbackSkipped)
     found = after(about, 39)
     assert found is not None
     assert found.phase is Phase.COPYING
-    assert not found.rollback_requested
+    assert not found.is_cancelled
 
 
 @pytest.mark.parametrize("phase", OPEN)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from drover.reassignment import calls
 from drover.reassignment.cancel import decide_cancel
-from drover.reassignment.evolve import ENDINGS, EVOLVING, apply, evolve
+from drover.reassignment.evolve import APPLYING, ENDINGS, EVOLVING, apply, evolve
 from drover.reassignment.facts import CallResult, Move, PartitionFacts
 from drover.reassignment.plan import blocked, plan, start
 from drover.reassignment.state import ClusterState, Phase, PlanStatus
 from drover.shard.fold import ShardState
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled, PlanExtended, PlanFinished
-from events.reassignments import Call, CallIntended, ReassignmentQueued, ReassignmentRolledBack
+from events.reassignments import Call, CallIntended, CancelMode, ReassignmentRolledBack
 from events.records import AnyEvent, ReassignmentEvent
 from tests.reassignment.support import (
     CLUSTER,
@@ -75,7 +75,7 @@ def test_queueing_what_is_under_way_is_an_event_that_nobody_writes() -> None:
 )
 def test_an_intent_of_the_way_back_keeps_the_step(phase: Phase, call: Call, lands: Phase) -> None:
     intent = CallIntended(cluster=CLUSTER, topic="orders", partition=0, call=call, expected=(2, 1, 3))
-    found = evolve(reassignment(phase, rollback_requested=True), intent, 1)
+    found = evolve(reassignment(phase, cancel_mode=CancelMode.ROLLBACK), intent, 1)
     assert found is not None
     assert (found.phase, found.step) == (lands, reassignment(phase).step)
 
@@ -185,6 +185,6 @@ def test_every_story_that_the_domain_writes_folds_and_keeps_the_indexes_true(
 
 
 def test_every_event_of_a_reassignment_is_folded_by_exactly_one_rule() -> None:
-    known = [*EVOLVING, *ENDINGS, ReassignmentQueued]
+    known = [*EVOLVING, *APPLYING, *ENDINGS]
     assert len(known) == len(set(known))
     assert set(known) == set(get_args(ReassignmentEvent))

@@ -13,6 +13,7 @@ from events.reassignments import (
     CallAccepted,
     CallIntended,
     CallLapsed,
+    CancelMode,
     FailureReason,
     ReassignmentBlocked,
     ReassignmentCompleted,
@@ -134,7 +135,7 @@ def test_a_shrink_that_kafka_lists_and_holds_back_names_whom_it_waits_for() -> N
 
 def test_a_running_move_is_cancelled_and_never_retargeted() -> None:
     """R236-7 over the Admin RPCs; re-targeting to the originals never ends (live fact)."""
-    (event,) = judge(reassignment(Phase.ROLLING_BACK, rollback_requested=True), moving()).events
+    (event,) = judge(reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK), moving()).events
     assert isinstance(event, CallIntended)
     assert (event.call, event.replicas, event.expected) == (Call.CANCEL, None, (4, 2, 1, 3))
 
@@ -142,55 +143,55 @@ def test_a_running_move_is_cancelled_and_never_retargeted() -> None:
 def test_a_rollback_that_would_harm_is_skipped() -> None:
     """TV-204."""
     seen = moving(isr=(4,), leader=4)
-    (event,) = judge(reassignment(Phase.ROLLING_BACK, rollback_requested=True), seen).events
+    (event,) = judge(reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK), seen).events
     assert isinstance(event, RollbackSkipped)
     assert (event.why, event.isr) == (SkipReason.NO_ORIGINAL_IN_SYNC, (4,))
 
 
 @pytest.mark.parametrize("phase", [Phase.ROLLING_BACK, Phase.CANCELLING])
 def test_a_move_that_was_done_before_the_cancel_says_so(phase: Phase) -> None:
-    (event,) = judge(reassignment(phase, rollback_requested=True), sight((4, 2, 1))).events
+    (event,) = judge(reassignment(phase, cancel_mode=CancelMode.ROLLBACK), sight((4, 2, 1))).events
     assert isinstance(event, ReassignmentCompleted)
     assert event.before_cancel
 
 
 def test_the_list_from_before_the_step_may_be_old_metadata_and_is_looked_at_again() -> None:
-    event = doubted_then(reassignment(Phase.ROLLING_BACK, rollback_requested=True), sight())
+    event = doubted_then(reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK), sight())
     assert isinstance(event, ReassignmentRolledBack)
 
 
 def test_a_lost_step_is_waited_for_before_the_way_back_begins() -> None:
-    about = reassignment(Phase.ROLLING_BACK, rollback_requested=True, unsure=True)
+    about = reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, unsure=True)
     assert judge(about, sight((2, 1, 3))) == DOUBT
 
 
 def test_a_cancel_loses_the_order_and_the_original_one_is_sent() -> None:
     """TV-200, TV-201, TV-266: [1,2,3] to [4,2,1] and back is [2,1,3] before the restore."""
-    (event,) = judge(reassignment(Phase.CANCELLING, rollback_requested=True), sight((2, 1, 3), (2,))).events
+    (event,) = judge(reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK), sight((2, 1, 3), (2,))).events
     assert isinstance(event, CallIntended)
     assert (event.call, event.replicas) == (Call.RESTORE, (1, 2, 3))
 
 
 def test_the_original_order_right_after_a_cancel_that_loses_it_is_doubted() -> None:
-    event = doubted_then(reassignment(Phase.CANCELLING, rollback_requested=True), sight())
+    event = doubted_then(reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK), sight())
     assert isinstance(event, ReassignmentRolledBack)
 
 
 def test_a_cancel_that_keeps_the_order_is_the_end_at_once() -> None:
-    about = reassignment(Phase.CANCELLING, rollback_requested=True, step=GROW)
+    about = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, step=GROW)
     (event,) = judge(about, sight()).events
     assert isinstance(event, ReassignmentRolledBack)
     assert event.started
 
 
 def test_a_cancel_that_had_no_effect_is_sent_again_only_when_that_persists() -> None:
-    event = doubted_then(reassignment(Phase.CANCELLING, rollback_requested=True), moving())
+    event = doubted_then(reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK), moving())
     assert isinstance(event, CallLapsed)
     assert event.call is Call.CANCEL
 
 
 def test_grown_replicas_go_only_with_every_original_in_sync() -> None:
-    about = reassignment(Phase.ROLLING_BACK, step=GROW, current=(1, 2, 3, 4), rollback_requested=True)
+    about = reassignment(Phase.ROLLING_BACK, step=GROW, current=(1, 2, 3, 4), cancel_mode=CancelMode.ROLLBACK)
     (event,) = judge(about, sight((1, 2, 3, 4), (1, 4))).events
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.ORIGINALS_OUT_OF_SYNC
@@ -203,7 +204,7 @@ def test_grown_replicas_go_only_with_every_original_in_sync() -> None:
 @pytest.mark.parametrize("replicas", [(6, 2, 1), (1, 4, 2), (1, 2)])
 def test_a_list_that_is_not_ours_ends_the_way_back(phase: Phase, replicas: tuple[int, ...]) -> None:
     """The way back starts from a set that Drover made; from any other it would be a move of its own."""
-    event = doubted_then(reassignment(phase, rollback_requested=True), sight(replicas))
+    event = doubted_then(reassignment(phase, cancel_mode=CancelMode.ROLLBACK), sight(replicas))
     assert isinstance(event, ReassignmentFailed)
     assert event.why is FailureReason.FOREIGN_CHANGE
 
@@ -212,20 +213,20 @@ def test_a_list_that_is_not_ours_ends_the_way_back(phase: Phase, replicas: tuple
 
 
 def test_the_original_order_is_the_end() -> None:
-    (event,) = judge(reassignment(Phase.RESTORING, rollback_requested=True), sight()).events
+    (event,) = judge(reassignment(Phase.RESTORING, cancel_mode=CancelMode.ROLLBACK), sight()).events
     assert isinstance(event, ReassignmentRolledBack)
 
 
 def test_a_restore_that_kafka_holds_back_is_named() -> None:
     move = Move((1, 2, 3, 4), (), (4,))
     seen = sight(move.replicas, (1, 2, 4), move=move)
-    (event,) = judge(reassignment(Phase.RESTORING, step=GROW, rollback_requested=True), seen).events
+    (event,) = judge(reassignment(Phase.RESTORING, step=GROW, cancel_mode=CancelMode.ROLLBACK), seen).events
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.ORIGINALS_OUT_OF_SYNC
 
 
 def test_a_restore_without_effect_is_sent_again_only_when_that_persists() -> None:
-    event = doubted_then(reassignment(Phase.RESTORING, rollback_requested=True), sight((2, 1, 3)))
+    event = doubted_then(reassignment(Phase.RESTORING, cancel_mode=CancelMode.ROLLBACK), sight((2, 1, 3)))
     assert isinstance(event, CallLapsed)
     assert event.call is Call.RESTORE
 

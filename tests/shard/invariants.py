@@ -64,9 +64,7 @@ def limits_hold(walk: Walked) -> None:
     """S7: partitions in flight, moves per broker, replicas being added per partition."""
     state, limits = walk.world.state, walk.limits
     assert len(state.in_flight) <= limits.max_partitions_in_flight
-    loads = Counter(
-        broker for entry in state.reassignments.values() if not entry.rollback_requested for broker in entry.load
-    )
+    loads = Counter(broker for entry in state.reassignments.values() if not entry.is_cancelled for broker in entry.load)
     assert all(moves <= limits.max_moves_per_broker for moves in loads.values()), loads
     for key, move in walk.world.model.moves().items():
         if key not in walk.foreign:

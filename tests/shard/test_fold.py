@@ -127,7 +127,10 @@ def test_cursors_of_another_topic_incarnation_do_not_regress(log: Log) -> None:
 def test_the_right_state_hash_is_the_one_before_the_batch(log: Log) -> None:
     log.batch(events=(FROZEN,))
     before = log.fold.state.hash()
-    assert log.batch(state_hash=before, events=(ClusterUnfrozen(cluster="local", by="a", reason="r"),)) is Verdict.VALID
+    assert (
+        log.batch(state_hash=before, state_hash_form=2, events=(ClusterUnfrozen(cluster="local", by="a", reason="r"),))
+        is Verdict.VALID
+    )
     assert log.fold.state.hash() != before
 
 

@@ -1,0 +1,18 @@
+"""Events about moves that others have begun: seen and shown, never fought."""
+
+from events.base import PartitionEvent
+
+
+class ForeignMoveSeen(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="foreign-move-seen"):
+    """Kafka lists a move that is not Drover's; written again when the same partition's lists change.
+
+    A broker that is in `adding` and in `removing` makes a move that never ends by itself (seen live on 4.3.1).
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class ForeignMoveEnded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="foreign-move-ended"):
+    """Kafka lists it no more, or Drover has taken it over."""

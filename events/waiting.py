@@ -1,0 +1,56 @@
+"""Events about what waits to be decided: commands that name others, and the queue of KIP-236."""
+
+from enum import StrEnum
+
+from events.base import Event, PartitionEvent
+
+
+class QueueExit(StrEnum):
+    """Why an entry left the queue."""
+
+    STARTED = "started"
+    WITHDRAWN = "withdrawn"
+    REPLACED = "replaced"
+    REFUSED = "refused"
+
+
+class CommandHeld(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-held"):
+    """A command names others in `after` that have not been decided: it waits, at most 30 s.
+
+    `payload` is the command as it stands in `topic` at `offset`, so that it can be decided from the log alone.
+    """
+
+    id: str
+    payload: bytes
+    topic: str
+    offset: int
+
+
+class CommandReleased(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-released"):
+    """A held command is decided in this very record."""
+
+    id: str
+
+
+class QueueEntryAdded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-added"):
+    """One partition of an alter command with `queue` waits behind everything that was accepted before (R236-12).
+
+    `id` is that command's. What it asks for is checked when there is room for it; until then nothing is looked at.
+    """
+
+    id: str
+    plan: str
+    target: tuple[int, ...]
+    original_replicas: tuple[int, ...] | None = None
+    allow_replication_factor_change: bool = True
+    allow_drover_topics: bool = False
+
+
+class QueueEntryRemoved(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-removed"):
+    """An entry left the queue: it was started, withdrawn by a cancel, replaced by a later entry, or refused.
+
+    `detail` says for a refused one why, in the words that a refusal would have.
+    """
+
+    why: QueueExit
+    detail: str = ""

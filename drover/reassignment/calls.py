@@ -8,7 +8,7 @@ from drover.reassignment.facts import (
     UNKNOWN_TOPIC_OR_PARTITION,
     CallResult,
 )
-from drover.reassignment.plan import EventName
+from drover.reassignment.judgement import event_name
 from drover.reassignment.state import Phase, Reassignment
 from events.reassignments import (
     Blocker,
@@ -41,13 +41,14 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
 
     85 on a cancel means that nothing was moving any more, which is what was wanted (the next look tells the rest).
     """
-    call, name = open_call(reassignment), _name(reassignment, cluster)
+    call, name = open_call(reassignment), event_name(cluster, reassignment.key)
     if result.code == NONE or (call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS):
         return (CallAccepted(**name, call=call),)
     if result.code not in _JUDGED:
         return (CallOutcomeLost(**name, call=call, detail=f"Kafka answered {_words(result)}"),)
     rejected = CallRejected(**name, call=call, code=result.code, message=result.message)
-    if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT:
+    must_go = reassignment.is_adopted or reassignment.mended
+    if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT and not must_go:
         # Kafka would have had to elect an unclean leader: the guard's own verdict, a moment too late (R236-8).
         return (rejected, RollbackSkipped(**name, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=()))
     if call is Call.STEP and result.code in _FINAL and not reassignment.is_cancelled:
@@ -62,17 +63,13 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
 
 def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """The call is known not to have happened."""
-    return (CallLapsed(**_name(reassignment, cluster), call=open_call(reassignment), detail=detail),)
+    return (CallLapsed(**event_name(cluster, reassignment.key), call=open_call(reassignment), detail=detail),)
 
 
 def lost(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Nobody knows whether the call took effect."""
-    return (CallOutcomeLost(**_name(reassignment, cluster), call=open_call(reassignment), detail=detail),)
+    return (CallOutcomeLost(**event_name(cluster, reassignment.key), call=open_call(reassignment), detail=detail),)
 
 
 def _words(result: CallResult) -> str:
     return f"code {result.code}" if result.message is None else f"code {result.code} ({result.message})"
-
-
-def _name(reassignment: Reassignment, cluster: str) -> EventName:
-    return {"cluster": cluster, "topic": reassignment.key.topic, "partition": reassignment.key.partition}

@@ -18,7 +18,7 @@ from drover.reassignment.state import (
 )
 from events import brokers, clusters, reassignments
 from events.base import Event
-from events.reassignments import Call, CancelMode
+from events.reassignments import Blocker, Call, CancelMode
 from events.records import (
     AnyEvent,
     BrokerEvent,
@@ -34,6 +34,7 @@ RareEvent = ClusterEvent | BrokerEvent | PlanEvent | ThrottleEvent | WaitingEven
 
 # Looking an enum's member up takes longer than the rest of some of these functions.
 _STEP, _RESTORE, _ROLLING_BACK, _PREPARED = Call.STEP, Call.RESTORE, Phase.ROLLING_BACK, Phase.PREPARED
+_IN_BOTH_LISTS = Blocker.BROKER_IN_BOTH_LISTS
 
 _INTENDED = {Call.STEP: Phase.INTENDED, Call.CANCEL: Phase.CANCEL_INTENDED, Call.RESTORE: Phase.RESTORE_INTENDED}
 _RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTORE: Phase.RESTORING}
@@ -246,7 +247,7 @@ def _stop_requested(before: Reassignment, _event: reassignments.StopRequested, a
 
 def _cancelled(before: Reassignment, mode: CancelMode, at_ms: int) -> Reassignment:
     phase = before.phase if before.call_open else _ROLLING_BACK
-    return replace(before, cancel_mode=mode, phase=phase, since_ms=at_ms, block=None)
+    return replace(before, cancel_mode=mode, phase=phase, since_ms=at_ms, block=None, mended=False)
 
 
 def _rollback_skipped(before: Reassignment, _event: reassignments.RollbackSkipped, at_ms: int) -> Reassignment:
@@ -256,7 +257,8 @@ def _rollback_skipped(before: Reassignment, _event: reassignments.RollbackSkippe
 
 
 def _blocked(before: Reassignment, event: reassignments.ReassignmentBlocked, at_ms: int) -> Reassignment:
-    return replace(before, block=Block(event.why, event.detail, at_ms))
+    mended = before.mended or event.why is _IN_BOTH_LISTS
+    return replace(before, block=Block(event.why, event.detail, at_ms), mended=mended)
 
 
 def _unblocked(before: Reassignment, _event: reassignments.ReassignmentUnblocked, _at_ms: int) -> Reassignment:

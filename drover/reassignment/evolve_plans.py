@@ -80,6 +80,9 @@ def _remember(state: ClusterState, before: Reassignment, event: Ending, at_ms: i
     if state.given_up:
         horizon_ms = at_ms - LATE_MS
         state.given_up = {key: known for key, known in state.given_up.items() if known.ended_ms > horizon_ms}
-    sent = tuple(replicas for replicas in before.lost_lists if replicas != event.replicas)
+    # What an earlier reassignment may still do counts on, but for what this one has come to itself.
+    earlier = state.given_up.pop(before.key, None)
+    known = () if earlier is None or earlier.topic_id != before.topic_id else earlier.sent
+    sent = tuple(replicas for replicas in dict.fromkeys((*known, *before.lost_lists)) if replicas != event.replicas)
     if sent:
         state.given_up[before.key] = GivenUp(before.topic_id, before.plan, sent, event.replicas, at_ms)

@@ -23,6 +23,11 @@ class Move:
         """The list Kafka is heading for, in the target's order (R minus RR)."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
+    @property
+    def never_ends(self) -> tuple[int, ...]:
+        """The brokers that are being both added and removed: with one of them Kafka lists the move for ever."""
+        return tuple(broker for broker in self.adding if broker in self.removing)
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:

@@ -20,11 +20,12 @@ class GuardFacts:
 def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
     """Decide whether a running move may be cancelled; None if it may, else why it goes on (R236-8).
 
-    The table, with O the originals and I the ISR: O and I meet: roll back, if as many of them as min.insync.replicas
+    The table, with O the list at which the way back ends (the originals; for a stop, what its confirmed steps have
+    made of them) and I the ISR: O and I meet: roll back, if as many of them as min.insync.replicas
     asks for (or as there are originals) stay. They do not meet: a new replica that is alive would be thrown away with
     the only data, so skip; if every new replica is dead, rolling back loses nothing that is served now.
     """
-    original = set(reassignment.original)
+    original = set(reassignment.way_back)
     in_sync = original & set(facts.isr)
     if in_sync:
         needed = min(guard.min_isr, len(original))
@@ -33,15 +34,22 @@ def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardF
     return SkipReason.NO_ORIGINAL_IN_SYNC if new_alive else None
 
 
+def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block:
+    """Say what a move waits for that must be cancelled, and may not be now; see `skip_reason`."""
+    missing = ", ".join(str(broker) for broker in reassignment.way_back if broker not in facts.isr)
+    detail = f"it can be cancelled when replicas {missing} are in the ISR: bring them back"
+    return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
+
+
 def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block | None:
-    """Decide whether the original list may be sent now; None if it may.
+    """Decide whether the list at which the way back ends may be sent now; None if it may.
 
     With the same set of brokers only the order changes: Kafka does that at once, whatever the ISR is. With replicas to
     drop, every original must be in sync, or else Kafka 4.3.1 would list the shrink and wait.
     """
-    if set(facts.replicas) == set(reassignment.original):
+    if set(facts.replicas) == set(reassignment.way_back):
         return None
-    out_of_sync = tuple(broker for broker in reassignment.original if broker not in facts.isr)
+    out_of_sync = tuple(broker for broker in reassignment.way_back if broker not in facts.isr)
     if not out_of_sync:
         return None
     names = ", ".join(map(str, out_of_sync))

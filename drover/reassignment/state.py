@@ -109,7 +109,8 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     running or last step. `unsure` says that the last call's outcome was lost. `attempts` counts calls in a row that
     lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which way out was asked for;
     `restoring` is the list of the last restore call. `lost_lists` holds every list that was sent with an outcome that
-    stayed unknown: should one show up later, it is Drover's own doing.
+    stayed unknown: should one show up later, it is Drover's own doing. `mended` says that Kafka's odd state (a broker
+    both added and removed) has been found and cancelled once since the way out was last asked for.
     """
 
     key: TopicPartition
@@ -131,6 +132,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     replacement: Replacement | None = None
     restoring: tuple[int, ...] | None = None
     lost_lists: tuple[tuple[int, ...], ...] = ()
+    mended: bool = False
 
     @property
     def in_flight(self) -> bool:
@@ -146,6 +148,11 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     def is_cancelled(self) -> bool:
         """Whether it is on its way out: being rolled back or stopped."""
         return self.cancel_mode is not None
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it was taken over in order to be cancelled: it has nowhere else to go."""
+        return self.target == self.original
 
     @property
     def way_back(self) -> tuple[int, ...]:

@@ -4,7 +4,8 @@ from typing import assert_never
 
 from drover.reassignment import calls
 from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, Observation
-from drover.reassignment.plan import NOTHING, Context, plan
+from drover.reassignment.judgement import NOTHING, Context
+from drover.reassignment.plan import plan
 from drover.reassignment.state import ClusterState, Phase, Reassignment
 from drover.shard.messages import BytesSampled, CallEnded, Identified, Input, ThrottlesChanged, ThrottlesRead
 from drover.shard.page import Page

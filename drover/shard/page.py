@@ -9,13 +9,19 @@ from drover.shard.messages import Moment
 from drover.shard.track import ClusterTrack
 from events.partitions import TopicPartition
 from events.plans import PlanExtended, PlanFinished, PlanOpened
-from events.reassignments import CallIntended, ReassignmentCompleted, ReassignmentFailed, ReassignmentRolledBack
+from events.reassignments import (
+    CallIntended,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+)
 from events.records import AnyEvent, Outcome
 
 # An announced further command that does not come: after a minute the plan may finish without it.
 MORE_WAIT_MS = 60_000
 
-_ENDINGS = (ReassignmentCompleted, ReassignmentRolledBack, ReassignmentFailed)
+_ENDINGS = (ReassignmentCompleted, ReassignmentRolledBack, ReassignmentStopped, ReassignmentFailed)
 
 
 class Page:

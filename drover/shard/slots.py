@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from drover.reassignment import throttles
-from drover.reassignment.plan import blocked, gone, start
+from drover.reassignment.judgement import blocked, gone
+from drover.reassignment.plan import start
 from drover.reassignment.state import ClusterState, Phase, Reassignment, Step
 from drover.shard.hearing import context
 from drover.shard.page import Page

@@ -9,7 +9,7 @@ from hypothesis import settings
 from drover.reassignment.decision import Decision, Facts
 from drover.reassignment.evolve import apply
 from drover.reassignment.facts import Move, PartitionFacts
-from drover.reassignment.plan import Context
+from drover.reassignment.judgement import Context
 from drover.reassignment.state import ClusterState, Phase, Reassignment, Step
 from events.commands import Alter, Cancel, PartitionName, PartitionTarget
 from events.partitions import TopicPartition

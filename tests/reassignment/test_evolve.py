@@ -11,7 +11,8 @@ from drover.reassignment import calls
 from drover.reassignment.cancel import decide_cancel
 from drover.reassignment.evolve import APPLYING, ENDINGS, EVOLVING, apply, evolve
 from drover.reassignment.facts import CallResult, Move, PartitionFacts
-from drover.reassignment.plan import blocked, plan, start
+from drover.reassignment.judgement import blocked
+from drover.reassignment.plan import plan, start
 from drover.reassignment.state import ClusterState, Phase, PlanStatus
 from drover.shard.fold import ShardState
 from events.partitions import TopicPartition

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from drover.reassignment.facts import Move, PartitionFacts
-from drover.reassignment.plan import DOUBT, NOTHING, Judgement, plan
+from drover.reassignment.judgement import DOUBT, NOTHING, Judgement
+from drover.reassignment.plan import plan
 from drover.reassignment.state import Block, Phase, Reassignment, Step
 from events.reassignments import (
     Blocker,

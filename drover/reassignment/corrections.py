@@ -1,0 +1,123 @@
+"""What is corrected once while a reassignment is under way: Kafka's odd state, and late effects of Drover's own calls.
+
+Both end with Kafka's cancel and the way back; a second time they are shown and left alone.
+"""
+
+from drover.reassignment import replica_sets, rollback
+from drover.reassignment.facts import PartitionFacts
+from drover.reassignment.judgement import DOUBT, DROVER, Context, Judgement, blocked, event_name
+from drover.reassignment.state import Block, Phase, Reassignment
+from events.reassignments import (
+    Blocker,
+    Call,
+    CallAccepted,
+    CallIntended,
+    CallLapsed,
+    LateChangeFound,
+    RollbackRequested,
+)
+from events.records import ReassignmentEvent
+
+_WAY_BACK = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
+
+
+def nothing_sent(reassignment: Reassignment) -> bool:
+    """Whether no call of this reassignment can have reached the cluster: what moves there is not its doing."""
+    if reassignment.phase is Phase.QUEUED:
+        return True
+    step = reassignment.step
+    first = step is None or step.number == 1
+    return reassignment.phase is Phase.PREPARED and first and not reassignment.lost_lists
+
+
+def in_both_lists(brokers: tuple[int, ...]) -> str:
+    """Say what is wrong with a move that can never end."""
+    return f"broker {', '.join(map(str, brokers))} is being both added and removed, which Kafka never ends"
+
+
+def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement | None:
+    """Cancel the move of one of ours that can never end, once; None if its move is none of these (live fact).
+
+    A broker in both lists comes from a re-target of a moving partition, by others or by a call that came late. It is
+    named as a block, then cancelled; from there on it is a way back like any other.
+    """
+    if seen.move is None or not seen.move.never_ends or nothing_sent(reassignment):
+        return None
+    if not context.persisted:
+        return DOUBT
+    name = event_name(context.cluster, reassignment.key)
+    what = in_both_lists(seen.move.never_ends)
+    if reassignment.mended and not reassignment.unsure and not reassignment.attempts:
+        detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover mend`"
+        block = Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms)
+        return Judgement(blocked(reassignment, block, context.cluster), doubtful=True)
+    if reassignment.phase is Phase.CANCELLING and reassignment.unsure:
+        return Judgement((CallLapsed(**name, call=Call.CANCEL, detail="the partition is still moving"),))
+    if rollback.skip_reason(reassignment, seen, context.guard) is not None:
+        block = rollback.guard_block(reassignment, seen, context.guard)
+        return Judgement(blocked(reassignment, block, context.cluster), doubtful=True)
+    events: list[ReassignmentEvent] = []
+    if not reassignment.is_cancelled:
+        events.append(RollbackRequested(**name, by=DROVER, reason=f"{what}: the move is taken back"))
+    if not reassignment.mended:
+        block = Block(Blocker.BROKER_IN_BOTH_LISTS, f"{what}: Drover cancels it once", context.at_ms)
+        events += blocked(reassignment, block, context.cluster)
+    events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))
+    return Judgement(tuple(events))
+
+
+def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement | None:
+    """Take back what a call of Drover's did after it had been given up; None if nothing like that is seen.
+
+    The reassignment is not continued from there: it ends rolled back and says why. Only a late call for the very step
+    that would be sent next is taken for that step.
+    """
+    heading = seen.replicas if seen.move is None else seen.move.target
+    if heading not in _given_up(reassignment, context) or heading in _expected(reassignment, seen):
+        return None
+    name = event_name(context.cluster, reassignment.key)
+    step, phase = reassignment.step, reassignment.phase
+    if phase is Phase.PREPARED and step is not None and heading == step.replicas:
+        return Judgement((CallAccepted(**name, call=Call.STEP, adopted=True),))
+    if seen.move is None and phase in _WAY_BACK:
+        return None
+    if seen.move is not None and rollback.skip_reason(reassignment, seen, context.guard) is not None:
+        return None
+    if not context.persisted:
+        return DOUBT
+    events: list[ReassignmentEvent] = [
+        LateChangeFound(**name, plan=reassignment.plan, sent=heading, replicas=seen.replicas)
+    ]
+    if not reassignment.is_cancelled:
+        reason = f"a call for {list(heading)} took effect after it had been given up: the move is taken back"
+        events.append(RollbackRequested(**name, by=DROVER, reason=reason))
+    if seen.move is not None:
+        events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))
+    return Judgement(tuple(events))
+
+
+def _given_up(reassignment: Reassignment, context: Context) -> tuple[tuple[int, ...], ...]:
+    """The lists that Drover has sent for this partition without ever hearing what became of them."""
+    known = context.given_up
+    if known is None or known.topic_id != reassignment.topic_id:
+        return reassignment.lost_lists
+    return (*reassignment.lost_lists, *known.sent)
+
+
+def _expected(reassignment: Reassignment, seen: PartitionFacts) -> frozenset[tuple[int, ...]]:
+    """The lists that fit the phase, so that nothing about them is late."""
+    step = reassignment.step
+    lists: set[tuple[int, ...]] = set()
+    match reassignment.phase:
+        case Phase.COPYING if step is not None:
+            lists |= {step.replicas}
+            if seen.move is None:
+                lists |= {step.expected, replica_sets.after_cancel(step)}
+        case Phase.ROLLING_BACK | Phase.CANCELLING:
+            lists |= {reassignment.original, reassignment.current}
+            lists |= {step.replicas} if step is not None else set()
+        case Phase.RESTORING:
+            lists |= {reassignment.restoring or reassignment.way_back, reassignment.way_back}
+        case _:
+            lists |= {reassignment.current}
+    return frozenset(lists)

@@ -1,0 +1,130 @@
+"""What every judgement about a sight of the cluster is made of: what it depends on, what it says, and common verdicts.
+
+A mismatch is first a doubt; only one that persists over two observations and 2 s is acted on, because brokers' metadata
+lags behind the controller.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypedDict
+
+from drover.reassignment.facts import PartitionFacts
+from drover.reassignment.foreign import GivenUp
+from drover.reassignment.rollback import GuardFacts
+from drover.reassignment.state import Block, Reassignment, Step
+from events.partitions import TopicPartition
+from events.reassignments import (
+    Blocker,
+    FailureReason,
+    ReassignmentBlocked,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    StepConfirmed,
+)
+from events.records import ReassignmentEvent
+
+# Who is named as asking when nobody did.
+DROVER = "drover"
+
+
+class EventName(TypedDict):
+    """The keyword arguments that say which reassignment an event is about."""
+
+    cluster: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the judgement depends on besides the partition.
+
+    `persisted` says that the last sights were doubted for long enough. `bytes_copied` is what the running step's added
+    replicas were last seen to hold. `given_up` is what an earlier reassignment of this partition may still do to it.
+    """
+
+    cluster: str
+    live: Collection[int]
+    min_isr: int
+    max_replicas_per_step: int
+    at_ms: int
+    persisted: bool = False
+    bytes_copied: int = 0
+    given_up: GivenUp | None = None
+
+    @property
+    def guard(self) -> GuardFacts:
+        """The part of it that KIP-236's guards look at."""
+        return GuardFacts(self.live, self.min_isr, self.at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Events to record, and whether what was seen does not fit and must be seen again before anything is done."""
+
+    events: tuple[ReassignmentEvent, ...] = ()
+    doubtful: bool = False
+
+
+NOTHING = Judgement()
+DOUBT = Judgement(doubtful=True)
+
+
+def event_name(cluster: str, key: TopicPartition) -> EventName:
+    """Name a partition as its events do."""
+    return {"cluster": cluster, "topic": key.topic, "partition": key.partition}
+
+
+def blocked(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Record a block, once as long as its reason and words stay the same."""
+    known = reassignment.block
+    if known is not None and (known.why, known.detail) == (block.why, block.detail):
+        return ()
+    return (ReassignmentBlocked(**event_name(cluster, reassignment.key), why=block.why, detail=block.detail),)
+
+
+def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context) -> ReassignmentEvent:
+    """Record that a step is done: not listed and equal as a sequence is the only proof of completion (X13)."""
+    name = event_name(context.cluster, reassignment.key)
+    if not step.final:
+        return StepConfirmed(**name, step=step.number, replicas=seen.replicas, bytes_copied=context.bytes_copied)
+    return ReassignmentCompleted(
+        **name,
+        replicas=seen.replicas,
+        out_of_sync=tuple(broker for broker in seen.replicas if broker not in seen.isr),
+        before_cancel=reassignment.is_cancelled,
+        bytes_copied=reassignment.bytes_copied + context.bytes_copied,
+    )
+
+
+def foreign(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement:
+    """Show that somebody else's move is running, and never fight it; what it leaves is judged when it has ended."""
+    if not context.persisted:
+        return DOUBT
+    heading = list(seen.move.target) if seen.move is not None else list(seen.replicas)
+    detail = f"somebody else is moving the partition to {heading}: wait for that, or cancel it with their tool"
+    return Judgement(
+        blocked(reassignment, Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms), context.cluster), doubtful=True
+    )
+
+
+def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, why: FailureReason) -> Judgement:
+    """End a reassignment whose partition somebody else has changed, once that has persisted."""
+    if not context.persisted:
+        return DOUBT
+    step = reassignment.step
+    expected = list(step.replicas) if step is not None else list(reassignment.original)
+    detail = f"the list is {list(seen.replicas)} where {expected} was expected: somebody else changed it"
+    name = event_name(context.cluster, reassignment.key)
+    return Judgement((ReassignmentFailed(**name, why=why, detail=detail, replicas=seen.replicas),))
+
+
+def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Judgement:
+    """End a reassignment whose partition or topic is no more: a new incarnation is never touched (S9)."""
+    if seen is None and not context.persisted:
+        return DOUBT
+    detail = "the topic or partition does not exist any more" if seen is None else "the topic was deleted and recreated"
+    name = event_name(context.cluster, reassignment.key)
+    return Judgement(
+        (ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=reassignment.current),)
+    )

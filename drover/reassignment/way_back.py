@@ -1,0 +1,161 @@
+"""The way back of a cancelled reassignment, one function per phase: rollback (KIP-236) and stop (KIP-455) share it.
+
+Both cancel what is listed, never re-target, and end at `Reassignment.way_back`: the original list, or for a stop what
+the confirmed steps have made of it.
+"""
+
+from drover.reassignment import replica_sets, rollback
+from drover.reassignment.facts import PartitionFacts
+from drover.reassignment.judgement import (
+    DOUBT,
+    Context,
+    Judgement,
+    blocked,
+    event_name,
+    failed,
+    foreign,
+    reached,
+)
+from drover.reassignment.state import Block, Reassignment
+from events.reassignments import (
+    Blocker,
+    Call,
+    CallIntended,
+    CallLapsed,
+    CancelMode,
+    FailureReason,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+    RollbackSkipped,
+)
+from events.records import ReassignmentEvent
+
+
+def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement:
+    """R236-7 over the Admin RPCs: cancel what is listed, never re-target; then see what is left."""
+    step = reassignment.step
+    if seen.move is None:
+        # A broker whose metadata lags may still show the list from before a step that has meanwhile completed.
+        before = step is not None and seen.replicas == step.expected
+        if (reassignment.unsure or before) and not context.persisted:
+            return DOUBT
+        return _return(reassignment, seen, context)
+    if seen.move.target not in _own_lists(reassignment):
+        return foreign(reassignment, seen, context)
+    return cancel(reassignment, seen, context)
+
+
+def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement:
+    """The cancel was taken: see what is left once the partition is not listed any more."""
+    step = reassignment.step
+    if seen.move is None:
+        # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step.
+        strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
+        if strange and not context.persisted:
+            return DOUBT
+        return _return(reassignment, seen, context)
+    if seen.move.target not in _own_lists(reassignment):
+        return foreign(reassignment, seen, context)
+    if not context.persisted:
+        return DOUBT
+    name = event_name(context.cluster, reassignment.key)
+    return Judgement((CallLapsed(**name, call=Call.CANCEL, detail="the partition is still moving"),))
+
+
+def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement:
+    """The list was sent back in its order: the end, if it is still the list at which the way back ends.
+
+    A stop may have become a rollback while the call was open: then the way goes on to the original.
+    """
+    name = event_name(context.cluster, reassignment.key)
+    destination = reassignment.restoring or reassignment.way_back
+    if seen.move is not None:
+        if seen.move.target != destination:
+            return foreign(reassignment, seen, context)
+        if destination != reassignment.way_back:
+            return cancel(reassignment, seen, context)
+        waiting = [broker for broker in destination if broker not in seen.isr]
+        detail = f"Kafka waits for original replicas {', '.join(map(str, waiting))} to be in the ISR"
+        return Judgement(
+            blocked(reassignment, Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
+        )
+    if seen.replicas in {destination, reassignment.way_back}:
+        return _return(reassignment, seen, context)
+    if not _is_ours(reassignment, seen):
+        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
+    if not context.persisted:
+        return DOUBT
+    return Judgement((CallLapsed(**name, call=Call.RESTORE, detail="the original order is not there"),))
+
+
+def cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement:
+    """Cancel what Kafka lists, if R236-8 allows it.
+
+    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on.
+    """
+    name = event_name(context.cluster, reassignment.key)
+    skip = rollback.skip_reason(reassignment, seen, context.guard)
+    if skip is None:
+        return Judgement((CallIntended(**name, call=Call.CANCEL, expected=seen.replicas),))
+    if reassignment.is_adopted:
+        block = rollback.guard_block(reassignment, seen, context.guard)
+        return Judgement(blocked(reassignment, block, context.cluster))
+    return Judgement((RollbackSkipped(**name, why=skip, isr=seen.isr),))
+
+
+def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement:
+    """Nothing is listed any more: the list in its order, or what was there before the cancel.
+
+    Kafka's cancel loses the order (live fact), so the list is sent afterwards; it is a pure reorder unless earlier
+    steps had grown the list and all of them are taken back.
+    """
+    step = reassignment.step
+    if step is not None and step.final and seen.replicas == step.replicas == reassignment.target:
+        return Judgement((reached(reassignment, step, seen, context),))
+    stops = reassignment.cancel_mode is CancelMode.STOP
+    if stops and step is not None and seen.replicas == step.replicas != reassignment.current:
+        # The step was done before the cancel: what it brought in stays.
+        if not context.persisted and any(broker not in seen.isr for broker in step.adding):
+            return DOUBT
+        return Judgement((reached(reassignment, step, seen, context), _ended(reassignment, seen, context)))
+    if not _is_ours(reassignment, seen):
+        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
+    if seen.replicas == reassignment.way_back:
+        return Judgement((_ended(reassignment, seen, context),))
+    block = rollback.restore_block(reassignment, seen, context.guard)
+    if block is not None:
+        return Judgement(blocked(reassignment, block, context.cluster))
+    name = event_name(context.cluster, reassignment.key)
+    restore = CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=reassignment.way_back)
+    return Judgement((restore,))
+
+
+def _ended(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> ReassignmentEvent:
+    name = event_name(context.cluster, reassignment.key)
+    started = reassignment.step is not None
+    if reassignment.cancel_mode is CancelMode.STOP:
+        return ReassignmentStopped(**name, replicas=seen.replicas, started=started)
+    return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started)
+
+
+def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
+    """The lists that a call of this reassignment may have sent Kafka on its way to."""
+    lists = {reassignment.original, reassignment.current}
+    if reassignment.step is not None:
+        lists.add(reassignment.step.replicas)
+    return frozenset(lists)
+
+
+def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:
+    """Whether the set is the one at the start or at the end of the running step, or the confirmed one.
+
+    Every step but a last one that completed keeps the list at which the way back ends: without it the way back would be
+    a move of its own.
+    """
+    brokers = set(seen.replicas)
+    if not brokers >= set(reassignment.way_back):
+        return False
+    known = [set(reassignment.current), set(reassignment.original)]
+    if reassignment.step is not None:
+        known += [set(reassignment.step.expected), set(reassignment.step.replicas)]
+    return brokers in known

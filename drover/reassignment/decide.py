@@ -5,6 +5,7 @@ from typing import assert_never
 from drover.reassignment.alter import decide_alter
 from drover.reassignment.cancel import decide_cancel
 from drover.reassignment.decision import Decision, Facts, refuse
+from drover.reassignment.mend import decide_mend
 from drover.reassignment.state import ClusterState
 from events import commands
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
@@ -29,7 +30,7 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
         case commands.Unfreeze():
             return _unfreeze(command, state)
         case commands.Mend():
-            return refuse(RefusalCode.UNSUPPORTED, "mend is not supported yet")
+            return decide_mend(command, state, facts)
         case commands.Blacklist():
             return _blacklist(command, state)
         case commands.BrokerFailed():

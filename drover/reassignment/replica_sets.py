@@ -5,14 +5,19 @@ from collections.abc import Collection
 from drover.reassignment.state import Reassignment, Step
 
 
+def without(brokers: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
+    """List the brokers that are not gone, in their order."""
+    return tuple(broker for broker in brokers if broker not in gone)
+
+
 def adding(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
     """List the brokers that `target` has and `current` has not, in the target's order (R455-7)."""
-    return tuple(broker for broker in target if broker not in current)
+    return without(target, current)
 
 
 def removing(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
     """List the brokers that `current` has and `target` has not, in the current order (R455-7)."""
-    return tuple(broker for broker in current if broker not in target)
+    return without(current, target)
 
 
 def after_cancel(step: Step) -> tuple[int, ...]:

@@ -36,17 +36,18 @@ Clock = Callable[[], Moment]
 async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
     """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
 
-    Raises what the port's reading calls raise.
+    A cluster on which Drover has nothing to do is asked what others move there, and nothing more. Raises what the
+    port's reading calls raise.
     """
-    if core.urgency(cluster) is not Urgency.IDLE:
-        moves = await driver.moves()
-        wanted = core.wanted(cluster, moves, clock())
-        if wanted:
-            return await driver.observe(wanted, with_min_isr=True)
-        if not core.needs_liveness(cluster, clock()):
-            return None
+    moves = await driver.moves()
+    wanted = core.wanted(cluster, moves, clock())
+    if wanted:
+        return await driver.observe(wanted, with_min_isr=True)
+    if core.urgency(cluster) is Urgency.BUSY and not core.needs_liveness(cluster, clock()):
+        return None
     identity = await driver.identify()
-    return Identified(cluster, identity.kafka_cluster_id, tuple(sorted(identity.racks)), clock().monotonic_ms)
+    live = tuple(sorted(identity.racks))
+    return Identified(cluster, identity.kafka_cluster_id, live, clock().monotonic_ms, moves)
 
 
 async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Input:

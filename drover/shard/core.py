@@ -24,6 +24,7 @@ from drover.shard.messages import (
     Moment,
     ReadThrottles,
 )
+from drover.shard.outsiders import watch_outsiders
 from drover.shard.page import MORE_WAIT_MS, Page
 from drover.shard.slots import give_slots
 from drover.shard.state_hash import CURRENT_FORM
@@ -33,7 +34,7 @@ from events.codec import encode_record
 from events.partitions import TopicPartition
 from events.records import SCHEMA_VERSION, Batch, Cursor
 from events.throttles import Entries
-from events.topics import TopicNames
+from events.topics import TopicNames, shard_of
 
 CALL_START_MS = 1000
 MAX_PARTITIONS_PER_CALL = 1000
@@ -146,6 +147,7 @@ class ShardCore:
         for name in sorted(self._ahead.clusters):
             self._set_limits(page, name)
             give_slots(page, name)
+            watch_outsiders(page, name)
         page.finish_plans()
         if not intake.taken and not page.events:
             return None
@@ -268,6 +270,7 @@ class ShardCore:
         if track is None or state is None:
             return frozenset()
         wanted = {*track.needed, *track.doubted()} & state.reassignments.keys()
+        wanted.update(key for key in track.outsiders if track.fresh(key, now.monotonic_ms) is None)
         for key in state.in_flight:
             phase = state.reassignments[key].phase
             if key in track.calls or track.call_ended_ms(key) > now.monotonic_ms:
@@ -286,8 +289,8 @@ class ShardCore:
             return Urgency.IDLE
         if state.in_flight or track.needed:
             return Urgency.BUSY
-        waits = state.reassignments or state.broker_throttles or state.topic_throttles
-        return Urgency.WAITING if waits else Urgency.IDLE
+        waits = (state.reassignments, state.broker_throttles, state.topic_throttles, state.foreign, track.outsiders)
+        return Urgency.WAITING if any(waits) or track.has_unrecorded else Urgency.IDLE
 
     def needs_liveness(self, cluster: str, now: Moment) -> bool:
         """Whether somebody must look who is there: another cluster answered last, or the throttle ledger waits.
@@ -305,8 +308,9 @@ class ShardCore:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """The configured clusters that live in this shard and that the log knows."""
-        return tuple(name for name in sorted(self._ahead.clusters) if name in self._limits)
+        """The configured clusters that live in this shard."""
+        here, shards = self.fold.shard, self.fold.shards
+        return tuple(name for name in sorted(self._limits) if shard_of(name, shards) == here)
 
     def copying(self, cluster: str) -> Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]]:
         """List what is being copied: per partition its step, the brokers being added, and the leader if known."""

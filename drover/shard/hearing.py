@@ -4,10 +4,12 @@ from typing import assert_never
 
 from drover.reassignment import calls
 from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, Observation
+from drover.reassignment.foreign_moves import given_up
 from drover.reassignment.judgement import NOTHING, Context
 from drover.reassignment.plan import plan
 from drover.reassignment.state import ClusterState, Phase, Reassignment
 from drover.shard.messages import BytesSampled, CallEnded, Identified, Input, ThrottlesChanged, ThrottlesRead
+from drover.shard.outsiders import hear_moves, judge_outsider
 from drover.shard.page import Page
 from drover.shard.track import THROTTLE_RETRY_MS, ClusterTrack
 from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched
@@ -16,6 +18,7 @@ from events.records import ReassignmentEvent
 from events.throttles import BrokerThrottleSet, TopicThrottleLeft, TopicThrottleSet
 
 _INVALID_CONFIG = 40
+_AWAITING_A_STEP = frozenset({Phase.QUEUED, Phase.PREPARED, Phase.CONFIRMED})
 
 
 def hear(page: Page, entry: Input) -> None:
@@ -25,8 +28,11 @@ def hear(page: Page, entry: Input) -> None:
             _observed(page, entry)
         case Identified():
             _identified(page, entry.cluster, entry.kafka_cluster_id)
-            if page.ahead.cluster(entry.cluster).mismatched_kafka_cluster_id is None:
+            state = page.ahead.cluster(entry.cluster)
+            if state.mismatched_kafka_cluster_id is None:
                 page.track(entry.cluster).see_live(entry.live_brokers, entry.ended_ms)
+                if entry.moves is not None:
+                    hear_moves(page, state, entry.moves, entry.ended_ms)
         case CallEnded():
             _call_ended(page, entry)
         case ThrottlesRead():
@@ -51,6 +57,7 @@ def context(page: Page, state: ClusterState, reassignment: Reassignment, *, pers
         at_ms=page.at_ms,
         persisted=persisted,
         bytes_copied=_bytes_copied(track, reassignment),
+        given_up=given_up(state, reassignment.key, page.at_ms),
     )
 
 
@@ -94,8 +101,11 @@ def _observed(page: Page, observation: Observation) -> None:
     track = page.track(observation.cluster)
     for key in track.see(observation):
         reassignment = state.reassignments.get(key)
-        if reassignment is not None and reassignment.in_flight:
+        if reassignment is None:
+            judge_outsider(page, state, key, observation.ended_ms)
+        elif reassignment.in_flight or given_up(state, key, page.at_ms) is not None:
             _judge(page, state, reassignment, observation.ended_ms)
+    hear_moves(page, state, observation.moves, observation.ended_ms)
 
 
 def _judge(page: Page, state: ClusterState, reassignment: Reassignment, ended_ms: int) -> None:
@@ -108,7 +118,7 @@ def _judge(page: Page, state: ClusterState, reassignment: Reassignment, ended_ms
         return
     persisted = track.persisted(key, ended_ms)
     judgement = plan(reassignment, track.sights[key].facts, context(page, state, reassignment, persisted=persisted))
-    if judgement == NOTHING and reassignment.phase in {Phase.PREPARED, Phase.CONFIRMED}:
+    if judgement == NOTHING and reassignment.phase in _AWAITING_A_STEP:
         # What waits for a step is judged, and doubted, where slots are given.
         return
     track.doubt(key, ended_ms, doubtful=judgement.doubtful)

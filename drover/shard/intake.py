@@ -8,11 +8,13 @@ import msgspec
 
 from drover.reassignment.decide import decide
 from drover.reassignment.decision import Decision, Facts, refuse
+from drover.reassignment.mend import partitions_to_see
+from drover.reassignment.state import ClusterState
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand, ShardState
 from drover.shard.messages import Arrival
 from drover.shard.page import Page
 from events.codec import Malformed, command_digest
-from events.commands import TYPES_BY_TOPIC, Alter, AnyCommand, ClusterName, Identifier
+from events.commands import TYPES_BY_TOPIC, Alter, AnyCommand, ClusterName, Identifier, Mend
 from events.partitions import TopicPartition
 from events.records import Outcome, PartitionReference
 from events.refusals import RefusalCode
@@ -58,11 +60,20 @@ def named_partitions(
     named: dict[str, set[TopicPartition]] = {}
     for arrival in arrivals:
         command = arrival.command
-        if isinstance(command, Alter) and command.cluster in place.clusters and _is_here(command, place):
-            active = ahead.cluster(command.cluster).reassignments
-            keys = named.setdefault(command.cluster, set())
-            keys.update(target.key for target in command.partitions if target.key not in active)
+        if isinstance(command, Alter | Mend) and command.cluster in place.clusters and _is_here(command, place):
+            named.setdefault(command.cluster, set()).update(_to_see(command, ahead.cluster(command.cluster)))
     return {cluster: frozenset(keys) for cluster, keys in named.items() if keys}
+
+
+def _to_see(command: AnyCommand, state: ClusterState) -> tuple[TopicPartition, ...]:
+    """List the partitions that a command is decided by; what Drover is moving follows from the state."""
+    match command:
+        case Alter():
+            return tuple(target.key for target in command.partitions if target.key not in state.reassignments)
+        case Mend():
+            return partitions_to_see(command, state)
+        case _:
+            return ()
 
 
 def decide_arrivals(
@@ -199,12 +210,12 @@ def _decide_one(
 
 
 def _facts(page: Page, command: AnyCommand, place: Place, unavailable: str | None) -> Facts:
-    if not isinstance(command, Alter):
+    if not isinstance(command, Alter | Mend):
         return Facts()
     track = page.track(command.cluster)
-    active = page.ahead.cluster(command.cluster).reassignments
-    sights = {target.key: track.fresh(target.key, page.now.monotonic_ms) for target in command.partitions}
-    unseen = [str(key) for key, sight in sights.items() if sight is None and key not in active]
+    keys = _to_see(command, page.ahead.cluster(command.cluster))
+    sights = {key: track.fresh(key, page.now.monotonic_ms) for key in keys}
+    unseen = [str(key) for key, sight in sights.items() if sight is None]
     if unavailable is None and unseen:
         unavailable = f"{len(unseen)} partitions, {unseen[0]} among them, could not be judged in time"
     return Facts(

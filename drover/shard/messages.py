@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.reassignment.facts import BrokerRates, CallResult, Observation, ThrottledReplicas
+from drover.reassignment.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
 from events.codec import Malformed
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
@@ -39,12 +39,16 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Kafka's own id of the cluster that answers under this name, and which brokers are alive in it."""
+    """Kafka's own id of the cluster that answers under this name, which brokers are alive in it, and what it moves.
+
+    `moves` is what one List showed just before; None if nobody asked.
+    """
 
     cluster: str
     kafka_cluster_id: str
     live_brokers: tuple[int, ...]
     ended_ms: int
+    moves: Mapping[TopicPartition, Move] | None = None
 
 
 @dataclass(frozen=True, slots=True)

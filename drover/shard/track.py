@@ -51,6 +51,8 @@ class ClusterTrack:
         self.read_brokers: tuple[int, ...] = ()
         self.read_topics: tuple[str, ...] = ()
         self.waiting_plans: set[str] = set()
+        self.outsiders: frozenset[TopicPartition] = frozenset()
+        self._unrecorded: dict[TopicPartition, tuple[Move | None, int]] = {}
 
     # -- sights
 
@@ -148,6 +150,24 @@ class ClusterTrack:
     def doubted(self) -> Iterable[TopicPartition]:
         """List the partitions that must be seen again soon."""
         return tuple(self._doubted_since_ms)
+
+    # -- foreign moves
+
+    @property
+    def has_unrecorded(self) -> bool:
+        """Whether foreign moves have come, changed or gone, and that has not been seen for long enough."""
+        return bool(self._unrecorded)
+
+    def unrecorded_for_long(
+        self, found: Mapping[TopicPartition, Move | None], ended_ms: int
+    ) -> tuple[TopicPartition, ...]:
+        """Remember what differs from the record, and list what has done so for 2 s without a change, in order."""
+        before = self._unrecorded
+        self._unrecorded = {}
+        for key, move in found.items():
+            known = before.get(key)
+            self._unrecorded[key] = known if known is not None and known[0] == move else (move, ended_ms)
+        return tuple(sorted(key for key, (_, since_ms) in self._unrecorded.items() if ended_ms - since_ms >= DOUBT_MS))
 
     # -- throttles
 

@@ -7,14 +7,17 @@ from drover.reassignment.state import ClusterState, Limits, Reassignment
 from drover.shard.fold import ShardFold
 from events.partitions import TopicPartition
 from events.reassignments import (
+    ReassignmentAdopted,
     ReassignmentCompleted,
     ReassignmentFailed,
     ReassignmentQueued,
     ReassignmentRolledBack,
+    ReassignmentStopped,
 )
 from tests.shard.world import World, full_hash
 
-ENDS = (ReassignmentCompleted, ReassignmentRolledBack, ReassignmentFailed)
+BEGINNINGS = (ReassignmentQueued, ReassignmentAdopted)
+ENDS = (ReassignmentCompleted, ReassignmentRolledBack, ReassignmentStopped, ReassignmentFailed)
 
 
 class Walked(Protocol):
@@ -63,7 +66,8 @@ def indexes_agree(state: ClusterState) -> None:
 def limits_hold(walk: Walked) -> None:
     """S7: partitions in flight, moves per broker, replicas being added per partition."""
     state, limits = walk.world.state, walk.limits
-    assert len(state.in_flight) <= limits.max_partitions_in_flight
+    going = [key for key in state.in_flight if not state.reassignments[key].is_cancelled]
+    assert len(going) <= limits.max_partitions_in_flight
     loads = Counter(broker for entry in state.reassignments.values() if not entry.is_cancelled for broker in entry.load)
     assert all(moves <= limits.max_moves_per_broker for moves in loads.values()), loads
     for key, move in walk.world.model.moves().items():
@@ -83,6 +87,9 @@ def envelopes_hold(walk: Walked) -> None:
 def in_envelope(reassignment: Reassignment, replicas: tuple[int, ...]) -> None:
     """S2 for one partition."""
     allowed = set(reassignment.original) | set(reassignment.target)
+    if reassignment.is_adopted and reassignment.step is not None:
+        # What a late call has begun is on its way out.
+        allowed |= set(reassignment.step.replicas)
     assert set(replicas) <= allowed, f"{reassignment.key}: {replicas} of {reassignment}"
     assert len(replicas) >= min(len(reassignment.original), len(reassignment.target)), f"{replicas} of {reassignment}"
 
@@ -91,7 +98,7 @@ def lives_do_not_overlap(world: World) -> None:
     """S6: a partition is queued again only after its reassignment has ended."""
     active: set[TopicPartition] = set()
     for event in world.events():
-        if isinstance(event, ReassignmentQueued):
+        if isinstance(event, BEGINNINGS):
             assert event.key not in active
             active.add(event.key)
         elif isinstance(event, ENDS):

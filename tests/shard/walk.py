@@ -14,8 +14,8 @@ from drover.shard.track import FRESH_MS
 from events.codec import encode_command
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
-from events.reassignments import CallIntended, ReassignmentQueued, RollbackRequested
-from tests.shard.invariants import check
+from events.reassignments import CallIntended, ReassignmentAdopted, RollbackRequested
+from tests.shard.invariants import BEGINNINGS, check
 from tests.shard.world import CLUSTER, Death, World, alter, full_hash, rollback
 
 BROKERS = 6
@@ -55,13 +55,13 @@ class Watchman(SimulatedDriver):
     def _hold_against_the_log(self, request: AlterRequest) -> None:
         key, replicas = request.partition, request.replicas
         about = [event for event in self.world.events() if getattr(event, "key", None) == key]
-        began = max(index for index, event in enumerate(about) if isinstance(event, ReassignmentQueued))
+        began = max(index for index, event in enumerate(about) if isinstance(event, BEGINNINGS))
         intents = [event for event in about[began:] if isinstance(event, CallIntended)]
         assert intents, f"{key}: a call without a durable intent"
         assert intents[-1].replicas == replicas, f"{key}: {replicas} is sent, {intents[-1]} was intended"
         moving = (partition := self.model.partition(key)) is not None and partition.moving
         if replicas is None:
-            asked = any(isinstance(event, RollbackRequested) for event in about[began:])
+            asked = any(isinstance(event, (RollbackRequested, ReassignmentAdopted)) for event in about[began:])
             assert asked, f"{key}: a cancel that nobody asked for"
         else:
             assert replicas, f"{key}: an empty list"
@@ -69,7 +69,7 @@ class Watchman(SimulatedDriver):
             assert set(replicas) <= set(self.model.brokers), f"{key}: {replicas} names an unknown broker"
             assert not moving or key in self.foreign, f"{key}: a re-target of a moving partition"
         queued = about[began]
-        assert isinstance(queued, ReassignmentQueued)
+        assert isinstance(queued, BEGINNINGS)
         topic = self.model.topics.get(key.topic)
         if topic is not None and topic.topic_id != queued.topic_id:
             # Kafka's call names no topic id: what was seen up to 2 s ago, or sent by a predecessor, may be too old.

@@ -22,7 +22,16 @@ from events.topics import TopicNames
 
 CLUSTER = "local"
 TOPIC_IDS = ("id-alter", "id-cancel", "id-blacklist", "id-broker-failed")
-KIND_OF = {"Alter": 0, "Cancel": 1, "Freeze": 1, "Unfreeze": 1, "Blacklist": 2, "BrokerFailed": 3, "BrokerReturned": 3}
+KIND_OF = {
+    "Alter": 0,
+    "Cancel": 1,
+    "Freeze": 1,
+    "Unfreeze": 1,
+    "Mend": 1,
+    "Blacklist": 2,
+    "BrokerFailed": 3,
+    "BrokerReturned": 3,
+}
 WALL_START_MS = 1_700_000_000_000
 STEP_MS = 100
 

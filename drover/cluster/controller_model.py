@@ -22,8 +22,8 @@ class Partition:
     """One partition as the controller holds it; `leader` is None when nobody leads.
 
     `replicas` is the merged list while moving; `adding` and `removing` are ascending. `elr` holds the eligible leader
-    replicas: those that left an ISR smaller than min ISR and still have every committed record. `recovering` says that
-    the last election was unclean.
+    replicas (KIP-966), ascending: those that left an ISR smaller than min ISR and still have every committed record.
+    `last_known_leader` is who led when the ISR became empty. `recovering` says that the last election was unclean.
     """
 
     replicas: tuple[int, ...]
@@ -34,6 +34,7 @@ class Partition:
     leader_epoch: int = 0
     elr: tuple[int, ...] = ()
     recovering: bool = False
+    last_known_leader: int | None = None
 
     @property
     def moving(self) -> bool:
@@ -95,27 +96,21 @@ def reversal(partition: Partition) -> Reversal:
     return Reversal(replicas, replicas[:1], unclean=True)
 
 
-def elect(
-    current_leader: int | None,
-    replicas: tuple[int, ...],
-    isr: tuple[int, ...],
-    election: Election,
-    electable: Callable[[int], bool],
-) -> tuple[int | None, bool]:
-    """Choose a leader from the safe brokers `isr` and tell whether the choice is unclean (it may lack records)."""
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the controller goes by besides the partition itself.
 
-    def valid(broker: int | None) -> bool:
-        return broker is not None and broker in isr and electable(broker)
+    `min_isr` is the effective one: the topic's, but never more than its partition 0 has replicas. `with_elr` is the
+    feature `eligible.leader.replicas.version`. `crashed` is a broker that has just come back without a clean shutdown:
+    it may have lost records and is eligible no more.
+    """
 
-    if election is Election.PREFERRED and valid(replicas[0]):
-        return replicas[0], False
-    if valid(current_leader):
-        return current_leader, False
-    clean = next((broker for broker in replicas if valid(broker)), None)
-    if clean is not None or election is not Election.UNCLEAN:
-        return clean, False
-    unclean = next((broker for broker in replicas if electable(broker)), None)
-    return unclean, unclean is not None
+    min_isr: int = 1
+    with_elr: bool = True
+    crashed: int | None = None
+
+
+USUAL = Rules()
 
 
 def settle(
@@ -123,48 +118,86 @@ def settle(
     wanted: Partition,
     electable: Callable[[int], bool],
     election: Election = Election.NORMAL,
-    *,
-    min_isr: int = 1,
+    rules: Rules = USUAL,
 ) -> Partition:
     """Turn a wished change into the next state, as the controller's change builder does; equal to `before` = no record.
 
     Completes the move if it is over, elects, and bumps the leader epoch when the leader changes or when a replica
-    that was there before is gone.
+    that was there before is gone. Without ELR the last member of an ISR stays in it, dead or not.
     """
-    after = wanted
-    if completes(after):
-        after = replace(
-            after,
-            replicas=without(after.replicas, after.removing),
-            isr=without(after.isr, after.removing),
-            adding=(),
-            removing=(),
-        )
-    elr = eligible_leaders(before, after, min_isr)
-    leader, unclean = elect(before.leader, after.replicas, after.isr or elr, election, electable)
-    if leader is not None and leader not in after.isr:
-        after = replace(after, isr=(leader,))
+    after = _completed(wanted)
+    elr = _eligible_leaders(before, after.isr, rules)
+    leader, unclean = _elect(before, replace(after, elr=elr), electable, election, with_elr=rules.with_elr)
+    isr = after.isr
+    if leader != before.leader and leader is not None and (unclean or leader in elr):
+        isr, elr = (leader,), () if unclean else without(elr, [leader])
+    if not isr and not rules.with_elr:
+        isr = before.isr
     lost_replica = not frozenset(after.replicas).issuperset(before.replicas)
-    bumped = leader != before.leader or lost_replica
     return replace(
         after,
+        isr=isr,
         leader=leader,
-        elr=() if unclean else eligible_leaders(before, after, min_isr),
+        elr=elr,
+        last_known_leader=_last_known_leader(before, isr, leader, rules),
         recovering=before.recovering or unclean,
-        leader_epoch=before.leader_epoch + (1 if bumped else 0),
+        leader_epoch=before.leader_epoch + (1 if leader != before.leader or lost_replica else 0),
     )
 
 
-def eligible_leaders(before: Partition, after: Partition, min_isr: int) -> tuple[int, ...]:
-    """Compute the eligible leader replicas (KIP-966) that go with the ISR of `after`."""
-    if len(after.isr) >= min(min_isr, len(after.replicas)):
+def _completed(wanted: Partition) -> Partition:
+    if not completes(wanted):
+        return wanted
+    return replace(
+        wanted,
+        replicas=without(wanted.replicas, wanted.removing),
+        isr=without(wanted.isr, wanted.removing),
+        adding=(),
+        removing=(),
+    )
+
+
+def _eligible_leaders(before: Partition, isr: tuple[int, ...], rules: Rules) -> tuple[int, ...]:
+    """Compute the eligible leader replicas that go with an ISR; Kafka leaves those in that a move has removed."""
+    if not rules.with_elr or len(isr) >= rules.min_isr:
         return ()
-    candidates = dict.fromkeys(before.elr + before.isr)
-    return tuple(broker for broker in candidates if broker in after.replicas and broker not in after.isr)
+    candidates = frozenset(before.elr + before.isr).difference(isr, () if rules.crashed is None else [rules.crashed])
+    return tuple(sorted(candidates))
+
+
+def _elect(
+    before: Partition, after: Partition, electable: Callable[[int], bool], election: Election, *, with_elr: bool
+) -> tuple[int | None, bool]:
+    """Choose a leader for `after` and tell whether the choice is unclean (it may lack records)."""
+    safe = after.isr or after.elr
+
+    def valid(broker: int | None) -> bool:
+        return broker is not None and broker in safe and electable(broker)
+
+    if election is Election.PREFERRED and valid(after.replicas[0]):
+        return after.replicas[0], False
+    if valid(before.leader):
+        return before.leader, False
+    clean = next((broker for broker in after.replicas if valid(broker)), None)
+    if clean is not None:
+        return clean, False
+    last = before.last_known_leader
+    if with_elr and not safe and last is not None and electable(last):
+        return last, True
+    if election is not Election.UNCLEAN:
+        return None, False
+    unclean = next((broker for broker in after.replicas if electable(broker)), None)
+    return unclean, unclean is not None
+
+
+def _last_known_leader(before: Partition, isr: tuple[int, ...], leader: int | None, rules: Rules) -> int | None:
+    if leader is not None or not rules.with_elr:
+        return None
+    return before.leader if before.isr and not isr else before.last_known_leader
 
 
 def altered(
-    partition: Partition, target: tuple[int, ...], electable: Callable[[int], bool], *, min_isr: int = 1
+    partition: Partition, target: tuple[int, ...], electable: Callable[[int], bool], rules: Rules = USUAL
 ) -> Partition:
     """Apply an alter with a validated list.
 
@@ -178,11 +211,11 @@ def altered(
         adding=adding or partition.adding,
         removing=removing or partition.removing,
     )
-    return settle(partition, wanted, electable, min_isr=min_isr)
+    return settle(partition, wanted, electable, rules=rules)
 
 
 def cancelled(
-    partition: Partition, electable: Callable[[int], bool], *, unclean_allowed: bool = False, min_isr: int = 1
+    partition: Partition, electable: Callable[[int], bool], rules: Rules = USUAL, *, unclean_allowed: bool = False
 ) -> Partition | None:
     """Apply a cancel to a moving partition; None when it would need an unclean election that is not allowed."""
     back = reversal(partition)
@@ -190,4 +223,4 @@ def cancelled(
         return None
     wanted = replace(partition, replicas=back.replicas, isr=back.isr, adding=(), removing=())
     election = Election.UNCLEAN if unclean_allowed else Election.NORMAL
-    return settle(partition, wanted, electable, election, min_isr=min_isr)
+    return settle(partition, wanted, electable, election, rules)

@@ -38,7 +38,9 @@ class SimulatedDriver:
 
     Faults, all off at first: `unreachable` makes every call fail before anything happened; `lose_next` loses the
     request or the answer of one call; `refuse_next` gives one partition of the next alter that names it a code of
-    your choice instead of doing it; `freeze_metadata` makes describes show an old picture while lists stay true.
+    your choice instead of doing it, `refuse_next_alter` does so with a whole call, as NOT_CONTROLLER would;
+    `freeze_metadata` makes describes show an old picture while lists stay true, `lag_metadata` one that is always
+    a little old. A model without a controller answers only what brokers know by themselves.
     """
 
     def __init__(self, model: ClusterModel, cluster_name: str = "simulated") -> None:
@@ -47,6 +49,8 @@ class SimulatedDriver:
         self.unreachable = False
         self._loss: Loss | None = None
         self._refusals: dict[TopicPartition, CallResult] = {}
+        self._whole_refusal: CallResult | None = None
+        self._metadata_lag_ms = 0
         self._frozen: dict[TopicPartition, PartitionFacts] | None = None
 
     # -- faults -------------------------------------------------------------------------------------------------------
@@ -58,6 +62,15 @@ class SimulatedDriver:
     def refuse_next(self, partition: TopicPartition, result: CallResult) -> None:
         """Answer `result` for this partition in the next alter that names it, without doing anything."""
         self._refusals[partition] = result
+
+    def refuse_next_alter(self, result: CallResult) -> None:
+        """Answer `result` for every partition of the next alter, without doing anything."""
+        self._whole_refusal = result
+
+    def lag_metadata(self, lag_ms: int) -> None:
+        """From now on describes are answered by a broker that is so far behind the controller; 0 is not at all."""
+        self.model.remember_metadata(max(lag_ms, self._metadata_lag_ms))
+        self._metadata_lag_ms = lag_ms
 
     def freeze_metadata(self) -> None:
         """From now on describes show the partitions as they are now."""
@@ -80,11 +93,11 @@ class SimulatedDriver:
 
     async def moves(self) -> Mapping[TopicPartition, Move]:
         """See `ClusterDriver.moves`."""
-        return await self._read(self.model.moves)
+        return await self._read(self.model.moves, of_controller=True)
 
     async def observe(self, partitions: Collection[TopicPartition], *, with_min_isr: bool = False) -> Observation:
         """See `ClusterDriver.observe`."""
-        return await self._read(lambda: self._observation(partitions, with_min_isr=with_min_isr))
+        return await self._read(lambda: self._observation(partitions, with_min_isr=with_min_isr), of_controller=True)
 
     async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:
         """See `ClusterDriver.partition_counts`."""
@@ -126,8 +139,10 @@ class SimulatedDriver:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    async def _read(self, answer: Callable[[], Answer]) -> Answer:
+    async def _read(self, answer: Callable[[], Answer], *, of_controller: bool = False) -> Answer:
         loss = await self._next_loss()
+        if of_controller and not self.model.controller_alive:
+            raise ClusterUnavailableError(f"cluster {self.cluster_name} has no controller (simulated)")
         if loss is not None:
             raise ClusterUnavailableError(f"cluster {self.cluster_name} did not answer (simulated)")
         return answer()
@@ -136,6 +151,8 @@ class SimulatedDriver:
         loss = await self._next_loss()
         if loss is Loss.REQUEST:
             raise ClusterUnavailableError(f"cluster {self.cluster_name} was not reached (simulated)")
+        if not self.model.controller_alive:
+            raise OutcomeUnknownError(f"cluster {self.cluster_name} had no controller for the call (simulated)")
         answer = change()
         if loss is Loss.ANSWER:
             raise OutcomeUnknownError(f"cluster {self.cluster_name} took the call but its answer was lost (simulated)")
@@ -151,7 +168,9 @@ class SimulatedDriver:
         return ClusterIdentity(self.model.kafka_cluster_id, racks)
 
     def _facts(self, partition: TopicPartition) -> PartitionFacts | None:
-        return self.model.facts(partition) if self._frozen is None else self._frozen.get(partition)
+        if self._frozen is not None:
+            return self._frozen.get(partition)
+        return self.model.facts(partition, self._metadata_lag_ms)
 
     def _observation(self, partitions: Collection[TopicPartition], *, with_min_isr: bool) -> Observation:
         moves = self.model.moves()
@@ -169,6 +188,9 @@ class SimulatedDriver:
         )
 
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
+        if self._whole_refusal is not None:
+            whole, self._whole_refusal = self._whole_refusal, None
+            return {request.partition: whole for request in requests}
         results: dict[TopicPartition, CallResult] = {}
         for request in requests:
             refusal = self._refusals.pop(request.partition, None)

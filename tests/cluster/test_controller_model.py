@@ -11,6 +11,7 @@ import pytest
 from drover.cluster.controller_model import (
     Election,
     Partition,
+    Rules,
     altered,
     cancelled,
     completes,
@@ -242,8 +243,8 @@ def test_the_last_in_sync_replica_stays_electable_after_its_isr_is_empty() -> No
 
 def test_a_replica_that_leaves_an_isr_below_min_isr_can_still_lead() -> None:
     pair = Partition((1, 2), (1, 2), 1)
-    shrunk = settle(pair, replace(pair, isr=(1,)), all_but([2]), min_isr=2)
+    shrunk = settle(pair, replace(pair, isr=(1,)), all_but([2]), rules=Rules(min_isr=2))
     assert (shrunk.isr, shrunk.elr) == ((1,), (2,))
-    both_gone = settle(shrunk, replace(shrunk, isr=()), nobody, min_isr=2)
+    both_gone = settle(shrunk, replace(shrunk, isr=()), nobody, rules=Rules(min_isr=2))
     assert (both_gone.leader, set(both_gone.elr)) == (None, {1, 2})
-    assert settle(both_gone, both_gone, all_but([1]), min_isr=2).leader == 2
+    assert settle(both_gone, both_gone, all_but([1]), rules=Rules(min_isr=2)).leader == 2

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+NO_LEADER = -1
+
 
 class Election(Enum):
     """How a leader is looked for when a partition changes."""
@@ -23,7 +25,8 @@ class Partition:
 
     `replicas` is the merged list while moving; `adding` and `removing` are ascending. `elr` holds the eligible leader
     replicas (KIP-966), ascending: those that left an ISR smaller than min ISR and still have every committed record.
-    `last_known_leader` is who led when the ISR became empty. `recovering` says that the last election was unclean.
+    `last_known_leader` is who led before nobody did, -1 when nobody is known. `recovering` says that the last election
+    was unclean.
     """
 
     replicas: tuple[int, ...]
@@ -134,14 +137,15 @@ def settle(
     if not isr and not rules.with_elr:
         isr = before.isr
     lost_replica = not frozenset(after.replicas).issuperset(before.replicas)
+    bumped = leader != before.leader or lost_replica
     return replace(
         after,
         isr=isr,
         leader=leader,
         elr=elr,
-        last_known_leader=_last_known_leader(before, isr, leader, rules),
+        last_known_leader=_last_known_leader(before, leader, rules, bumped=bumped),
         recovering=before.recovering or unclean,
-        leader_epoch=before.leader_epoch + (1 if leader != before.leader or lost_replica else 0),
+        leader_epoch=before.leader_epoch + (1 if bumped else 0),
     )
 
 
@@ -190,16 +194,20 @@ def _elect(
     return unclean, unclean is not None
 
 
-def _last_known_leader(before: Partition, isr: tuple[int, ...], leader: int | None, rules: Rules) -> int | None:
-    if leader is not None or not rules.with_elr:
+def _last_known_leader(before: Partition, leader: int | None, rules: Rules, *, bumped: bool) -> int | None:
+    if not (rules.with_elr and bumped):
+        return before.last_known_leader
+    if leader is not None:
         return None
-    return before.leader if before.isr and not isr else before.last_known_leader
+    if before.last_known_leader is not None:
+        return before.last_known_leader
+    return NO_LEADER if before.leader is None else before.leader
 
 
 def altered(
     partition: Partition, target: tuple[int, ...], electable: Callable[[int], bool], rules: Rules = USUAL
 ) -> Partition:
-    """Apply an alter with a validated list.
+    """Apply an alter with a validated list; see also `stumbles`.
 
     Adding and removing are overwritten only by something non-empty, so a re-target to a superset changes nothing and
     a re-target to the original set leaves brokers in both lists (both seen live).
@@ -212,6 +220,15 @@ def altered(
         removing=removing or partition.removing,
     )
     return settle(partition, wanted, electable, rules=rules)
+
+
+def stumbles(before: Partition, after: Partition) -> bool:
+    """Whether 4.3.1 fails to decide an alter and answers UNKNOWN_SERVER_ERROR (seen live).
+
+    A move leaves replicas that it has removed in the ELR. When later the ISR is empty and an alter names such a broker
+    again, the controller wants to elect it and finds that it holds no replica.
+    """
+    return after.leader is not None and after.leader not in before.replicas
 
 
 def cancelled(

@@ -20,6 +20,7 @@ from drover.reassignment.facts import (
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     CallResult,
     Move,
@@ -101,15 +102,16 @@ class ClusterModel(ModelState):
     def grow_topic(self, name: str, assignments: Sequence[Sequence[int]]) -> CallResult:
         """Carry out CreatePartitions with these lists for the new partitions; all or none.
 
-        Kafka wants as many replicas as partition 0 has just now, which while it moves are those of the merged list.
+        Each needs as many replicas as partition 0 has just now; while that one moves, those of the merged list. Kafka
+        goes by one of the partitions, but not always by this one.
         """
         topic = self.topics.get(name)
         if topic is None:
             return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         if not assignments:
             return CallResult(INVALID_PARTITIONS, f"Topic already has {len(topic.partitions)} partition(s).")
-        factor = len(topic.partitions[0].replicas)
         first = len(topic.partitions)
+        factor = len(topic.partitions[0].replicas)
         for number, replicas in enumerate(assignments, first):
             refusal = self._assignment_refusal(tuple(replicas))
             if refusal is None and len(replicas) != factor:
@@ -197,25 +199,27 @@ class ClusterModel(ModelState):
 
     def _fence(self, broker: int) -> None:
         self.brokers[broker].fenced = True
-        for partition, before in self.each_partition():
-            if broker in before.isr:
-                self.settle(partition, replace(before, isr=controller_model.without(before.isr, [broker])))
+        with self.one_request():
+            for partition, before in self.each_partition():
+                if broker in before.isr:
+                    self.settle(partition, replace(before, isr=controller_model.without(before.isr, [broker])))
 
     def _register_the_returned(self) -> None:
         for broker, state in self.brokers.items():
-            if not (state.returning and state.fenced and self.controller_alive):
-                continue
-            if state.crashed and self.with_elr:
+            if state.returning and state.fenced and self.controller_alive:
+                self._register(broker)
+
+    def _register(self, broker: int) -> None:
+        """Let a fenced broker back in; what it may have lost without a clean shutdown makes nobody eligible."""
+        state = self.brokers[broker]
+        if state.crashed and self.with_elr:
+            with self.one_request():
                 for partition, before in self.each_partition():
                     if broker in before.elr:
                         self.settle(partition, before, crashed=broker)
-            state.alive, state.fenced, state.returning, state.crashed, state.died_at_ms = (
-                True,
-                False,
-                False,
-                False,
-                None,
-            )
+        state.alive, state.fenced = True, False
+        state.returning, state.crashed, state.died_at_ms = False, False, None
+        with self.one_request():
             for partition, before in self.each_of(self.imbalanced):
                 if before.leader is None:
                     self.settle(partition, before)
@@ -224,7 +228,8 @@ class ClusterModel(ModelState):
 
     def alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
         """Carry out AlterPartitionReassignments, each partition for itself."""
-        return {request.partition: self._alter_one(request) for request in requests}
+        with self.one_request():
+            return {request.partition: self._alter_one(request) for request in requests}
 
     def _alter_one(self, request: AlterRequest) -> CallResult:
         partition = request.partition
@@ -238,6 +243,8 @@ class ClusterModel(ModelState):
         if refusal is not None:
             return refusal
         after = controller_model.altered(before, request.replicas, self.electable, self.rules(partition.topic))
+        if controller_model.stumbles(before, after):
+            return CallResult(UNKNOWN_SERVER_ERROR, "The server experienced an unexpected error.")
         self.store(partition, after)
         return ACCEPTED
 

@@ -1,6 +1,7 @@
 """What a model cluster consists of: brokers, topics, partitions, and which of them need looking at; no behaviour."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -96,6 +97,7 @@ class ModelState:
         self.moving = SortedPartitions()
         self.incomplete = SortedPartitions()
         self.imbalanced = SortedPartitions()
+        self._effective_min_isr: dict[str, int] | None = None
         self.on_change: list[Callable[[TopicPartition, Partition | None, Partition | None], None]] = []
 
     def partition(self, partition: TopicPartition) -> Partition | None:
@@ -160,9 +162,19 @@ class ModelState:
 
     def rules(self, topic: str, crashed: int | None = None) -> Rules:
         """Return what the controller goes by for a topic."""
-        first = self.topics[topic].partitions.get(0)
-        min_isr = self.min_isr(topic)
-        return Rules(min_isr if first is None else min(min_isr, len(first.replicas)), self.with_elr, crashed)
+        known = {} if self._effective_min_isr is None else self._effective_min_isr
+        if topic not in known:
+            known[topic] = min(self.min_isr(topic), len(self.topics[topic].partitions[0].replicas))
+        return Rules(known[topic], self.with_elr, crashed)
+
+    @contextmanager
+    def one_request(self) -> Iterator[None]:
+        """Let everything inside be decided by what partitions 0 were before, as in one request to the controller."""
+        self._effective_min_isr = {}
+        try:
+            yield
+        finally:
+            self._effective_min_isr = None
 
     def min_isr(self, topic: str) -> int:
         """Return a topic's min.insync.replicas."""

@@ -211,7 +211,7 @@ def test_nothing_asked_is_nothing_changed(
                 Partition((2, 3, 0, 1), (0, 1, 2, 3), 0, (2, 3), (0, 1)),
                 nobody,
             ),
-            Partition((2, 3), (2, 3), None, leader_epoch=1),
+            Partition((2, 3), (2, 3), None, leader_epoch=1, last_known_leader=0),
             id="TV-045-the-old-leader-is-demoted",
         ),
     ],

@@ -8,7 +8,8 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -18,6 +19,9 @@ from drover.reassignment.state import Limits
 from events.commands import ClusterName
 from events.topics import DEFAULT_PREFIX, TopicNames
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
 # Every section refuses keys that it does not know: a misspelt setting is never silently ignored.
 _STRICT: Mapping[str, Any] = {"extra": "forbid"}
 
@@ -25,11 +29,22 @@ Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
+class Secret(str):
+    """A password: what is printed, logged or put into an error message does not show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Hide it: the clients log their options."""
+        return "'***'"
+
+
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How to reach one Kafka; the names are those of the Kafka clients. Files are PEM.
+    """How to reach one Kafka; the names are those of the Kafka clients, but for the file that holds the password.
 
-    SASL without TLS sends the password readable, so it must be allowed explicitly.
+    TLS files are PEM; a broker's certificate must name the host that it is reached by. SASL without TLS sends the
+    password readable, so it must be allowed explicitly.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -38,6 +53,7 @@ class Security:
     sasl_mechanism: Mechanism | None = None
     sasl_plain_username: str | None = None
     sasl_plain_password: str | None = field(default=None, repr=False)
+    sasl_plain_password_file: str | None = None
     ssl_cafile: str | None = None
     ssl_certfile: str | None = None
     ssl_keyfile: str | None = None
@@ -50,14 +66,20 @@ class Security:
                 "SASL without TLS sends the password readable over the network; "
                 "use security_protocol = SASL_SSL, or set allow_plaintext_sasl = true"
             )
-        if self.uses_sasl and None in {self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password}:
+        password = self.sasl_plain_password or self.sasl_plain_password_file
+        if self.uses_sasl and None in {self.sasl_mechanism, self.sasl_plain_username, password}:
             raise ValueError(
-                f"{self.security_protocol} needs sasl_mechanism, sasl_plain_username and sasl_plain_password"
+                f"{self.security_protocol} needs sasl_mechanism, sasl_plain_username and sasl_plain_password "
+                "(or sasl_plain_password_file)"
             )
-        if not self.uses_sasl and (self.sasl_mechanism or self.sasl_plain_username or self.sasl_plain_password):
+        if self.sasl_plain_password and self.sasl_plain_password_file:
+            raise ValueError("sasl_plain_password and sasl_plain_password_file are both set: choose one")
+        if not self.uses_sasl and (self.sasl_mechanism or self.sasl_plain_username or password):
             raise ValueError(f"SASL settings have no effect with security_protocol = {self.security_protocol}")
         if not self.uses_tls and (self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile):
             raise ValueError(f"TLS files have no effect with security_protocol = {self.security_protocol}")
+        if self.ssl_keyfile and not self.ssl_certfile:
+            raise ValueError("ssl_keyfile has no effect without ssl_certfile")
 
     @property
     def uses_sasl(self) -> bool:
@@ -69,36 +91,55 @@ class Security:
         """Whether the connection is encrypted."""
         return self.security_protocol.endswith("SSL")
 
-    def admin_options(self) -> dict[str, Any]:
-        """Return kafka-python's keyword arguments."""
+    def client_options(self, section: str) -> dict[str, Any]:
+        """Return the keyword arguments that both clients, aiokafka and kafka-python, are opened with; reads the files.
+
+        Raises `ConfigurationError` for a file that cannot be used; `section` is what it calls these settings.
+        """
         options: dict[str, Any] = {"security_protocol": self.security_protocol}
         if self.uses_sasl:
-            options |= self._sasl_options()
+            options |= {
+                "sasl_mechanism": self.sasl_mechanism,
+                "sasl_plain_username": self.sasl_plain_username,
+                "sasl_plain_password": self._password(section),
+            }
         if self.uses_tls:
-            files = {"ssl_cafile": self.ssl_cafile, "ssl_certfile": self.ssl_certfile, "ssl_keyfile": self.ssl_keyfile}
-            options |= {name: file for name, file in files.items() if file is not None}
+            options["ssl_context"] = self._tls_context(section)
         return options
 
-    def log_options(self) -> dict[str, Any]:
-        """Return aiokafka's keyword arguments; reads the TLS files. Raises `OSError` for one that cannot be read."""
-        options: dict[str, Any] = {"security_protocol": self.security_protocol}
-        if self.uses_sasl:
-            options |= self._sasl_options()
-        if self.uses_tls:
-            import ssl  # noqa: PLC0415 - costs start-up time and few need it
+    def _password(self, section: str) -> Secret:
+        if self.sasl_plain_password is not None:
+            return Secret(self.sasl_plain_password)
+        assert self.sasl_plain_password_file is not None, "checked when the settings were made"
+        try:
+            text = Path(self.sasl_plain_password_file).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, error) from error
+        if not text:
+            empty = ValueError("it is empty")
+            raise _unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, empty)
+        return Secret(text)
 
+    def _tls_context(self, section: str) -> "SSLContext":
+        import ssl  # noqa: PLC0415 - costs start-up time and few need it
+
+        try:
+            # It checks the certificate and the host's name. The file's authorities count and no others: not also those
+            # that this machine trusts for the web.
             context = ssl.create_default_context(cafile=self.ssl_cafile)
+        except OSError as error:  # what ssl raises for unreadable and for senseless files
+            raise _unusable(section, "ssl_cafile", self.ssl_cafile, error) from error
+        try:
             if self.ssl_certfile is not None:
                 context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
-            options["ssl_context"] = context
-        return options
+        except OSError as error:
+            raise _unusable(section, "ssl_certfile or ssl_keyfile", self.ssl_certfile, error) from error
+        return context
 
-    def _sasl_options(self) -> dict[str, Any]:
-        return {
-            "sasl_mechanism": self.sasl_mechanism,
-            "sasl_plain_username": self.sasl_plain_username,
-            "sasl_plain_password": self.sasl_plain_password,
-        }
+
+def _unusable(section: str, setting: str, file: str | None, error: Exception) -> ConfigurationError:
+    said = getattr(error, "strerror", None) or str(error)
+    return ConfigurationError(f"{section}.{setting}: the file {file} cannot be used ({said}); mend it or name another")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +157,16 @@ class LogSettings:
         """The names of Drover's own topics."""
         return TopicNames(self.prefix)
 
+    def client_options(self) -> dict[str, Any]:
+        """Return the keyword arguments for any client of the log's Kafka; see `Security.client_options`."""
+        return self.security.client_options("log.security")
+
     def connection(self) -> LogConnection:
         """Return what every client of the log is opened with.
 
-        Raises `ConfigurationError` for a TLS file that cannot be used.
+        Raises `ConfigurationError` for a password or TLS file that cannot be used.
         """
-        try:
-            return LogConnection(self.bootstrap, self.topics, self.security.log_options())
-        except OSError as error:  # what ssl raises for unreadable and for senseless files
-            raise ConfigurationError(
-                f"log.security: a TLS file cannot be used ({error}); check ssl_cafile, ssl_certfile and ssl_keyfile"
-            ) from error
+        return LogConnection(self.bootstrap, self.topics, self.client_options())
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,13 @@ _log = structlog.get_logger(__name__)
 def serve(settings: Settings) -> int:
     """Run a worker on these settings until it is told to stop; returns its exit code. See `run_worker`."""
     host, port = settings.worker.address
+    connection = settings.log.connection()
     options = WorkerOptions(
-        connection=settings.log.connection(),
+        connection=connection,
         name=settings.worker.full_name,
         group=settings.group,
         clusters={name: cluster.limits for name, cluster in settings.clusters.items()},
-        admin_options=settings.log.security.admin_options(),
+        admin_options=connection.security,
         session_timeout_s=settings.worker.session_timeout_ms / 1000,
         instance_id=settings.worker.instance_id,
         listen=(host, port),
@@ -40,7 +41,7 @@ def serve(settings: Settings) -> int:
 def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> ClusterServices:
     """Make the drivers of every configured cluster and what watches them."""
     drivers = {
-        name: KafkaDriver(name, cluster.bootstrap, cluster.security.admin_options())
+        name: KafkaDriver(name, cluster.bootstrap, cluster.security.client_options(f"clusters.{name}.security"))
         for name, cluster in settings.clusters.items()
     }
     topic = settings.log.topics.progress

@@ -5,9 +5,11 @@ DroverError
  ├─ CorruptLogError             the log breaks one of its own rules: every reader stops
  │   └─ UnknownSchemaError      the log was written by a newer Drover: upgrade this reader
  ├─ LogUnavailableError         the log's Kafka did not answer in time
- │   └─ AppendUnknownError      an append may or may not have happened: the process must exit and replay (R7)
+ │   ├─ AppendUnknownError      an append may or may not have happened: the process must exit and replay (R7)
+ │   └─ LogAccessError          it answered, and does not trust us or is not to be trusted; exit code 2
  └─ ClusterError                a managed cluster did not do what was asked
      ├─ ClusterUnavailableError known not to have happened: nothing was sent, or the answer says so
+     │   └─ ClusterAccessError  it answered, and does not trust us or is not to be trusted; exit code 2
      └─ OutcomeUnknownError     may or may not have happened: look before doing anything
 
 They are caught in shells only. A broken invariant of our own code is an AssertionError and stops the process.
@@ -38,12 +40,20 @@ class AppendUnknownError(LogUnavailableError):
     """An append has an unknown outcome; only a replay from the log can tell, so the process exits (R7)."""
 
 
+class LogAccessError(LogUnavailableError):
+    """The log's Kafka refuses the password or an operation, or its certificate is not to be trusted."""
+
+
 class ClusterError(DroverError):
     """A managed cluster did not do what was asked."""
 
 
 class ClusterUnavailableError(ClusterError):
     """The request is known not to have taken effect; it may be sent again."""
+
+
+class ClusterAccessError(ClusterUnavailableError):
+    """A cluster refuses the password, or its certificate is not to be trusted."""
 
 
 class OutcomeUnknownError(ClusterError):

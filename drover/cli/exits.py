@@ -4,7 +4,7 @@ from enum import IntEnum
 
 import click
 
-from drover.errors import ConfigurationError, CorruptLogError, DroverError
+from drover.errors import ClusterAccessError, ConfigurationError, CorruptLogError, DroverError, LogAccessError
 
 
 class ExitCode(IntEnum):
@@ -30,7 +30,7 @@ class Failure(click.ClickException):
 def failure_of(error: DroverError) -> Failure:
     """Give a fault its exit code."""
     match error:
-        case ConfigurationError():
+        case ConfigurationError() | LogAccessError() | ClusterAccessError():
             return Failure(str(error), ExitCode.USAGE)
         case CorruptLogError():
             return Failure(str(error), ExitCode.CORRUPT)

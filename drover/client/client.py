@@ -9,9 +9,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Sent, ownership_of
-from drover.errors import ConfigurationError, LogUnavailableError
+from drover.errors import ConfigurationError
+from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
-from drover.journal.reader import LogReader, count_partitions, unreachable
+from drover.journal.reader import LogReader, count_partitions
 from drover.shard.fold import ShardFold
 from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, encode_command
 from events.commands import TYPES_BY_TOPIC, Command
@@ -48,7 +49,7 @@ class Client:
             await self._producer.start()
         except (KafkaError, OSError) as error:
             await self._producer.stop()
-            raise unreachable(self.connection, error) from error
+            raise await could_not_connect(self.connection, error) from error
         return self
 
     async def __aexit__(
@@ -71,9 +72,9 @@ class Client:
         try:
             written = await asyncio.gather(*(acknowledged for acknowledged, _, _ in writing))
         except (KafkaError, OSError) as error:
-            raise LogUnavailableError(
-                f"{unreachable(self.connection, error)}; some of it may have been written: "
-                "sending it again under the same id is harmless"
+            fault = unreachable(self.connection, error)
+            raise type(fault)(
+                f"{fault}; some of it may have been written: sending it again under the same id is harmless"
             ) from error
         return tuple(
             Sent(command, topic, shard, metadata.offset)

@@ -1,10 +1,14 @@
-"""A direct connection that closes its socket when it fails, which kafka-python 3.0.12 leaves to the garbage collector.
+"""What kafka-python 3.0.12 lacks below its protocol: sockets that are closed, and why a connection failed.
 
-Registered through kafka-python's own extension point for proxies: `proxy_url="direct://"` selects it.
+A direct connection closes its socket when it fails, instead of leaving it to the garbage collector; registered through
+kafka-python's own extension point for proxies: `proxy_url="direct://"` selects it.
 """
 
+import ssl
+from collections.abc import Callable
 from typing import Any
 
+from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from kafka.net.inet import KafkaNetSocket
 
 DIRECT = "direct://"
@@ -24,3 +28,32 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships
             if connected is None:
                 sock.close()
         return connected
+
+
+def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> None:
+    """Hear why connections fail before they are usable; a client that could not bootstrap tells only that it could not.
+
+    `manager` is a client's connection manager; `on_failure` is called on its I/O thread.
+    """
+    connect = manager.get_connection
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        connection = connect(*arguments, **options)
+        connection.init_future.add_errback(on_failure)
+        return connection
+
+    manager.get_connection = watched
+
+
+def refusal(problem: Exception) -> str | None:
+    """Say what was refused, if trying again cannot help: no wrong password and no wrong certificate mends itself."""
+    if isinstance(problem, SaslAuthenticationFailedError):
+        return "refuses the user or the password"
+    if isinstance(problem, UnsupportedSaslMechanismError):
+        return "does not take this sasl_mechanism"
+    cause = problem.__context__  # kafka-python raises an error of its own while it handles this one
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"has a certificate that is not to be trusted ({cause.verify_message})"
+    if isinstance(cause, ssl.SSLError):
+        return f"does not speak TLS as asked ({cause.reason})"
+    return None

@@ -18,8 +18,14 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError, RequestTimedOutError
 from kafka.net.compat import KafkaNetClient
 
-from drover.cluster.sockets import DIRECT
-from drover.errors import ClusterError, ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
+from drover.cluster.sockets import DIRECT, refusal, watch_handshakes
+from drover.errors import (
+    ClusterAccessError,
+    ClusterError,
+    ClusterUnavailableError,
+    ConfigurationError,
+    OutcomeUnknownError,
+)
 
 CONNECT_ATTEMPT_MS = 1500
 """How long one broker may take to accept a connection before the next one is tried."""
@@ -93,6 +99,7 @@ class Lane:
 
         Raises:
             ConfigurationError: kafka-python does not take the client options.
+            ClusterAccessError: the cluster refuses the password, or its certificate is not to be trusted.
             ClusterUnavailableError: it was not sent, or it only reads and got no answer.
             OutcomeUnknownError: it changes something, was sent, and got no answer.
         """
@@ -146,9 +153,13 @@ class Lane:
         """Make a client, in short attempts: a bootstrap server that hangs must not use up the whole call."""
         while True:
             made: list[KafkaNetClient] = []
+            failures: list[Exception] = []
 
-            def remember(made: list[KafkaNetClient] = made, **configs: object) -> KafkaNetClient:
+            def remember(
+                made: list[KafkaNetClient] = made, failures: list[Exception] = failures, **configs: object
+            ) -> KafkaNetClient:
                 made.append(KafkaNetClient(**configs))
+                watch_handshakes(made[-1]._manager, failures.append)  # noqa: SLF001  # the one door to its insides
                 return made[-1]
 
             try:
@@ -160,9 +171,14 @@ class Lane:
                 )
             except KafkaConfigurationError as problem:
                 raise ConfigurationError(f"client options for {self._bootstrap}: {problem}") from problem
-            except KafkaError:
+            except KafkaError as problem:
                 for half_made in made:  # its constructor leaves its I/O thread running when it fails
                     half_made.close()
+                if (refused := next(filter(None, map(refusal, failures)), None)) is not None:
+                    raise ClusterAccessError(
+                        f"a broker of {self._bootstrap} {refused}: check security_protocol, ssl_cafile,"
+                        " sasl_mechanism, sasl_plain_username and the password of this cluster"
+                    ) from problem
                 if deadline.left_ms() == 0:
                     raise
 

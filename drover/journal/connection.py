@@ -19,3 +19,13 @@ class LogConnection:
     def client_options(self) -> dict[str, Any]:
         """The keyword arguments every aiokafka client of the log is made with."""
         return {"bootstrap_servers": self.bootstrap.split(","), **self.security}
+
+    @property
+    def user(self) -> str:
+        """Who the log's Kafka takes us for, in words."""
+        return str(self.security.get("sasl_plain_username") or "an unnamed user")
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether the log's Kafka knows who we are, so that it may refuse us something."""
+        return bool(self.security.get("security_protocol", "PLAINTEXT") != "PLAINTEXT")

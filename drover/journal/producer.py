@@ -5,7 +5,8 @@ import asyncio
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
-from drover.errors import AppendUnknownError, LogUnavailableError
+from drover.errors import AppendUnknownError
+from drover.journal.access import could_not_connect
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
 
@@ -20,6 +21,7 @@ class LogProducer:
     """Idempotent, acks=all, no linger. One batch per partition is in flight, so order is kept."""
 
     def __init__(self, connection: LogConnection, client_id: str) -> None:
+        self._connection = connection
         self._producer = AIOKafkaProducer(
             client_id=client_id,
             enable_idempotence=True,
@@ -36,7 +38,7 @@ class LogProducer:
         try:
             await self._producer.start()
         except KafkaError as error:
-            raise LogUnavailableError(f"the log's Kafka does not answer: {error}") from error
+            raise await could_not_connect(self._connection, error) from error
 
     async def send(
         self, topic: str, value: bytes, *, partition: int | None = None, key: bytes | None = None, headers: Headers = ()

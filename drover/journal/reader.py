@@ -13,7 +13,8 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaError
 
-from drover.errors import ConfigurationError, LogUnavailableError
+from drover.errors import ConfigurationError
+from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
 
 FETCH_BYTES = 8 * 1024 * 1024
@@ -62,7 +63,7 @@ class LogReader:
             await self._consumer.start()
         except (KafkaError, OSError) as error:
             await self._consumer.stop()
-            raise unreachable(self._connection, error) from error
+            raise await could_not_connect(self._connection, error) from error
         return self
 
     async def __aexit__(
@@ -158,17 +159,10 @@ def count_partitions(metadata: Any, topic: str, connection: LogConnection) -> in
     """Count a topic's partitions in aiokafka's metadata; `ConfigurationError` if it is not there."""
     found = metadata.partitions_for_topic(topic)
     if not found:
+        # Kafka does not tell the two apart to somebody who may not see a topic.
+        hidden = f", or {connection.user} may not see it (`drover acls`)" if connection.is_secured else ""
         raise ConfigurationError(
             f"the topic {topic} does not exist on {connection.bootstrap}: create Drover's topics with "
-            "`drover topics init`"
+            f"`drover topics init`{hidden}"
         )
     return len(found)
-
-
-def unreachable(connection: LogConnection, error: Exception) -> LogUnavailableError:
-    """Say that the log's Kafka did not do what was asked, and what to look at."""
-    said = str(error) or type(error).__name__
-    return LogUnavailableError(
-        f"the log's Kafka at {connection.bootstrap} did not answer ({said}): check that it runs and that "
-        "`[log] bootstrap` and `[log.security]` are right"
-    )

@@ -7,6 +7,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from drover.errors import CorruptLogError, LogUnavailableError
+from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
 from drover.journal.connection import LogConnection
 from drover.journal.port import TailRecord
 
@@ -36,6 +37,7 @@ class LogTail:
     """All partitions of the event log from their first record on."""
 
     def __init__(self, connection: LogConnection, shards: int, client_id: str) -> None:
+        self._connection = connection
         self._partitions = [TopicPartition(connection.topics.events, shard) for shard in range(shards)]
         self._consumer = _consumer(connection, client_id)
 
@@ -45,7 +47,7 @@ class LogTail:
             self._consumer.assign(self._partitions)
             await self._consumer.start()
         except KafkaError as error:
-            raise LogUnavailableError(f"the log's Kafka does not answer: {error}") from error
+            raise await could_not_connect(self._connection, error) from error
         for partition in self._partitions:
             self._consumer.seek(partition, 0)
 
@@ -57,6 +59,8 @@ class LogTail:
             raise CorruptLogError(
                 f"the event log no longer has the records at {error}: it must never lose any"
             ) from error
+        except AUTHORIZATION_ERRORS as error:
+            raise unreachable(self._connection, error) from error
         return [
             TailRecord(partition.partition, record.offset, record.value)
             for partition, records in fetched.items()

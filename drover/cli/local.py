@@ -14,6 +14,7 @@ from rich.table import Table
 
 from drover.cli.output import output_option, print_document
 from drover.local import ClusterStatus, LocalCluster, prepare
+from drover.local.layout import ADMIN, OPERATOR, WORKER
 from drover.local.seed import seed as seed_topic
 
 DEFAULT_DIRECTORY = Path(".local") / "cluster"
@@ -42,25 +43,41 @@ def local() -> None:
 @local.command()
 @click.option("--brokers", type=int, help="How many brokers, at least 3.  [default: 4]")
 @click.option("--racks", type=int, help="Over how many racks they are spread.  [default: 3]")
+@click.option("--secure", is_flag=True, help="With TLS, a password for every client, and ACLs.")
 @directory_option
-def up(brokers: int | None, racks: int | None, directory: Path) -> None:
+def up(brokers: int | None, racks: int | None, directory: Path, *, secure: bool) -> None:
     """Start the cluster and wait until it serves; all of it or nothing."""
     programs = prepare()  # here and not inside: Ctrl-C ends a download at once
     cluster = LocalCluster(directory, programs)
-    started = _run(cluster.up(brokers, racks))
+    started = _run(cluster.up(brokers, racks, secure=secure))
     status = _run(cluster.status())
     console = Console()
     said = "serves" if started else "was already running"
     console.print(f"The cluster in {cluster.directory} {said}.", highlight=False, soft_wrap=True)
     console.print(_table(status))
     where = f" --dir {shlex.quote(str(directory))}"
-    lines = [f"export DROVER_CONFIG={shlex.quote(str(cluster.config_file))}", "drover topics init"]
+    lines = _first_steps(cluster)
     states = {str(broker.id): broker.state for broker in status.brokers}
     states |= {"100": status.controller_state, "zookeeper": status.zookeeper_state}
     mends = {"dead": "start", "paused": "resume"}
     lines += [f"drover local {mends[state]} {node}{where}" for node, state in states.items() if state in mends]
     lines += [f"drover local status{where}", f"drover local down{where}"]
     console.print("Next:", *(f"  {line}" for line in lines), sep="\n", highlight=False, soft_wrap=True)
+
+
+def _first_steps(cluster: LocalCluster) -> list[str]:
+    """Say how to make it useful; in a secure cluster everybody comes in as the user who may do just that."""
+
+    def config(user: str) -> str:
+        return shlex.quote(str(cluster.config_of(user)))
+
+    if not cluster.spec.secure:
+        return [f"export DROVER_CONFIG={config(WORKER)}", "drover topics init"]
+    return [
+        f"drover topics init --config {config(ADMIN)}",
+        f"drover worker --config {config(WORKER)}",
+        f"export DROVER_CONFIG={config(OPERATOR)}",
+    ]
 
 
 @local.command()
@@ -151,8 +168,8 @@ def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: 
 
     Partition 0 lies on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring.
     """
-    bootstrap = LocalCluster(directory).bootstrap
-    _run(seed_topic(bootstrap, topic, partitions=partitions, replicas=replicas, megabytes=megabytes))
+    connection = LocalCluster(directory).connection()
+    _run(seed_topic(connection, topic, partitions=partitions, replicas=replicas, megabytes=megabytes))
     click.echo(f"Topic {topic} has {partitions} partitions of {megabytes} MB, {replicas} replicas each.")
 
 

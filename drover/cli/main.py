@@ -8,6 +8,7 @@ from drover.cli.lazy import LazyGroup
 COMMANDS = {
     "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
     "topics": ("drover.cli.topics:topics", "Create and check Drover's own topics."),
+    "acls": ("drover.cli.acls:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.worker:worker", "Run a worker."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),

@@ -9,12 +9,19 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from drover.client.acls import Part, needs
+from drover.cluster.acls import create_acls
 from drover.errors import ClusterUnavailableError, ConfigurationError
-from drover.local import files, probe
+from drover.journal.connection import LogConnection
+from drover.local import files, probe, security
 from drover.local.exclusive import exclusive
 from drover.local.layout import (
+    ADMIN,
     CONTROLLER,
+    OPERATOR,
+    WORKER,
     ZOOKEEPER,
     ClusterSpec,
     Layout,
@@ -25,9 +32,10 @@ from drover.local.layout import (
 )
 from drover.local.nodes import Nodes
 from drover.local.ports import reserve
-from drover.local.processes import ProcessState, state_of
+from drover.local.processes import Child, ProcessState, state_of
 from drover.local.programs import Programs, format_command, node_command, prepare
 from drover.local.waiting import wait_until
+from events.topics import TopicNames
 
 DEFAULT_BROKERS = 4
 DEFAULT_RACKS = 3
@@ -96,10 +104,31 @@ class LocalCluster:
         """The ZooKeeper's address."""
         return self.spec.zookeeper
 
+    @property
+    def admin_options(self) -> dict[str, Any]:
+        """What kafka-python needs to come in as one who may do everything."""
+        return security.client_options(self._layout, ADMIN) if self.spec.secure else {}
+
+    def config_of(self, user: str) -> Path:
+        """Return the settings file of the worker's user, the operator or the admin; without users it is the one."""
+        known = self.spec.secure and user != WORKER
+        return self._layout.user_config_file(user) if known else self.config_file
+
+    def connection(self, topics: TopicNames | None = None) -> LogConnection:
+        """Return how to reach it with aiokafka, as one who may do everything."""
+        return LogConnection(self.bootstrap, topics or TopicNames(), self.admin_options)
+
     async def up(
-        self, brokers: int | None = None, racks: int | None = None, *, timeout_s: float = SERVE_TIMEOUT_S
+        self,
+        brokers: int | None = None,
+        racks: int | None = None,
+        *,
+        secure: bool = False,
+        timeout_s: float = SERVE_TIMEOUT_S,
     ) -> bool:
         """Start the cluster, return when every broker serves and knows every other; True if this call started it.
+
+        With `secure` clients need TLS and a password, and may do what `drover.client.acls` says.
 
         All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
         again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
@@ -117,17 +146,19 @@ class LocalCluster:
                 await self._take_down(keep=False, grace_s=0.0)
                 known = None
             if known is not None:
-                _check_same_size(known, brokers, racks, self.directory)
+                _check_same(known, brokers, racks, secure=secure, directory=self.directory)
                 if self._nodes.named():
                     return False
             async with AsyncExitStack() as undo:
                 undo.push_async_callback(self._take_down, keep=known is not None, grace_s=0.0)
                 spec = known or reserve(
                     self._layout,
-                    ports_needed(wanted_brokers),
-                    lambda ports: new_spec(wanted_brokers, wanted_racks, ports),
+                    ports_needed(wanted_brokers, secure=secure),
+                    lambda ports: new_spec(wanted_brokers, wanted_racks, ports, secure=secure),
                 )
                 await self._start_all(spec, programs, timeout_s)
+                if spec.secure:
+                    await self._grant(TopicNames())
                 files.write_config(self._layout, spec)
                 undo.pop_all()
         return True
@@ -227,17 +258,23 @@ class LocalCluster:
         files.write_files(self._layout, spec)
         format_tool = None
         if not files.is_formatted(self._layout):
-            format_tool = self._nodes.spawn(CONTROLLER, format_command(programs, self._layout, spec), programs)
+            arguments = security.write_format_arguments(self._layout, spec)
+            format_tool = self._nodes.spawn(CONTROLLER, format_command(programs, self._layout, arguments), programs)
         for node in (*(str(broker.id) for broker in spec.brokers), ZOOKEEPER):
             self._nodes.spawn(node, node_command(programs, self._layout, node), programs)
         if format_tool is not None:
-            tool = format_tool
-            what = "the controller's log directory is formatted"
-            await wait_until(lambda: state_of(tool) is ProcessState.DEAD, what=what, timeout_s=timeout_s)
-            if not files.is_formatted(self._layout):
-                raise ClusterUnavailableError(f"the controller could not be formatted; {self._log_end(CONTROLLER)}")
+            await self._wait_until_formatted(format_tool, timeout_s)
         self._nodes.spawn(CONTROLLER, node_command(programs, self._layout, CONTROLLER), programs)
         await self.wait_until_serving(timeout_s=timeout_s)
+
+    async def _wait_until_formatted(self, tool: Child, timeout_s: float) -> None:
+        what = "the controller's log directory is formatted"
+        try:
+            await wait_until(lambda: state_of(tool) is ProcessState.DEAD, what=what, timeout_s=timeout_s)
+        finally:
+            self._layout.format_arguments_file.unlink()
+        if not files.is_formatted(self._layout):
+            raise ClusterUnavailableError(f"the controller could not be formatted; {self._log_end(CONTROLLER)}")
 
     async def _serves(self, spec: ClusterSpec, name: str) -> bool:
         if name == ZOOKEEPER:
@@ -245,9 +282,22 @@ class LocalCluster:
         if name == CONTROLLER:
             return await probe.accepts_connections(spec.controller_port)
         running = [broker for broker in spec.brokers if self._nodes.state(str(broker.id)) is ProcessState.RUNNING]
-        views = await asyncio.gather(*(probe.known_brokers(broker.port) for broker in running))
+        # As one node asks another: a probe has no password.
+        context = security.node_context(self._layout, name) if spec.secure else None
+        views = await asyncio.gather(*(probe.known_brokers(broker.probe_port, context) for broker in running))
         # Its own view must be among them: the others go on listing a killed broker until its session ends.
         return name in {str(broker.id) for broker in running} and all(int(name) in view for view in views)
+
+    async def _grant(self, topics: TopicNames) -> None:
+        """Let each user do what its part needs, and nothing else; harmless when repeated."""
+        users = {Part.WORKER: WORKER, Part.OPERATOR: OPERATOR}
+        needed = {
+            acl
+            for need in needs(topics, f"{topics.prefix}-worker")
+            if need.part in users
+            for acl in need.acls(users[need.part])
+        }
+        await create_acls(self.bootstrap, sorted(needed), self.admin_options)
 
     async def _take_down(self, *, keep: bool, grace_s: float) -> None:
         await self._nodes.end_all(grace_s=grace_s, wake_paused=keep)
@@ -276,20 +326,22 @@ class LocalCluster:
 
 @asynccontextmanager
 async def local_cluster(
-    directory: Path, brokers: int = DEFAULT_BROKERS, racks: int = DEFAULT_RACKS
+    directory: Path, brokers: int = DEFAULT_BROKERS, racks: int = DEFAULT_RACKS, *, secure: bool = False
 ) -> AsyncIterator[LocalCluster]:
     """Run a cluster for the length of a block: up before it, down after it, whatever happened inside."""
     cluster = LocalCluster(directory)
-    await cluster.up(brokers, racks)
+    await cluster.up(brokers, racks, secure=secure)
     try:
         yield cluster
     finally:
         await cluster.down()
 
 
-def _check_same_size(spec: ClusterSpec, brokers: int | None, racks: int | None, directory: Path) -> None:
+def _check_same(spec: ClusterSpec, brokers: int | None, racks: int | None, *, secure: bool, directory: Path) -> None:
+    remedy = f"take it down first (drover local down --dir {directory}) or choose another --dir"
     if brokers not in {None, len(spec.brokers)} or racks not in {None, spec.racks}:
         raise ConfigurationError(
-            f"{directory} holds a cluster of {len(spec.brokers)} brokers in {spec.racks} racks; take it down first "
-            f"(drover local down --dir {directory}) or choose another --dir"
+            f"{directory} holds a cluster of {len(spec.brokers)} brokers in {spec.racks} racks; {remedy}"
         )
+    if secure and not spec.secure:
+        raise ConfigurationError(f"{directory} holds a cluster that is not secure; {remedy}")

@@ -1,21 +1,22 @@
 """Write what the nodes of a cluster read, and remove all that a cluster wrote; never a file of the user's."""
 
 import shutil
+from pathlib import Path
 
 from drover.errors import ConfigurationError
-from drover.local import settings
-from drover.local.layout import CONTROLLER, ZOOKEEPER, ClusterSpec, Layout, random_id
+from drover.local import security, settings
+from drover.local.layout import ADMIN, CONTROLLER, OPERATOR, WORKER, ZOOKEEPER, ClusterSpec, Layout, random_id
 
 
 def check_directory(layout: Layout) -> None:
     """Refuse a directory whose drover.toml is the user's own, before anything is written there."""
     if layout.directory.exists() and not layout.directory.is_dir():
         raise ConfigurationError(f"{layout.directory} is a file; choose another --dir")
-    if layout.config_file.exists() and not _is_ours(layout):
-        raise ConfigurationError(
-            f"{layout.config_file} was not written by `drover local up` and is left alone; move it or "
-            "choose another --dir"
-        )
+    for file in layout.config_files:
+        if file.exists() and not _is_ours(file):
+            raise ConfigurationError(
+                f"{file} was not written by `drover local up` and is left alone; move it or choose another --dir"
+            )
 
 
 def write_files(layout: Layout, spec: ClusterSpec) -> None:
@@ -24,22 +25,30 @@ def write_files(layout: Layout, spec: ClusterSpec) -> None:
         layout.data_directory(node).mkdir(parents=True, exist_ok=True)
     layout.logging_file.write_text(settings.LOGGING, encoding="utf-8")
     texts = {
-        CONTROLLER: settings.controller_settings(spec, layout.data_directory(CONTROLLER)),
+        CONTROLLER: settings.controller_settings(spec, layout),
         ZOOKEEPER: settings.zookeeper_settings(spec, layout.data_directory(ZOOKEEPER)),
     }
     for broker in spec.brokers:
         node = str(broker.id)
-        texts[node] = settings.broker_settings(spec, broker, layout.data_directory(node))
+        texts[node] = settings.broker_settings(spec, layout, broker)
         marker = layout.data_directory(node) / "meta.properties"
         if not marker.exists():
             marker.write_text(settings.format_marker(spec, node, random_id()), encoding="utf-8")
     for node, text in texts.items():
         layout.settings_file(node).write_text(text, encoding="utf-8")
+    if spec.secure:
+        security.write_secrets(layout, spec)
 
 
 def write_config(layout: Layout, spec: ClusterSpec) -> None:
-    """Write the drover.toml that other commands are pointed at."""
-    layout.config_file.write_text(settings.drover_settings(spec), encoding="utf-8")
+    """Write the drover.toml that other commands are pointed at, the worker's last: it says that `up` came to its end.
+
+    In a secure cluster it is the worker's, and every other user has one of its own beside it.
+    """
+    if spec.secure:
+        for user in (OPERATOR, ADMIN):
+            layout.user_config_file(user).write_text(settings.drover_settings(spec, layout, user), encoding="utf-8")
+    layout.config_file.write_text(settings.drover_settings(spec, layout, WORKER), encoding="utf-8")
 
 
 def is_formatted(layout: Layout) -> bool:
@@ -51,8 +60,9 @@ def remove_files(layout: Layout) -> None:
     """Remove what the cluster wrote, the spec last (it holds the ports), and the directory if that leaves it empty."""
     if layout.nodes_directory.exists():
         shutil.rmtree(layout.nodes_directory)
-    if _is_ours(layout):
-        layout.config_file.unlink()
+    for file in layout.config_files:
+        if _is_ours(file):
+            file.unlink()
     layout.spec_file.unlink(missing_ok=True)
     if layout.directory.exists() and not any(layout.directory.iterdir()):
         layout.directory.rmdir()
@@ -66,6 +76,5 @@ def log_tail(layout: Layout, node: str, lines: int = 30) -> str:
     return "\n".join(file.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
 
 
-def _is_ours(layout: Layout) -> bool:
-    file = layout.config_file
+def _is_ours(file: Path) -> bool:
     return file.exists() and file.read_text(encoding="utf-8").startswith(settings.CONFIG_HEADER)

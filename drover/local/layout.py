@@ -3,7 +3,7 @@
 import json
 import uuid
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +14,29 @@ CONTROLLER_ID = 100
 CONTROLLER = str(CONTROLLER_ID)
 ZOOKEEPER = "zookeeper"
 FEWEST_BROKERS = 3
+# Users of a secure cluster: the worker's, the command line's, and the super user.
+WORKER, OPERATOR, ADMIN = "drover", "operator", "admin"
+USERS = (WORKER, OPERATOR, ADMIN)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSpec:
-    """One broker: its id, its rack and the port it listens on."""
+    """One broker: its id, its rack and the port it listens on; in a secure cluster, also the one for its own kind."""
 
     id: int
     rack: str
     port: int
+    internal_port: int | None = None
 
     @property
     def address(self) -> str:
         """Where clients find it, as host:port."""
         return f"{HOST}:{self.port}"
+
+    @property
+    def probe_port(self) -> int:
+        """Where it can be asked without a password."""
+        return self.port if self.internal_port is None else self.internal_port
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,7 @@ class ClusterSpec:
     racks: int
     controller_port: int
     zookeeper_port: int
+    secure: bool = False
 
     @property
     def bootstrap(self) -> str:
@@ -53,12 +63,18 @@ class ClusterSpec:
     @property
     def ports(self) -> frozenset[int]:
         """Every port the cluster needs."""
-        return frozenset({self.controller_port, self.zookeeper_port, *(broker.port for broker in self.brokers)})
+        of_brokers = {port for broker in self.brokers for port in (broker.port, broker.probe_port)}
+        return frozenset({self.controller_port, self.zookeeper_port, *of_brokers})
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """The names of all nodes: broker ids first, then the controller and the ZooKeeper."""
         return (*(str(broker.id) for broker in self.brokers), CONTROLLER, ZOOKEEPER)
+
+    @property
+    def kafka_nodes(self) -> tuple[str, ...]:
+        """The names of the brokers and the controller."""
+        return self.nodes[:-1]
 
     def port(self, node: str) -> int:
         """Return the port a node listens on."""
@@ -81,22 +97,29 @@ def check_size(brokers: int, racks: int) -> None:
         raise ConfigurationError(f"{racks} racks do not fit {brokers} brokers: choose 1 to {brokers}")
 
 
-def ports_needed(brokers: int) -> int:
-    """Return how many ports a cluster takes: its brokers, the controller, the ZooKeeper."""
-    return brokers + 2
+def ports_needed(brokers: int, *, secure: bool = False) -> int:
+    """Return how many ports a cluster takes: its brokers (two each if secure), the controller, the ZooKeeper."""
+    return brokers * (2 if secure else 1) + 2
 
 
-def new_spec(brokers: int, racks: int, ports: tuple[int, ...]) -> ClusterSpec:
+def new_spec(brokers: int, racks: int, ports: tuple[int, ...], *, secure: bool = False) -> ClusterSpec:
     """Make a cluster of `brokers` brokers spread over `racks` racks in turn, on the given ports."""
-    broker_ports, (controller_port, zookeeper_port) = ports[:brokers], ports[brokers:]
+    broker_ports, internal_ports, (controller_port, zookeeper_port) = ports[:brokers], ports[brokers:-2], ports[-2:]
     return ClusterSpec(
         cluster_id=random_id(),
         brokers=tuple(
-            BrokerSpec(id=index + 1, rack=f"r{index % racks + 1}", port=port) for index, port in enumerate(broker_ports)
+            BrokerSpec(
+                id=index + 1,
+                rack=f"r{index % racks + 1}",
+                port=port,
+                internal_port=internal_ports[index] if secure else None,
+            )
+            for index, port in enumerate(broker_ports)
         ),
         racks=racks,
         controller_port=controller_port,
         zookeeper_port=zookeeper_port,
+        secure=secure,
     )
 
 
@@ -121,6 +144,29 @@ class Layout:
         """The drover.toml that calls this cluster `local`."""
         return self.directory / "drover.toml"
 
+    def user_config_file(self, user: str) -> Path:
+        """A secure cluster's settings file of another user than the worker's."""
+        return self.directory / f"{user}.toml"
+
+    @property
+    def config_files(self) -> tuple[Path, ...]:
+        """Every settings file that an `up` may write."""
+        return (self.config_file, *(self.user_config_file(user) for user in (OPERATOR, ADMIN)))
+
+    @property
+    def authority_file(self) -> Path:
+        """The certificate that a secure cluster's clients trust."""
+        return self.nodes_directory / "authority.pem"
+
+    @property
+    def format_arguments_file(self) -> Path:
+        """The storage tool's arguments; there only while it runs."""
+        return self.node(CONTROLLER) / "format.arguments"
+
+    def password_file(self, user: str) -> Path:
+        """A user's password; nobody else can read it."""
+        return self.nodes_directory / f"{user}.password"
+
     @property
     def nodes_directory(self) -> Path:
         """What `down` removes as a whole."""
@@ -143,6 +189,10 @@ class Layout:
     def settings_file(self, node: str) -> Path:
         """The properties file the node's JVM reads."""
         return self.node(node) / "node.properties"
+
+    def keystore_file(self, node: str) -> Path:
+        """A node's private key and certificates."""
+        return self.node(node) / "keystore.pem"
 
     def data_directory(self, node: str) -> Path:
         """Where the node keeps its data."""
@@ -167,10 +217,14 @@ def read_spec(layout: Layout) -> ClusterSpec | None:
         content: dict[str, Any] = json.loads(text)
         return ClusterSpec(
             cluster_id=content["cluster_id"],
-            brokers=tuple(BrokerSpec(each["id"], each["rack"], each["port"]) for each in content["brokers"]),
+            brokers=tuple(
+                BrokerSpec(each["id"], each["rack"], each["port"], each.get("internal_port"))
+                for each in content["brokers"]
+            ),
             racks=content["racks"],
             controller_port=content["controller_port"],
             zookeeper_port=content["zookeeper_port"],
+            secure=content.get("secure", False),
         )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigurationError(
@@ -184,10 +238,11 @@ def write_spec(layout: Layout, spec: ClusterSpec) -> None:
     layout.directory.mkdir(parents=True, exist_ok=True)
     content = {
         "cluster_id": spec.cluster_id,
-        "brokers": [{"id": each.id, "rack": each.rack, "port": each.port} for each in spec.brokers],
+        "brokers": [asdict(each) for each in spec.brokers],
         "racks": spec.racks,
         "controller_port": spec.controller_port,
         "zookeeper_port": spec.zookeeper_port,
+        "secure": spec.secure,
     }
     draft = layout.spec_file.with_suffix(".json.part")
     draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

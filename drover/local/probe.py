@@ -4,6 +4,7 @@ This package may not import a Kafka client; one Metadata request is all it needs
 """
 
 import asyncio
+import ssl
 import struct
 
 from drover.local.layout import HOST
@@ -23,9 +24,12 @@ async def accepts_connections(port: int) -> bool:
     return True
 
 
-async def known_brokers(port: int) -> frozenset[int]:
-    """Return the ids of the brokers that the broker on this port tells clients of; empty when it does not answer."""
-    answer = await _exchange(port, metadata_request())
+async def known_brokers(port: int, context: ssl.SSLContext | None = None) -> frozenset[int]:
+    """Return the ids of the brokers that the broker on this port tells clients of; empty when it does not answer.
+
+    With `context` over TLS.
+    """
+    answer = await _exchange(port, metadata_request(), context)
     return frozenset() if answer is None else parse_brokers(answer)
 
 
@@ -66,10 +70,10 @@ def parse_brokers(answer: bytes) -> frozenset[int]:
     return frozenset(ids)
 
 
-async def _exchange(port: int, request: bytes) -> bytes | None:
+async def _exchange(port: int, request: bytes, context: ssl.SSLContext | None) -> bytes | None:
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(HOST, port)
+            reader, writer = await asyncio.open_connection(HOST, port, ssl=context)
             try:
                 writer.write(request)
                 (length,) = struct.unpack(">i", await reader.readexactly(4))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from drover.jars import class_path, ensure, find_java
 from drover.local.archives import Archives, archives_for
-from drover.local.layout import CONTROLLER, ZOOKEEPER, ClusterSpec, Layout
+from drover.local.layout import CONTROLLER, ZOOKEEPER, Layout
 
 JVM_FLAGS = (
     "-Xmx256m",
@@ -53,12 +53,11 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
     return [*_jvm(programs, layout, node), *_archive_flags(programs, layout, node), "kafka.Kafka", settings]
 
 
-def format_command(programs: Programs, layout: Layout, spec: ClusterSpec) -> list[str]:
-    """Return the command line that formats the controller's log directory."""
-    settings = str(layout.settings_file(CONTROLLER))
-    arguments = ["format", f"--cluster-id={spec.cluster_id}", "--config", settings]
+def format_command(programs: Programs, layout: Layout, arguments: Path) -> list[str]:
+    """Return the command line that formats the controller's log directory; its arguments stand in a file."""
     flags = () if programs.archives is None else programs.archives.use_flags
-    return [*_jvm(programs, layout, CONTROLLER), *flags, "kafka.tools.StorageTool", *arguments]
+    # The tool takes a file in place of arguments, and every user of this machine can read a command line.
+    return [*_jvm(programs, layout, CONTROLLER), *flags, "kafka.tools.StorageTool", f"@{arguments}"]
 
 
 def node_environment(programs: Programs, node: str) -> dict[str, str]:

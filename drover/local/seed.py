@@ -17,22 +17,22 @@ def assignment(partition: int, brokers: int, replicas: int) -> tuple[int, ...]:
     return tuple(1 + (partition + place) % brokers for place in range(replicas))
 
 
-async def seed(bootstrap: str, topic: str, *, partitions: int, replicas: int, megabytes: int) -> None:
+async def seed(connection: LogConnection, topic: str, *, partitions: int, replicas: int, megabytes: int) -> None:
     """Create a topic and write that many megabytes of random bytes to each partition.
 
     Raises `ConfigurationError` if the topic exists or cannot be laid out so.
     """
-    brokers = len(bootstrap.split(","))
+    brokers = len(connection.bootstrap.split(","))
     if not 1 <= replicas <= brokers:
         raise ConfigurationError(f"{replicas} replicas do not fit on {brokers} brokers: use --replicas 1 to {brokers}")
     layout = {number: assignment(number, brokers, replicas) for number in range(partitions)}
     spec = TopicSpec(name=topic, partitions=partitions, replication_factor=replicas, assignments=layout)
-    answer = (await create_topics(bootstrap, [spec]))[topic]
+    answer = (await create_topics(connection.bootstrap, [spec], connection.security))[topic]
     if answer.code == TOPIC_ALREADY_EXISTS:
         raise ConfigurationError(f"topic {topic} exists already: choose another name")
     if not answer.accepted:
         raise ConfigurationError(f"topic {topic} cannot be created: Kafka error {answer.code} ({answer.message})")
-    producer = LogProducer(LogConnection(bootstrap), "drover-seed")
+    producer = LogProducer(connection, "drover-seed")
     await producer.start()
     try:
         await asyncio.gather(*(_fill(producer, topic, number, megabytes) for number in layout))

@@ -1,9 +1,12 @@
 """The text of every settings file of a local cluster; pure."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from drover.local.layout import CONTROLLER, CONTROLLER_ID, HOST, BrokerSpec, ClusterSpec
+from drover.local.layout import ADMIN, CONTROLLER, CONTROLLER_ID, HOST, BrokerSpec, ClusterSpec, Layout
 
+MECHANISM = "SCRAM-SHA-512"
 CONFIG_HEADER = "# Written by `drover local up`, removed by `drover local down`; edit a copy, not this file."
 
 LOGGING = """\
@@ -18,7 +21,6 @@ appender.console.layout.pattern = [%d] %p %m (%c)%n
 KAFKA_COMMON = f"""\
 controller.quorum.voters={CONTROLLER_ID}@{HOST}:{{controller_port}}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
 node.id={{node_id}}
 log.dirs={{data}}
 broker.heartbeat.interval.ms=500
@@ -42,19 +44,55 @@ background.threads=2
 """
 
 
-def controller_settings(spec: ClusterSpec, data: Path) -> str:
+def controller_settings(spec: ClusterSpec, layout: Layout) -> str:
     """Return the controller's server.properties."""
-    common = KAFKA_COMMON.format(controller_port=spec.controller_port, node_id=CONTROLLER, data=data)
-    return f"process.roles=controller\nlisteners=CONTROLLER://{HOST}:{spec.controller_port}\n{common}"
-
-
-def broker_settings(spec: ClusterSpec, broker: BrokerSpec, data: Path) -> str:
-    """Return one broker's server.properties."""
-    common = KAFKA_COMMON.format(controller_port=spec.controller_port, node_id=broker.id, data=data)
     return (
-        f"process.roles=broker\nbroker.rack={broker.rack}\n"
-        f"listeners=PLAINTEXT://{broker.address}\nadvertised.listeners=PLAINTEXT://{broker.address}\n{common}"
+        f"process.roles=controller\nlisteners=CONTROLLER://{HOST}:{spec.controller_port}\n"
+        f"{_common_settings(spec, layout, CONTROLLER)}"
     )
+
+
+def broker_settings(spec: ClusterSpec, layout: Layout, broker: BrokerSpec) -> str:
+    """Return one broker's server.properties.
+
+    Clients of a secure cluster come in over SASL_SSL; brokers speak with each other, and the controller with them, over
+    TLS that asks both sides for a certificate, so that no broker needs a password.
+    """
+    listeners = f"PLAINTEXT://{broker.address}"
+    more = ""
+    if spec.secure:
+        listeners = f"CLIENT://{broker.address},INTERNAL://{HOST}:{broker.internal_port}"
+        more = (
+            "inter.broker.listener.name=INTERNAL\n"
+            "listener.name.internal.ssl.client.auth=required\n"
+            f"listener.name.client.sasl.enabled.mechanisms={MECHANISM}\n"
+            f"listener.name.client.{MECHANISM.lower()}.sasl.jaas.config="
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;\n"
+        )
+    return (
+        f"process.roles=broker\nbroker.rack={broker.rack}\nlisteners={listeners}\nadvertised.listeners={listeners}\n"
+        f"{more}{_common_settings(spec, layout, str(broker.id))}"
+    )
+
+
+def _common_settings(spec: ClusterSpec, layout: Layout, node: str) -> str:
+    common = KAFKA_COMMON.format(controller_port=spec.controller_port, node_id=node, data=layout.data_directory(node))
+    if not spec.secure:
+        return f"{common}listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+    super_users = [f"User:{ADMIN}", *(f"User:CN={common_name(node)}" for node in spec.kafka_nodes)]
+    return (
+        f"{common}listener.security.protocol.map=CONTROLLER:SSL,INTERNAL:SSL,CLIENT:SASL_SSL\n"
+        "listener.name.controller.ssl.client.auth=required\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.location={layout.keystore_file(node)}\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={layout.authority_file}\n"
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n"
+        f"super.users={';'.join(super_users)}\n"
+    )
+
+
+def common_name(node: str) -> str:
+    """Return the name in a Kafka node's certificate, by which the authorizer knows it."""
+    return f"kafka-{node}"
 
 
 def format_marker(spec: ClusterSpec, node: str, directory_id: str) -> str:
@@ -74,11 +112,29 @@ def zookeeper_settings(spec: ClusterSpec, data: Path) -> str:
     )
 
 
-def drover_settings(spec: ClusterSpec) -> str:
-    """Return the drover.toml in which this cluster is called `local` and also holds the log."""
-    return (
-        f"{CONFIG_HEADER}\n"
-        f'[log]\nbootstrap = "{spec.bootstrap}"\n\n'
-        f'[clusters.local]\nbootstrap = "{spec.bootstrap}"\n\n'
-        f'[zookeeper]\nhosts = "{spec.zookeeper}"\n'
-    )
+def drover_settings(spec: ClusterSpec, layout: Layout, user: str) -> str:
+    """Return the drover.toml in which this cluster is called `local` and also holds the log, for one of its users."""
+    security = _security_settings(layout, user) if spec.secure else ""
+    sections = [CONFIG_HEADER]
+    for section in ("log", "clusters.local"):
+        sections.append(f'[{section}]\nbootstrap = "{spec.bootstrap}"\n')
+        sections += [f"[{section}.security]\n{security}"] if security else []
+    sections.append(f'[zookeeper]\nhosts = "{spec.zookeeper}"\n')
+    return "\n".join(sections)
+
+
+def _security_settings(layout: Layout, user: str) -> str:
+    settings = {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": MECHANISM,
+        "sasl_plain_username": user,
+        "sasl_plain_password_file": str(layout.password_file(user)),
+        "ssl_cafile": str(layout.authority_file),
+    }
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+
+
+def format_arguments(spec: ClusterSpec, settings_file: Path, passwords: Mapping[str, str]) -> str:
+    """Return the arguments of Kafka's storage tool that format the controller and make the users, one a line."""
+    users = [f"--add-scram\n{MECHANISM}=[name={user},password={password}]\n" for user, password in passwords.items()]
+    return f"format\n--cluster-id={spec.cluster_id}\n--config\n{settings_file}\n{''.join(users)}"

@@ -1,18 +1,38 @@
 """The files that the nodes and other commands read."""
 
+import ssl
+import stat
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.local import settings
-from drover.local.layout import ClusterSpec, Layout, check_size, new_spec, random_id, read_spec, write_spec
+from drover.local import security, settings
+from drover.local.layout import (
+    OPERATOR,
+    USERS,
+    WORKER,
+    ClusterSpec,
+    Layout,
+    check_size,
+    new_spec,
+    random_id,
+    read_spec,
+    write_spec,
+)
+
+LAYOUT = Layout(Path("/dir"))
 
 
 @pytest.fixture
 def spec() -> ClusterSpec:
     return new_spec(4, 3, (21001, 21002, 21003, 21004, 21005, 21006))
+
+
+@pytest.fixture
+def secure() -> ClusterSpec:
+    return new_spec(4, 3, tuple(range(22001, 22011)), secure=True)
 
 
 def properties(text: str) -> dict[str, str]:
@@ -32,38 +52,98 @@ def test_every_node_has_a_port_of_its_own(spec: ClusterSpec) -> None:
 
 
 def test_internal_topics_survive_a_broker_and_nothing_is_elected_or_created_unasked(spec: ClusterSpec) -> None:
-    broker = properties(settings.broker_settings(spec, spec.brokers[1], Path("/data")))
+    broker = properties(settings.broker_settings(spec, LAYOUT, spec.brokers[1]))
     assert broker["offsets.topic.replication.factor"] == "3"
     assert broker["transaction.state.log.min.isr"] == "2"
     assert broker["unclean.leader.election.enable"] == "false"
     assert broker["auto.create.topics.enable"] == "false"
     assert (broker["broker.session.timeout.ms"], broker["broker.heartbeat.interval.ms"]) == ("3000", "500")
-    assert (broker["node.id"], broker["broker.rack"], broker["log.dirs"]) == ("2", "r2", "/data")
+    assert (broker["node.id"], broker["broker.rack"], broker["log.dirs"]) == ("2", "r2", "/dir/nodes/2/data")
 
 
-def test_every_listener_is_on_loopback(spec: ClusterSpec) -> None:
-    texts = [settings.controller_settings(spec, Path("/data"))]
-    texts += [settings.broker_settings(spec, broker, Path("/data")) for broker in spec.brokers]
-    listeners = [value for text in texts for key, value in properties(text).items() if key.endswith("listeners")]
-    assert len(listeners) == 9
+@pytest.mark.parametrize("secured", [False, True])
+def test_every_listener_is_on_loopback(spec: ClusterSpec, secure: ClusterSpec, *, secured: bool) -> None:
+    spec = secure if secured else spec
+    texts = [settings.controller_settings(spec, LAYOUT)]
+    texts += [settings.broker_settings(spec, LAYOUT, broker) for broker in spec.brokers]
+    listeners = [
+        listener
+        for text in texts
+        for key, value in properties(text).items()
+        if key.endswith("listeners")
+        for listener in value.split(",")
+    ]
+    assert len(listeners) == (17 if secured else 9)
     assert all("//127.0.0.1:" in listener for listener in listeners)
     assert properties(settings.zookeeper_settings(spec, Path("/data")))["clientPortAddress"] == "127.0.0.1"
 
 
+def test_in_a_secure_cluster_clients_need_a_password_and_nodes_a_certificate(secure: ClusterSpec) -> None:
+    assert (secure.brokers[1].port, secure.brokers[1].internal_port, secure.zookeeper_port) == (22002, 22006, 22010)
+    broker = properties(settings.broker_settings(secure, LAYOUT, secure.brokers[1]))
+    assert broker["listeners"] == "CLIENT://127.0.0.1:22002,INTERNAL://127.0.0.1:22006"
+    assert broker["listener.security.protocol.map"] == "CONTROLLER:SSL,INTERNAL:SSL,CLIENT:SASL_SSL"
+    assert broker["inter.broker.listener.name"] == "INTERNAL"
+    assert broker["listener.name.internal.ssl.client.auth"] == "required"
+    assert broker["super.users"] == (
+        "User:admin;User:CN=kafka-1;User:CN=kafka-2;User:CN=kafka-3;User:CN=kafka-4;User:CN=kafka-100"
+    )
+    controller = properties(settings.controller_settings(secure, LAYOUT))
+    assert controller["listener.name.controller.ssl.client.auth"] == "required"
+    assert controller["authorizer.class.name"] == broker["authorizer.class.name"]
+    assert "allow.everyone.if.no.acl.found" not in controller
+
+
 def test_the_config_file_calls_the_cluster_local_and_makes_it_the_log(spec: ClusterSpec) -> None:
     bootstrap = "127.0.0.1:21001,127.0.0.1:21002,127.0.0.1:21003,127.0.0.1:21004"
-    assert tomllib.loads(settings.drover_settings(spec)) == {
+    assert tomllib.loads(settings.drover_settings(spec, LAYOUT, WORKER)) == {
         "log": {"bootstrap": bootstrap},
         "clusters": {"local": {"bootstrap": bootstrap}},
         "zookeeper": {"hosts": "127.0.0.1:21006"},
     }
 
 
-def test_the_spec_is_read_back_as_it_was_written(spec: ClusterSpec, tmp_path: Path) -> None:
+def test_the_config_file_of_a_secure_cluster_names_files_and_holds_no_secret(secure: ClusterSpec) -> None:
+    found = tomllib.loads(settings.drover_settings(secure, LAYOUT, OPERATOR))
+    assert found["log"]["security"] == {
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "operator",
+        "sasl_plain_password_file": "/dir/nodes/operator.password",
+        "ssl_cafile": "/dir/nodes/authority.pem",
+    }
+    assert found["clusters"]["local"]["security"] == found["log"]["security"]
+
+
+def test_secrets_are_made_once_and_nobody_else_can_read_them(secure: ClusterSpec, tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    for node in secure.nodes:
+        layout.node(node).mkdir(parents=True)
+    security.write_secrets(layout, secure)
+    arguments = security.write_format_arguments(layout, secure)
+    private = [
+        arguments,
+        *(layout.password_file(user) for user in USERS),
+        *map(layout.keystore_file, secure.kafka_nodes),
+    ]
+    before = [file.read_text() for file in private]
+    assert len(set(before)) == 9
+    assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in private)
+    assert stat.S_IMODE(layout.nodes_directory.stat().st_mode) == 0o700
+    assert f"SCRAM-SHA-512=[name=drover,password={security.password(layout, WORKER)}]" in before[0].splitlines()
+    security.write_secrets(layout, secure)
+    assert [file.read_text() for file in private] == before
+    context = security.node_context(layout, "1")
+    assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
+
+
+def test_the_spec_is_read_back_as_it_was_written(spec: ClusterSpec, secure: ClusterSpec, tmp_path: Path) -> None:
     layout = Layout(tmp_path / "cluster")
     assert read_spec(layout) is None
     write_spec(layout, spec)
     assert read_spec(layout) == spec
+    write_spec(layout, secure)
+    assert read_spec(layout) == secure
 
 
 def test_a_damaged_spec_names_the_file_and_the_remedy(tmp_path: Path) -> None:

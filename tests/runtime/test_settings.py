@@ -1,10 +1,12 @@
 """Settings: precedence, what is refused and how it is said, secrets."""
 
+import ssl
 from pathlib import Path
 
 import pytest
 
 from drover.errors import ConfigurationError
+from drover.local.certificates import make_certificates
 from drover.runtime import settings_sources
 from drover.runtime.settings import LogSettings, Security, Settings, is_cluster_name
 from drover.runtime.settings_sources import load_settings
@@ -168,16 +170,18 @@ def test_sasl_without_tls_is_refused_unless_allowed(tmp_path: Path) -> None:
     allowed = tmp_path / "allowed.toml"
     allowed.write_text(text + "allow_plaintext_sasl = true\n")
     security = load_settings(allowed).log.security
-    assert security.admin_options()["sasl_plain_password"] == PASSWORD
+    assert security.client_options("log.security")["sasl_plain_password"] == PASSWORD
 
 
 def test_a_password_is_neither_shown_nor_kept_on_disk(tmp_path: Path) -> None:
     file = tmp_path / "sasl.toml"
     file.write_text(SASL.format(protocol="SASL_SSL"))
     settings = load_settings(file)
-    assert settings.log.security.log_options()["sasl_plain_password"] == PASSWORD
-    assert settings.log.security.log_options()["ssl_context"].check_hostname
-    assert PASSWORD not in repr(settings)
+    options = settings.log.client_options()
+    assert options["sasl_plain_password"] == PASSWORD
+    assert options["ssl_context"].check_hostname
+    assert options["ssl_context"].verify_mode is ssl.CERT_REQUIRED
+    assert PASSWORD not in f"{settings} {settings.log.connection()} {options}", "the clients log their options"
     kept = [path.read_text() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert not any(PASSWORD in text for text in kept)
 
@@ -191,14 +195,49 @@ def test_settings_that_have_no_effect_are_refused() -> None:
         Security(security_protocol="SASL_SSL")
 
 
-def test_tls_files_are_passed_through() -> None:
-    security = Security(security_protocol="SSL", ssl_cafile="ca.pem", ssl_certfile="me.pem", ssl_keyfile="me.key")
-    assert security.admin_options() == {
-        "security_protocol": "SSL",
-        "ssl_cafile": "ca.pem",
-        "ssl_certfile": "me.pem",
-        "ssl_keyfile": "me.key",
-    }
+def password_file(tmp_path: Path, content: str) -> LogSettings:
+    file = tmp_path / "password"
+    file.write_text(content)
+    return LogSettings(
+        "kafka:1",
+        security=Security(
+            security_protocol="SASL_SSL",
+            sasl_mechanism="SCRAM-SHA-512",
+            sasl_plain_username="me",
+            sasl_plain_password_file=str(file),
+        ),
+    )
+
+
+def test_a_password_in_a_file_is_read_when_it_is_needed_and_its_line_end_is_none_of_it(tmp_path: Path) -> None:
+    log = password_file(tmp_path, f"{PASSWORD}\n")
+    assert log.connection().security["sasl_plain_password"] == PASSWORD
+    assert PASSWORD not in repr(log.connection())
+    assert not Settings(log).holds_secrets, "only the file's name may be kept in the cache"
+
+
+def test_a_password_file_that_is_empty_or_not_there_is_named(tmp_path: Path) -> None:
+    log = password_file(tmp_path, "\n")
+    with pytest.raises(ConfigurationError, match=r"log\.security\.sasl_plain_password_file: .*password .*it is empty"):
+        log.connection()
+    (tmp_path / "password").unlink()
+    with pytest.raises(ConfigurationError, match=r"log\.security\.sasl_plain_password_file: .*No such file"):
+        log.connection()
+
+
+def test_two_passwords_are_refused() -> None:
+    with pytest.raises(ValueError, match="both set"):
+        Security("SASL_SSL", "PLAIN", "me", PASSWORD, "a-file-beside-it")
+
+
+def test_a_key_and_a_certificate_are_handed_to_the_clients(tmp_path: Path) -> None:
+    made = make_certificates(["me"])
+    (tmp_path / "ca.pem").write_text(made.authority)
+    (tmp_path / "me.pem").write_text(made.keystores["me"])
+    authority, mine = str(tmp_path / "ca.pem"), str(tmp_path / "me.pem")
+    security = Security(security_protocol="SSL", ssl_cafile=authority, ssl_certfile=mine)
+    context = security.client_options("clusters.x.security")["ssl_context"]
+    assert [found["subject"] for found in context.get_ca_certs()] == [((("commonName", "drover local authority"),),)]
 
 
 def test_the_kept_result_is_used_until_anything_changes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +256,16 @@ def test_a_damaged_cache_is_ignored(file: Path, tmp_path: Path) -> None:
     assert load_settings(file) == first
 
 
-def test_a_tls_file_that_is_not_there_is_named() -> None:
+def test_a_tls_file_that_is_not_there_or_senseless_is_named(tmp_path: Path) -> None:
     log = LogSettings("kafka:1", security=Security(security_protocol="SSL", ssl_cafile="gone.pem"))
-    with pytest.raises(ConfigurationError, match=r"log\.security: a TLS file cannot be used .*ssl_cafile"):
+    with pytest.raises(
+        ConfigurationError, match=r"log\.security\.ssl_cafile: the file gone\.pem cannot be used .*No such"
+    ):
         log.connection()
+    senseless = tmp_path / "senseless.pem"
+    senseless.write_text("no certificate")
+    security = Security(security_protocol="SSL", ssl_certfile=str(senseless))
+    with pytest.raises(
+        ConfigurationError, match=r"clusters\.x\.security\.ssl_certfile or ssl_keyfile: .*senseless\.pem"
+    ):
+        security.client_options("clusters.x.security")

@@ -1,0 +1,59 @@
+"""`drover acls`: what each part of Drover must be allowed to do, ready to be pasted."""
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import output_option, print_document
+from drover.client.acls import Need, Part, Place, needs
+from drover.runtime.settings import Security, Settings
+
+
+@click.command()
+@click.option("--part", type=click.Choice([part.value for part in Part]), help="Only what this part needs.")
+@click.option("--user", help="For this user.  [default: the one in the settings, or the part's name]")
+@output_option
+@common_options
+@pass_invocation
+def acls(invocation: Invocation, part: str | None, user: str | None, output: str) -> None:
+    """Print the ACLs that Drover needs, as calls of Kafka's own tool; asks nobody and changes nothing.
+
+    `worker` is `drover worker`, `setup` is `drover topics`, `operator` every other command.
+    """
+    settings = invocation.settings()
+    found = [need for need in needs(settings.log.topics, settings.group) if part in {None, need.part.value}]
+    asked = [(where, need, user or _user(security, need)) for need in found for where, security in _at(settings, need)]
+    if output != "table":
+        rows = [
+            {
+                "part": need.part.value,
+                "place": need.place.value,
+                "bootstrap": bootstrap,
+                "user": acl.user,
+                "resource": acl.resource.name.lower(),
+                "name": acl.name,
+                "operation": acl.operation.title,
+            }
+            for bootstrap, need, name in asked
+            for acl in need.acls(name)
+        ]
+        print_document({"acls": rows}, rows, output)
+        return
+    for bootstrap, need, name in asked:
+        click.echo(f"# {need.part.value}, {_place(need)}: {need.purpose}\n{need.command(bootstrap, name)}")
+
+
+def _at(settings: Settings, need: Need) -> list[tuple[str, Security]]:
+    """Say on which Kafkas something is needed."""
+    if need.place is Place.LOG:
+        return [(settings.log.bootstrap, settings.log.security)]
+    return [(cluster.bootstrap, cluster.security) for cluster in settings.clusters.values()]
+
+
+def _user(security: Security, need: Need) -> str:
+    """Name the worker's user as the settings do; the others' are not in a worker's settings."""
+    named = security.sasl_plain_username if need.part is Part.WORKER else None
+    return named or {Part.WORKER: "drover", Part.OPERATOR: "operator", Part.SETUP: "admin"}[need.part]
+
+
+def _place(need: Need) -> str:
+    return "the log's Kafka" if need.place is Place.LOG else "a managed cluster"

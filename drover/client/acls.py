@@ -1,0 +1,88 @@
+"""What each part of Drover must be allowed to do on Kafka, and nothing that it can do without.
+
+One table: `drover acls` prints it, `drover local up --secure` grants it, and a test takes every single ACL away and
+shows what fails then. The log's Kafka and the managed clusters are asked for different things, so that one user for
+each is possible.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from drover.cluster.acls import CLUSTER_NAME, Acl, Operation, Resource
+from events.topics import TopicNames
+
+EVERY = "*"
+
+
+class Part(StrEnum):
+    """Who needs it: the worker, the commands of daily use, or the commands that create and check the topics."""
+
+    WORKER = "worker"
+    OPERATOR = "operator"
+    SETUP = "setup"
+
+
+class Place(StrEnum):
+    """Which Kafka: the one that holds the log, or a managed cluster."""
+
+    LOG = "log"
+    MANAGED = "managed"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Operations that one part needs on resources of one kind, and what for."""
+
+    part: Part
+    place: Place
+    resource: Resource
+    names: tuple[str, ...]
+    operations: tuple[Operation, ...]
+    purpose: str
+
+    def acls(self, user: str) -> tuple[Acl, ...]:
+        """Return it as ACLs for a user."""
+        return tuple(Acl(user, self.resource, name, operation) for name in self.names for operation in self.operations)
+
+    def command(self, bootstrap: str, user: str) -> str:
+        """Return it as a call of Kafka's own tool."""
+        resources = {
+            Resource.CLUSTER: "--cluster",
+            Resource.GROUP: " ".join(f"--group {name}" for name in self.names),
+            Resource.TOPIC: " ".join(
+                f"--topic '{name}'" if name == EVERY else f"--topic {name}" for name in self.names
+            ),
+        }
+        operations = " ".join(f"--operation {operation.title}" for operation in self.operations)
+        return (
+            f"kafka-acls --bootstrap-server {bootstrap} --command-config admin.properties --add "
+            f"--allow-principal User:{user} {operations} {resources[self.resource]}"
+        )
+
+
+def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
+    """Return the table for a Drover's topics and its workers' consumer group."""
+    every_topic = (topics.events, *topics.commands, topics.progress, topics.dead_letters)
+    worker, operator, setup = Part.WORKER, Part.OPERATOR, Part.SETUP
+    log, managed = Place.LOG, Place.MANAGED
+    topic, read, write, create = Resource.TOPIC, Operation.READ, Operation.WRITE, Operation.CREATE
+    describe, describe_configs = Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS
+    alter, alter_configs = Operation.ALTER, Operation.ALTER_CONFIGS
+    return (
+        Need(worker, log, topic, every_topic, (describe_configs,), "checks the topics before it starts"),
+        Need(worker, log, topic, (topics.events,), (read, write), "follows the log and appends to it"),
+        Need(worker, log, topic, topics.commands, (read, write), "reads commands, forwards misplaced ones"),
+        Need(worker, log, topic, (topics.progress, topics.dead_letters), (write,), "byte samples, dead letters"),
+        Need(worker, log, Resource.GROUP, (group,), (read,), "shares the shards with the other workers"),
+        Need(worker, managed, Resource.CLUSTER, (CLUSTER_NAME,), (alter,), "reassigns, lists, sees log directories"),
+        Need(worker, managed, Resource.CLUSTER, (CLUSTER_NAME,), (alter_configs,), "brokers' throttle rates"),
+        Need(worker, managed, topic, (EVERY,), (describe,), "sees replicas, leaders and ISR"),
+        Need(worker, managed, topic, (EVERY,), (alter_configs,), "reads min.insync.replicas, sets throttled replicas"),
+        Need(operator, log, topic, topics.commands, (write,), "sends commands"),
+        Need(operator, log, topic, (topics.events,), (read,), "outcomes, status, history, replay"),
+        Need(operator, log, topic, (topics.progress,), (read,), "how far each copy is"),
+        Need(operator, log, topic, (topics.dead_letters,), (read,), "shows the dead letters"),
+        Need(setup, log, topic, every_topic, (create, describe_configs), "drover topics init and check"),
+        Need(setup, log, topic, (topics.events,), (write,), "the first record of every shard"),
+        Need(setup, log, topic, every_topic[1:], (describe,), "sees whether a topic is there"),
+    )

@@ -1,0 +1,91 @@
+"""Kafka's access control lists: one as a value, as the stock tool's arguments, and creating them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kafka.protocol.admin import CreateAclsRequest
+
+from drover.cluster.wire import Deadline, Lane
+from drover.errors import ConfigurationError
+from drover.reassignment.facts import NONE
+
+TIMEOUT_MS = 10_000
+ALLOW = 3
+ANYWHERE = "*"
+LITERAL = 3
+
+
+class Resource(IntEnum):
+    """What an ACL is about, with Kafka's own codes."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+
+
+class Operation(IntEnum):
+    """What an ACL allows, with Kafka's own codes.
+
+    Reading or writing a topic includes describing it, altering includes describing, altering configs includes
+    describing configs.
+    """
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    ALTER = 7
+    DESCRIBE = 8
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+
+    @property
+    def title(self) -> str:
+        """The name that Kafka's tools use."""
+        return self.name.title().replace("_", "")
+
+
+CLUSTER_NAME = "kafka-cluster"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Acl:
+    """One user may do one operation on one resource, from anywhere; the name `*` is every resource of the kind."""
+
+    user: str
+    resource: Resource
+    name: str
+    operation: Operation
+
+
+async def create_acls(bootstrap: str, acls: Sequence[Acl], client_options: Mapping[str, object]) -> None:
+    """Create these ACLs; those that are there already stay. Brokers follow within moments, not at once.
+
+    Raises:
+        ConfigurationError: Kafka refuses one, which it says.
+        ClusterUnavailableError, OutcomeUnknownError: no answer; repeating is harmless.
+    """
+    lane = Lane("acls", bootstrap, client_options, TIMEOUT_MS)
+    request = CreateAclsRequest(
+        creations=[
+            CreateAclsRequest.AclCreation(
+                resource_type=int(acl.resource),
+                resource_name=acl.name,
+                resource_pattern_type=LITERAL,
+                principal=f"User:{acl.user}",
+                host=ANYWHERE,
+                operation=int(acl.operation),
+                permission_type=ALLOW,
+            )
+            for acl in acls
+        ]
+    )
+    try:
+        response = await lane.send(request, Deadline.after_ms(TIMEOUT_MS), changes=True)
+    finally:
+        await lane.close()
+    for acl, result in zip(acls, response.results, strict=True):
+        if result.error_code != NONE:
+            raise ConfigurationError(
+                f"{bootstrap} does not take the ACL {acl}: Kafka error {result.error_code} ({result.error_message})"
+            )

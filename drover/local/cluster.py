@@ -205,6 +205,10 @@ class LocalCluster:
         """End a node at once, as a power cut would (SIGKILL), paused or not; returns when it is dead. Idempotent."""
         await self._nodes.kill(self._nodes.name(node))
 
+    async def stop(self, node: Node) -> None:
+        """End a node as its operator would (SIGTERM): a broker hands its leaderships over first; see `Nodes.stop`."""
+        await self._nodes.stop(self._nodes.name(node))
+
     async def pause(self, node: Node) -> None:
         """Stop a node's process without ending it (SIGSTOP): connections stay open, nothing answers. Idempotent."""
         await self._nodes.signal(self._nodes.name(node), signal.SIGSTOP, ProcessState.PAUSED)

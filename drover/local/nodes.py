@@ -11,6 +11,7 @@ from drover.local.programs import Programs, mark, node_environment
 from drover.local.waiting import wait_until
 
 SIGNAL_TIMEOUT_S = 10.0
+STOP_GRACE_S = 15.0
 # Writing a class data archive takes a JVM some seconds, once per machine.
 RECORD_GRACE_S = 20.0
 
@@ -92,6 +93,16 @@ class Nodes:
             send(child, signal.SIGKILL)
             what = f"process {child.pid} of node {name} is gone"
             await wait_until(lambda: _all_dead((child,)), what=what, timeout_s=SIGNAL_TIMEOUT_S)
+
+    async def stop(self, name: str, grace_s: float = STOP_GRACE_S) -> None:
+        """End a node by SIGTERM, by SIGKILL when its grace is over: a broker's clean stop waits for the controller.
+
+        Nothing happens to a dead node; a paused one is woken. Returns when it is dead.
+        """
+        child = self.find(name)
+        if child is not None:
+            await _ask_to_end((child,), grace_s=grace_s, wake_paused=True)
+            await self.kill(name)
 
     async def end_all(self, *, grace_s: float, wake_paused: bool) -> None:
         """End every process: brokers first, as their clean stop needs the controller; then by force what is left.

@@ -110,6 +110,16 @@ async def test_a_killed_broker_is_dead_and_serves_again_after_start(cluster: Loc
 
 
 @pytest.mark.cluster
+async def test_a_stopped_broker_ends_in_order_even_if_it_was_paused(cluster: LocalCluster) -> None:
+    await cluster.pause(2)
+    await cluster.stop(2)
+    await cluster.stop(2)
+    assert (await cluster.status()).brokers[1].state == "dead"
+    assert "Transition from STARTED to SHUTTING_DOWN" in cluster.log_file(2).read_text()
+    assert await cluster.start(2)
+
+
+@pytest.mark.cluster
 async def test_a_paused_broker_answers_nothing_until_it_is_resumed(cluster: LocalCluster) -> None:
     directory = str(cluster.directory)
     assert await run_cli("pause", "3", "--dir", directory) == "Node 3 is paused.\n"

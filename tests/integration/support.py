@@ -26,6 +26,7 @@ from events.topics import TopicNames
 
 REPOSITORY = Path(__file__).parents[2]
 MANAGED = "local"
+DROVER = ("-m", "drover")
 RECORD_BYTES = 64 * 1024
 
 
@@ -71,20 +72,20 @@ class Installation:
 
     async def drover(self, *arguments: str, stdin: str | None = None) -> Finished:
         """Run a command as a user would."""
-        process = await self._start(arguments, asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
+        process = await self._start((*DROVER, *arguments), asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
         output, errors = await process.communicate(None if stdin is None else stdin.encode())
         assert process.returncode is not None
         return Finished(process.returncode, output.decode(), errors.decode())
 
-    async def start_worker(self, name: str) -> None:
-        """Start a worker; its log is in the directory."""
+    async def start_worker(self, name: str, *options: str, program: Sequence[str] = DROVER) -> None:
+        """Start a worker, by another program if wanted; its log is in the directory."""
+        arguments = ("worker", "--name", name, "--listen", "127.0.0.1:0", *options)
         with (self.directory / f"{name}.log").open("ab") as log_file:
-            arguments = ("worker", "--name", name, "--listen", "127.0.0.1:0")
-            self.workers[name] = await self._start(arguments, log_file.fileno(), log_file.fileno())
+            self.workers[name] = await self._start((*program, *arguments), log_file.fileno(), log_file.fileno())
 
     async def _start(self, arguments: Sequence[str], output: int, errors: int) -> asyncio.subprocess.Process:
         environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "DROVER_CONFIG": str(self.config)}
-        command = (sys.executable, "-m", "drover", *arguments)
+        command = (sys.executable, *arguments)
         return await asyncio.create_subprocess_exec(
             *command, cwd=REPOSITORY, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors
         )

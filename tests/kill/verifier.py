@@ -12,8 +12,9 @@ from typing import Any
 import msgpack
 from aiokafka import ConsumerRecord
 
+from drover.journal.connection import LogConnection
 from events.topics import TopicNames
-from tests.kill.harness import SHARDS, Drill
+from tests.kill.harness import SHARDS, Drill, read_topics
 
 Records = dict[tuple[str, int], list[ConsumerRecord]]
 Place = tuple[str, int, int]
@@ -52,13 +53,18 @@ class Verdicts:
 
 async def verify(drill: Drill) -> Verdicts:
     """Read everything and judge it."""
-    names = drill.names
-    records = await drill.read(names.events, *names.commands, names.dead_letters)
+    return await verify_log(drill.connection, drill.feeder.sent)
+
+
+async def verify_log(connection: LogConnection, sent: Sequence[tuple[str, int, int, str]]) -> Verdicts:
+    """Read everything of one Drover and judge it; `sent` holds topic, shard, offset and id of what was acknowledged."""
+    names = connection.topics
+    records = await read_topics(connection, (names.events, *names.commands, names.dead_letters))
     verdicts = Verdicts()
     for shard in range(SHARDS):
         _verify_shard(verdicts, names, records, shard)
     _verify_commands(verdicts, names, records)
-    for topic, partition, offset, identity in drill.feeder.sent:
+    for topic, partition, offset, identity in sent:
         stored = records[topic, partition]
         if not any(record.offset == offset for record in stored):
             verdicts.faults.append(f"acknowledged command {identity} at {topic}/{partition}/{offset} is gone")

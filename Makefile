@@ -4,10 +4,10 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit format demo bench clean
+.PHONY: help install test lint types unit format demo bench soak-faults clean
 
 help: ## List these targets
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 install: $(STAMP) ## Make .venv with the locked dependencies (PYTHON=... chooses the interpreter)
 
@@ -38,6 +38,9 @@ demo: install ## Watch replicas move on a real four-broker Kafka, roll back, sur
 
 bench: install ## Measure, and write docs/performance.md
 	$(BIN)/python -m bench --write
+
+soak-faults: install ## Break a local cluster and its workers at random for HOURS=... (default 1), see docs/faults.md
+	$(BIN)/python -m tests.faults --long --hours $(or $(HOURS),1) --seed $(or $(SEED),1)
 
 clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -76,6 +76,7 @@ class ShardCore:
         self._inputs: list[Input] = []
         self._drafted: tuple[tuple[str, TopicPartition], ...] = ()
         self._due: list[tuple[str, TopicPartition]] = []
+        self._drafted_ms = 0
 
     # -- ownership
 
@@ -140,6 +141,7 @@ class ShardCore:
         Whoever gets a draft must end it with `settle`, or with `disown`.
         """
         page = self._page(now)
+        self._drafted_ms = now.monotonic_ms
         inputs, self._inputs = self._inputs, []
         for entry in inputs:
             hear(page, entry)
@@ -229,8 +231,9 @@ class ShardCore:
     def effects(self, now: Moment) -> tuple[Effect, ...]:
         """Say which calls to start now: those whose intents are durable, each once, and throttles that are owed.
 
-        To a cluster that is not the one first seen under its name, or is not configured any more, nothing is sent:
-        what was intended for it has lapsed.
+        Each must start within 1 s of the last draft: a process that stood still since, while its record was on its way,
+        may not be the owner any more. To a cluster that is not the one first seen under its name, or is not configured
+        any more, nothing is sent: what was intended for it has lapsed.
         """
         effects: list[Effect] = []
         by_cluster: dict[str, dict[TopicPartition, tuple[int, ...] | None]] = {}
@@ -246,7 +249,7 @@ class ShardCore:
                 detail = "another Kafka cluster answers under this name: nothing was sent"
                 self._inputs.append(CallEnded(name, (key,), now.monotonic_ms, None, detail=detail))
         self._due = []
-        start_by_ms = now.monotonic_ms + CALL_START_MS
+        start_by_ms = self._drafted_ms + CALL_START_MS
         for name, requests in by_cluster.items():
             items = list(requests.items())
             for first in range(0, len(items), MAX_PARTITIONS_PER_CALL):
@@ -254,7 +257,7 @@ class ShardCore:
                 effects.append(AlterPartitions(name, chunk, start_by_ms))
         for name, track in self._tracks.items():
             if self._may_call(self._ahead.cluster(name)):
-                effects += _throttle_effects(self._ahead.cluster(name), track, now)
+                effects += _throttle_effects(self._ahead.cluster(name), track, now, start_by_ms)
         return tuple(effects)
 
     def _may_call(self, state: ClusterState) -> bool:
@@ -355,7 +358,9 @@ def _list_to_send(state: ClusterState, key: TopicPartition) -> tuple[int, ...] |
     return reassignment.step.replicas
 
 
-def _throttle_effects(state: ClusterState, track: ClusterTrack, now: Moment) -> tuple[Effect, ...]:
+def _throttle_effects(
+    state: ClusterState, track: ClusterTrack, now: Moment, start_by_ms: int
+) -> tuple[Effect, ...]:
     effects: list[Effect] = []
     if _throttles_pending(state) and not track.changing and track.throttles_from_ms <= now.monotonic_ms:
         rates = {
@@ -367,7 +372,7 @@ def _throttle_effects(state: ClusterState, track: ClusterTrack, now: Moment) -> 
         remove = {topic: _lists(known.remove) for topic, known in state.topic_throttles.items() if known.pending}
         if rates or add:
             track.changing = True
-            effects.append(ChangeThrottles(state.name, rates, add, remove, now.monotonic_ms + CALL_START_MS))
+            effects.append(ChangeThrottles(state.name, rates, add, remove, start_by_ms))
     if (track.read_brokers or track.read_topics) and not track.reading and not track.changing:
         track.reading = True
         effects.append(ReadThrottles(state.name, track.read_brokers, track.read_topics))

@@ -5,7 +5,7 @@ import pytest
 from drover.cluster.simulated import Loss
 from drover.reassignment.state import Phase
 from drover.runtime.calls import carry_out
-from drover.shard.messages import AlterPartitions
+from drover.shard.messages import AlterPartitions, CallEnded
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallAccepted, CallIntended
 from tests.shard.world import Death, World, alter, rollback
@@ -142,3 +142,22 @@ async def test_pending_throttles_of_the_predecessor_are_written_by_the_successor
 
 def _about_to_write(made: World) -> bool:
     return bool(made.core._tracks["local"]._broker_rates)
+
+
+async def test_an_owner_that_stood_still_while_its_record_was_on_its_way_calls_nobody() -> None:
+    made = world()
+    made.put(alter({KEY: [4, 2, 1]}))
+    arrivals = made.inbox.take(made.core.next_offsets)
+    made.core.deliver(await made.driver.observe(made.core.facts_needed(arrivals)["local"], with_min_isr=True))
+    draft = made.core.draft(made.now, arrivals, {})
+    assert draft is not None
+    made.append(draft.payload)
+    # The acknowledgement is heard when the process goes on: by then somebody else may own the shard.
+    made.model.advance(1001)
+    made.core.settle(draft)
+    (effect,) = made.core.effects(made.now)
+    ended = await carry_out(made.driver, effect, lambda: made.now)
+    assert isinstance(ended, CallEnded)
+    assert ended.results is None
+    assert not ended.lost
+    assert made.model.moves() == {}

@@ -140,11 +140,23 @@ def _broker_event(
 ) -> ThrottleEvent:
     seen = Rates(found.leader_bytes_per_second, found.follower_bytes_per_second)
     if entry is not None and seen != entry.intended:
-        return BrokerThrottleLeft(cluster=cluster, broker=broker, found=seen)
+        theirs = _without_ours(seen, entry)
+        if theirs == seen:
+            return BrokerThrottleLeft(cluster=cluster, broker=broker, found=seen)
+        # Somebody changed one rate of the two: theirs stays, the other goes back to what it was.
+        return BrokerThrottleIntended(cluster=cluster, broker=broker, rates=theirs, found=seen, release=True)
     if rate is None:
         assert entry is not None, f"broker {broker} has nothing to release"
         return BrokerThrottleIntended(cluster=cluster, broker=broker, rates=entry.baseline, found=seen, release=True)
     return BrokerThrottleIntended(cluster=cluster, broker=broker, rates=Rates(rate, rate), found=seen)
+
+
+def _without_ours(seen: Rates, entry: BrokerThrottle) -> Rates:
+    """Say what a broker's rates are without those that Drover set and nobody has changed since."""
+    return Rates(
+        leader=entry.baseline.leader if seen.leader == entry.intended.leader else seen.leader,
+        follower=entry.baseline.follower if seen.follower == entry.intended.follower else seen.follower,
+    )
 
 
 def _topic_is_due(known: TopicThrottle, asked: Entries | None, read: Read, topic: str) -> bool:

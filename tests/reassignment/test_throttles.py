@@ -187,10 +187,20 @@ def test_the_end_of_the_last_user_puts_back_exactly_what_was_there() -> None:
 
 def test_what_others_changed_meanwhile_is_left_to_them() -> None:
     state = fold(in_force(), ended())
-    events = planned(state, everything(BrokerRates(42, RATE))).events
+    events = planned(state, everything(BrokerRates(42, 43))).events
     assert {type(event) for event in events} == {BrokerThrottleLeft, TopicThrottleIntended}
     fold(state, *events)
     assert state.broker_throttles == {}
+
+
+def test_of_two_rates_only_the_one_that_others_changed_is_left_to_them() -> None:
+    state = fold(in_force(), ended())
+    events = planned(state, everything(BrokerRates(42, RATE))).events
+    written = [event for event in events if isinstance(event, BrokerThrottleIntended)]
+    assert written
+    for event in written:
+        assert event.release
+        assert event.rates == Rates(42, state.broker_throttles[event.broker].baseline.follower)
 
 
 def test_a_dead_broker_gets_its_own_back_when_it_returns() -> None:

@@ -67,7 +67,7 @@ class Page:
     def finish_plans(self) -> None:
         """Close every open plan whose reassignments have all ended and for which nothing more is announced."""
         for cluster, track in self.tracks.items():
-            for name in track.waiting_plans:
+            for name in sorted(track.waiting_plans):
                 self._plans[cluster, name] = None
         for cluster, name in tuple(self._plans):
             self._finish_plan(self.ahead.cluster(cluster), name)

@@ -33,7 +33,7 @@ from tests.reassignment.support import (
     requested,
     state_after,
 )
-from tests.shard.invariants import indexes_agree
+from tests.simulation.invariants import s7_indexes_agree
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(3))
 LISTS = st.lists(st.integers(1, 5), min_size=1, max_size=4, unique=True).map(tuple)
@@ -180,7 +180,7 @@ def test_every_story_that_the_domain_writes_folds_and_keeps_the_indexes_true(
         for event in tuple(follow(state, key, data)):
             apply(state, event, 1000)
             written.append(event)
-            indexes_agree(state)
+            s7_indexes_agree(state)
     again = state_after(written)
     assert hashed(again) == hashed(state)
 

@@ -1,0 +1,277 @@
+"""The witness: an independent reader of everything that happens, who remembers what the invariants are about.
+
+It folds every record as it becomes durable, follows the life of each reassignment by its events alone, and hears of
+each call when it leaves, arrives and is done. The rules themselves stand in `tests.simulation.invariants`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from drover.cluster.controller_model import Partition
+from drover.cluster.port import AlterRequest, ThrottleChange
+from drover.shard.fold import Folded, ShardFold, Verdict
+from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
+from events.partitions import TopicPartition
+from events.reassignments import (
+    Call,
+    CallAccepted,
+    CallIntended,
+    CallLapsed,
+    CallOutcomeLost,
+    CallRejected,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentQueued,
+    ReassignmentRolledBack,
+    RollbackRequested,
+    StepPrepared,
+)
+from events.records import AnyEvent, Batch
+from events.throttles import (
+    BrokerThrottleIntended,
+    BrokerThrottleLeft,
+    BrokerThrottleSet,
+    TopicThrottleLeft,
+    TopicThrottleSet,
+)
+from tests.simulation import invariants as rules
+from tests.simulation.cluster import SimulatedCluster
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+Place = tuple[str, TopicPartition]
+FULL_CHECK_EVERY = 64
+_ANSWERS = (CallAccepted, CallRejected, CallLapsed, CallOutcomeLost)
+_SETTLED = (BrokerThrottleSet, BrokerThrottleLeft, TopicThrottleSet, TopicThrottleLeft)
+
+
+@dataclass(slots=True)
+class Intent:
+    """One call that the log says will be made; `left` once it was."""
+
+    epoch: int
+    call: Call
+    replicas: tuple[int, ...] | None
+    step: tuple[int, ...] | None
+    durable_ms: int
+    left: bool = False
+
+
+@dataclass(slots=True)
+class Life:
+    """One reassignment from its acceptance to its end; `touched` when others meddled, after which less can be asked."""
+
+    queued: ReassignmentQueued
+    asked_back: bool = False
+    touched: bool = False
+    intent: Intent | None = None
+    open: bool = False
+    step: tuple[int, ...] | None = None
+
+
+@dataclass(slots=True)
+class Judge:
+    """R1 and R2 once more, in as few words as possible, to hold against the fold (S13)."""
+
+    epoch: int = 0
+    token: bytes = b""
+    sequence: int = 0
+    cursors: tuple[int, ...] = (0, 0, 0, 0)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+
+class Checker:
+    """One per world. Every method raises `AssertionError` when a promise is broken."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        shards = world.settings.shards
+        self.folds = tuple(ShardFold(shard, shards) for shard in range(shards))
+        self.judges = tuple(Judge() for _ in range(shards))
+        self.lives: dict[Place, Life] = {}
+        self.intents: dict[tuple[str, TopicPartition, int], Intent] = {}
+        self.epochs: dict[bytes, int] = {}
+        self.frozen: set[str] = set()
+        self.mismatched_ms: dict[str, int] = {}
+        self.digests: dict[tuple[str, str], bytes] = {}
+        self.seen: dict[Place, Partition] = {}
+        self.isr_changed_ms: dict[Place, int] = {}
+        self.hashes: list[dict[int, bytes]] = [{} for _ in range(shards)]
+        self.overwritten: set[tuple[str, int]] = set()
+        self.rate_intended_ms: dict[tuple[str, int], int] = {}
+        self.steps = 0
+
+    # -- the log
+
+    def judged(self, shard: int, offset: int) -> Folded:
+        """Say how a record was judged."""
+        return self._folded[shard][offset]
+
+    def appended(self, shard: int, offset: int, payload: bytes) -> None:
+        """A record became durable."""
+        for cluster in self.world.clusters.values():
+            self._see(cluster)
+        fold = self.folds[shard]
+        folded = fold.fold(offset, payload)
+        assert folded is not None, "a record is folded once"
+        self._folded[shard].append(folded)
+        rules.s13_records_are_in_order(self.judges[shard], folded)
+        if folded.verdict is Verdict.ACQUIRED:
+            self.epochs[fold.token] = fold.epoch
+        if folded.verdict is not Verdict.VALID:
+            return
+        assert isinstance(folded.record, Batch)
+        rules.s14_each_command_is_decided_once(self, shard, folded.record)
+        rules.s17_nothing_is_skipped_silently(self, shard, folded.record)
+        for event in folded.record.events:
+            self._follow(event, fold.epoch)
+        rules.s7_limits_hold(fold.state)
+
+    @property
+    def _folded(self) -> tuple[list[Folded], ...]:
+        return self.world.folded
+
+    def _follow(self, event: AnyEvent, epoch: int) -> None:
+        if isinstance(event, ReassignmentQueued):
+            rules.s6_lives_do_not_overlap(self, event)
+            self.lives[event.cluster, event.key] = Life(event)
+        elif isinstance(event, CallIntended):
+            self._intended(event, epoch)
+        elif isinstance(event, StepPrepared):
+            rules.s12_nothing_starts_while_frozen(self, event)
+            self.lives[event.cluster, event.key].step = event.replicas
+        elif isinstance(event, _ANSWERS):
+            self.lives[event.cluster, event.key].open = False
+        elif isinstance(event, RollbackRequested):
+            self.lives[event.cluster, event.key].asked_back = True
+        elif isinstance(event, ReassignmentCompleted | ReassignmentRolledBack | ReassignmentFailed):
+            self._ended(event)
+        elif isinstance(event, ClusterFrozen):
+            self.frozen.add(event.cluster)
+        elif isinstance(event, ClusterUnfrozen):
+            self.frozen.discard(event.cluster)
+        elif isinstance(event, ClusterMismatched):
+            self.mismatched_ms[event.cluster] = self.world.now_ms
+        elif isinstance(event, ClusterMatched):
+            del self.mismatched_ms[event.cluster]
+        elif isinstance(event, BrokerThrottleIntended):
+            self.rate_intended_ms[event.cluster, event.broker] = self.world.now_ms
+        elif isinstance(event, _SETTLED):
+            rules.s10_throttles_are_put_back(self, event.cluster)
+
+    def _intended(self, event: CallIntended, epoch: int) -> None:
+        life = self.lives[event.cluster, event.key]
+        rules.s20_one_call_at_a_time(life, event)
+        if event.call is Call.STEP:
+            rules.s12_nothing_starts_while_frozen(self, event)
+            life.step = event.replicas
+        else:
+            rules.s6_a_way_back_was_asked_for(life, event)
+        life.intent = Intent(epoch, event.call, event.replicas, life.step, self.world.now_ms)
+        life.open = True
+        self.intents[event.cluster, event.key, epoch] = life.intent
+
+    def _ended(self, event: ReassignmentCompleted | ReassignmentRolledBack | ReassignmentFailed) -> None:
+        life = self.lives.pop((event.cluster, event.key))
+        cluster = self.world.clusters[event.cluster]
+        if isinstance(event, ReassignmentCompleted):
+            rules.s5_completed_means_there(self, cluster, life, event)
+        elif isinstance(event, ReassignmentRolledBack):
+            rules.s8_rolled_back_means_nothing_is_left(self, cluster, life, event)
+        else:
+            rules.s11_failed_means_others_did_it(self, cluster, life, event)
+
+    # -- calls
+
+    def call_leaves(self, cluster: SimulatedCluster, requests: Sequence[AlterRequest]) -> None:
+        """An alter call is about to be sent."""
+        caller = self.world.caller
+        assert caller is not None, "only a worker calls"
+        assert caller.token is not None, "only an owner calls"
+        epoch = self.epochs[caller.token]
+        rules.s6_the_right_cluster_is_called(self, cluster)
+        for request in requests:
+            intent = self.intents.get((cluster.name, request.partition, epoch))
+            rules.s6_each_call_has_an_intent(self, request, intent)
+            assert intent is not None, "just asserted"
+            intent.left = True
+
+    def call_arrives(self, cluster: SimulatedCluster, requests: Sequence[AlterRequest]) -> None:
+        """An alter call is about to be carried out."""
+        caller = self.world.caller
+        assert caller is not None, "only a worker calls"
+        assert caller.token is not None, "only an owner calls"
+        epoch = self.epochs[caller.token]
+        self.world.trace_calls(requests)
+        for request in requests:
+            intent = self.intents[cluster.name, request.partition, epoch]
+            life = self.lives.get((cluster.name, request.partition))
+            rules.s6_no_call_comes_late(request, life, intent)
+            assert life is not None, "just asserted"
+            rules.s1_the_list_is_valid(cluster, request)
+            rules.s9_no_new_incarnation_is_touched(cluster, request, life)
+            rules.s11_nobody_is_overwritten(cluster, request, life)
+
+    def call_done(self, cluster: SimulatedCluster, requests: Sequence[AlterRequest]) -> None:
+        """An alter call was carried out."""
+        for request in requests:
+            rules.s3_min_isr_is_kept(self, cluster, request)
+
+    def throttle_changes(self, cluster: SimulatedCluster, change: ThrottleChange) -> None:
+        """A throttle is about to be written."""
+        rules.s10_no_throttle_of_others_is_touched(self, cluster, change)
+
+    # -- each step
+
+    def step(self) -> None:
+        """Check what may have changed since the last step."""
+        self.steps += 1
+        for cluster in self.world.clusters.values():
+            self._see(cluster)
+        if self.steps % FULL_CHECK_EVERY == 0:
+            self.full_check()
+
+    def _see(self, cluster: SimulatedCluster) -> None:
+        now_ms = cluster.now_ms
+        for name, topic in cluster.model.topics.items():
+            for number, partition in topic.partitions.items():
+                place = (cluster.name, TopicPartition(name, number))
+                before = self.seen.get(place)
+                if partition is before:
+                    continue
+                self.seen[place] = partition
+                if before is None or before.isr != partition.isr:
+                    self.isr_changed_ms[place] = now_ms
+                self._changed(cluster, place[1], before, partition)
+
+    def _changed(
+        self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition
+    ) -> None:
+        life = self.lives.get((cluster.name, key))
+        if life is not None and cluster.touched_ms.get(key) == cluster.now_ms:
+            life.touched = True
+        topic_id = cluster.model.topics[key.topic].topic_id
+        if life is None:
+            rules.s11_nothing_moves_unasked(cluster, key, before, after)
+        elif not life.touched and topic_id == life.queued.topic_id:
+            rules.s2_the_envelope_holds(life, after)
+            rules.s4_racks_are_kept(cluster, life, after)
+            rules.s7_few_replicas_are_added_at_once(self.world.settings, life, after)
+
+    def full_check(self) -> None:
+        """Check what costs more than a step: indexes, hashes, and what each owner believes."""
+        for shard, fold in enumerate(self.folds):
+            for state in fold.state.clusters.values():
+                rules.s7_indexes_agree(state)
+            self.note_hash(shard)
+        rules.s14_owners_believe_the_log(self)
+
+    def note_hash(self, shard: int, fold: ShardFold | None = None) -> bytes:
+        """Remember the state's hash where the log ends now; every other reader must come to the same."""
+        found = self.folds[shard] if fold is None else fold
+        digest = rules.full_hash(found.state, self.world.settings.names)
+        known = self.hashes[shard].setdefault(found.position, digest)
+        assert known == digest, f"S14: two readers of shard {shard} differ at offset {found.position}"
+        return digest

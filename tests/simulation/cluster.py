@@ -1,0 +1,192 @@
+"""A managed cluster of the simulation: the model, the wire to it with its faults, and what others have done to it."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from drover.cluster.model import ClusterModel
+from drover.cluster.port import AlterRequest, ThrottleChange
+from drover.cluster.simulated import SimulatedDriver
+from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.reassignment.facts import CallResult
+from events.partitions import TopicPartition
+from tests.simulation.coroutines import Point, reach
+from tests.simulation.settings import PARTITIONS_PER_TOPIC, TOPICS, Settings
+
+STALE_MS = 1200
+
+
+class Loss(StrEnum):
+    """What becomes of the next call that would change something."""
+
+    REFUSED = "refused"  # no connection: known not to have happened
+    UNSENT = "unsent"  # nobody knows, and it did not happen
+    UNANSWERED = "unanswered"  # nobody knows, and it did happen
+
+
+class Watch(Protocol):
+    """Who judges each call: when it leaves the worker, and when it has reached the cluster."""
+
+    def call_leaves(self, cluster: "SimulatedCluster", requests: Sequence[AlterRequest]) -> None:
+        """An alter call is about to be sent."""
+
+    def call_arrives(self, cluster: "SimulatedCluster", requests: Sequence[AlterRequest]) -> None:
+        """An alter call is about to be carried out."""
+
+    def call_done(self, cluster: "SimulatedCluster", requests: Sequence[AlterRequest]) -> None:
+        """An alter call was carried out."""
+
+    def throttle_changes(self, cluster: "SimulatedCluster", change: ThrottleChange) -> None:
+        """A throttle is about to be written."""
+
+
+class Wire(SimulatedDriver):
+    """The driver on the model, in which each call may be interrupted before it arrives and before it is answered."""
+
+    def __init__(self, cluster: "SimulatedCluster", watch: Watch) -> None:
+        super().__init__(cluster.model, cluster.name)
+        self.loss: Loss | None = None
+        self._cluster = cluster
+        self._watch = watch
+
+    async def alter(self, requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
+        self._watch.call_leaves(self._cluster, requests)
+        await reach(Point.REQUEST)
+        loss = self._take_loss()
+        self._watch.call_arrives(self._cluster, requests)
+        results = self._alter(requests)
+        self._watch.call_done(self._cluster, requests)
+        await reach(Point.ANSWER)
+        if loss is Loss.UNANSWERED:
+            raise OutcomeUnknownError("the answer was lost")
+        return results
+
+    async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
+        loss = self._take_loss()
+        results: dict[ThrottleChange, CallResult] = {}
+        for change in changes:
+            self._watch.throttle_changes(self._cluster, change)
+            results[change] = self._change_throttle(change)
+        if loss is Loss.UNANSWERED:
+            raise OutcomeUnknownError("the answer was lost")
+        return results
+
+    def _take_loss(self) -> Loss | None:
+        """The fault that is due; raises what its caller sees if the request does not arrive."""
+        loss, self.loss = self.loss, None
+        if self.unreachable or loss is Loss.REFUSED:
+            raise ClusterUnavailableError("the cluster is out of reach")
+        if loss is Loss.UNSENT:
+            raise OutcomeUnknownError("no answer came")
+        return loss
+
+
+class SimulatedCluster:
+    """One model cluster. Others act on it through these methods, so that the checks know what was not Drover's."""
+
+    def __init__(self, name: str, settings: Settings, watch: Watch) -> None:
+        self.name = name
+        self._settings = settings
+        racks = {broker: f"r{broker % 3}" for broker in range(1, settings.brokers + 1)}
+        self.model = ClusterModel(
+            racks,
+            kafka_cluster_id=name,
+            copy_bytes_per_second=settings.copy_bytes_per_second,
+            session_timeout_ms=settings.session_timeout_ms,
+        )
+        self.wire = Wire(self, watch)
+        # By partition: when others last changed it. By topic: when it was last made. By broker: its last death, edit.
+        self.touched_ms: dict[TopicPartition, int] = {}
+        self.made_ms: dict[str, int] = {}
+        self.died_ms: dict[int, int] = {}
+        self.edited_ms: dict[int, int] = {}
+        self._stale_since_ms: int | None = None
+        for topic in TOPICS:
+            self._create(topic)
+        for broker in (1, 3):
+            self.model.brokers[broker].configs["leader.replication.throttled.rate"] = "5000000"
+        self.wanted_configs = {broker: dict(state.configs) for broker, state in self.model.brokers.items()}
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self.model.now_ms
+
+    def advance(self, elapsed_ms: int) -> None:
+        """Let time pass."""
+        self.model.advance(elapsed_ms)
+        if self._stale_since_ms is not None and self.now_ms - self._stale_since_ms > STALE_MS:
+            self.show_truth()
+
+    def _create(self, topic: str) -> None:
+        brokers = self._settings.brokers
+        if any(state.fenced or not state.alive for state in self.model.brokers.values()):
+            return  # a partition that was never led would never be
+        self.model.create_topic(
+            topic,
+            {number: [(number + place) % brokers + 1 for place in range(3)] for number in range(PARTITIONS_PER_TOPIC)},
+            partition_bytes=self._settings.partition_bytes,
+            configs={"min.insync.replicas": str(self._settings.min_isr)},
+        )
+        self.made_ms[topic] = self.now_ms
+
+    # -- what happens to it
+
+    def stop_broker(self, broker: int) -> None:
+        """Kill a broker, unless half of them are dead already."""
+        alive = [number for number, state in self.model.brokers.items() if state.alive]
+        if broker in alive and len(alive) > self._settings.brokers - 3:
+            self.model.stop_broker(broker)
+            self.died_ms[broker] = self.now_ms
+
+    def start_broker(self, broker: int) -> None:
+        """Bring a broker back."""
+        if not self.model.brokers[broker].alive:
+            self.model.start_broker(broker)
+
+    def delete(self, topic: str) -> None:
+        """Let somebody delete a topic."""
+        if topic in self.model.topics:
+            self.model.delete_topic(topic)
+            self.made_ms[topic] = self.now_ms
+
+    def create(self, topic: str) -> None:
+        """Let somebody make a topic that is not there."""
+        if topic not in self.model.topics:
+            self._create(topic)
+
+    def alter(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
+        """Let somebody else move a partition, or cancel a move."""
+        before = self.model.partition(key)
+        self.model.alter([AlterRequest(key, None if replicas is None else tuple(replicas))])
+        if before is not self.model.partition(key):
+            self.touched_ms[key] = self.now_ms
+
+    def edit_rate(self, broker: int, rate: int) -> None:
+        """Let somebody else set a broker's throttle."""
+        for configs in (self.model.brokers[broker].configs, self.wanted_configs[broker]):
+            configs["leader.replication.throttled.rate"] = str(rate)
+        self.edited_ms[broker] = self.now_ms
+
+    def show_stale(self) -> None:
+        """Let describes show an old picture for a while."""
+        if self._stale_since_ms is None:
+            self.wire.freeze_metadata()
+            self._stale_since_ms = self.now_ms
+
+    def show_truth(self) -> None:
+        """Let describes be true again."""
+        self.wire.thaw_metadata()
+        self._stale_since_ms = None
+
+    def heal(self, *, brokers: bool) -> None:
+        """Make everything work again; with `brokers` off those that are dead stay so for good."""
+        self.wire.unreachable, self.wire.loss = False, None
+        self.show_truth()
+        self.model.kafka_cluster_id = self.name
+        if not brokers:
+            return
+        for broker in self.model.brokers:
+            self.start_broker(broker)
+        for topic in TOPICS:
+            self.create(topic)

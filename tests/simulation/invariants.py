@@ -1,0 +1,352 @@
+"""What must hold at every moment, each promise under its name from docs/kip-rules.md; see also docs/simulation.md."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from drover.cluster.controller_model import Partition
+from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
+from drover.reassignment.state import ClusterState
+from drover.shard.core import CALL_START_MS
+from drover.shard.fold import Folded, ShardState, Verdict
+from drover.shard.track import FRESH_TO_START_MS
+from events.codec import Malformed
+from events.partitions import TopicPartition
+from events.reassignments import (
+    CallIntended,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentQueued,
+    ReassignmentRolledBack,
+    StepPrepared,
+)
+from events.records import Acquire, Batch, Genesis
+from events.topics import COMMAND_KINDS, TopicNames, shard_of
+from tests.simulation.calls import CALL_DEADLINE_MS
+from tests.simulation.cluster import STALE_MS, SimulatedCluster
+from tests.simulation.settings import Settings
+
+if TYPE_CHECKING:
+    from tests.simulation.checker import Checker, Intent, Judge, Life
+
+# What others did so lately may go unseen: a young sight of old metadata, an intent, a call on its way.
+RACE_MS = FRESH_TO_START_MS + STALE_MS + CALL_START_MS + CALL_DEADLINE_MS
+_INDEX_OF = {name: index for index, name in enumerate(TopicNames().commands)}
+
+
+def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest) -> None:
+    """S1: a list that is sent is not empty, names nobody twice, and adds brokers that lived when it was decided."""
+    if request.replicas is None:
+        return
+    assert request.replicas, f"S1: {request.partition}: an empty list"
+    assert len(set(request.replicas)) == len(request.replicas), f"S1: {request} names a broker twice"
+    partition = cluster.model.partition(request.partition)
+    known = partition.replicas if partition is not None else ()
+    for broker in request.replicas:
+        assert broker in cluster.model.brokers, f"S1: {request} names an unknown broker"
+        dead = not cluster.model.brokers[broker].alive and broker not in known
+        since_ms = cluster.now_ms - cluster.died_ms.get(broker, 0)
+        limit_ms = RACE_MS + cluster.model.session_timeout_ms
+        assert not dead or since_ms <= limit_ms, f"S1: {request} adds broker {broker}, dead for {since_ms} ms"
+
+
+def s2_the_envelope_holds(life: "Life", after: Partition) -> None:
+    """S2: replicas are always among original and target, and never fewer than the smaller of both."""
+    original, target = life.queued.original, life.queued.target
+    assert set(after.replicas) <= {*original, *target}, f"S2: {life.queued.key}: {after} of {life.queued}"
+    assert len(after.replicas) >= min(len(original), len(target)), f"S2: {life.queued.key}: {after} of {life.queued}"
+
+
+def s3_min_isr_is_kept(checker: "Checker", cluster: SimulatedCluster, request: AlterRequest) -> None:
+    """S3: no call takes a partition below min.insync.replicas that was not below, unless the ISR has just changed."""
+    key = request.partition
+    before, after = checker.seen.get((cluster.name, key)), cluster.model.partition(key)
+    if before is None or after is None or before is after:
+        return
+    min_isr = cluster.model.min_isr(key.topic)
+    harmed = len(after.isr) < min(min_isr, len(after.replicas)) and len(before.isr) >= min_isr
+    recent = cluster.now_ms - checker.isr_changed_ms.get((cluster.name, key), 0) <= RACE_MS
+    assert not harmed or recent, f"S3: {request} leaves {after.isr} in sync of {before.isr}"
+    assert not after.recovering or before.recovering, f"S3: {request} made an unclean leader"
+
+
+def s4_racks_are_kept(cluster: SimulatedCluster, life: "Life", after: Partition) -> None:
+    """S4, as far as it is built: on the way a partition is never in fewer racks than at either end."""
+
+    def racks(brokers: tuple[int, ...]) -> int:
+        return len({cluster.model.brokers[broker].rack for broker in brokers})
+
+    needed = min(racks(life.queued.original), racks(life.queued.target))
+    assert racks(after.replicas) >= needed, f"S4: {life.queued.key}: {after.replicas} is in too few racks"
+
+
+def s5_completed_means_there(
+    checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentCompleted
+) -> None:
+    """S5: completed is said only of a partition that does not move and has the target's list, in its order."""
+    assert event.replicas == life.queued.target, f"S5: {event} is not the target of {life.queued}"
+    _is_settled(cluster, life, event.replicas, f"S5: {event}")
+
+
+def s6_lives_do_not_overlap(checker: "Checker", event: ReassignmentQueued) -> None:
+    """S6: a partition is accepted again only after its reassignment has ended."""
+    assert (event.cluster, event.key) not in checker.lives, f"S6: {event} while one is under way"
+
+
+def s6_a_way_back_was_asked_for(life: "Life", event: CallIntended) -> None:
+    """S6: a cancel or a return to the original list is intended only after somebody asked for it."""
+    assert life.asked_back, f"S6: {event}, which nobody asked for"
+
+
+def s6_the_right_cluster_is_called(checker: "Checker", cluster: SimulatedCluster) -> None:
+    """S6: nothing is sent to a cluster of which the log has said for 1 s or more that it is another one."""
+    since_ms = checker.mismatched_ms.get(cluster.name)
+    known = since_ms is not None and cluster.now_ms - since_ms > CALL_START_MS
+    assert not known, f"S6: a call to {cluster.name}, although another cluster answers"
+
+
+def s6_each_call_has_an_intent(checker: "Checker", request: AlterRequest, intent: "Intent | None") -> None:
+    """S6: each call has its own intent, durable under the caller's epoch, the same list, at most 1 s old."""
+    assert intent is not None, f"S6: {request} without a durable intent"
+    assert not intent.left, f"S6: {request} is sent twice for one intent"
+    assert intent.replicas == request.replicas, f"S6: {request}, but {intent} was intended"
+    age_ms = checker.world.now_ms - intent.durable_ms
+    assert age_ms <= CALL_START_MS, f"S6: {request} leaves {age_ms} ms after its intent"
+
+
+def s6_no_call_comes_late(request: AlterRequest, life: "Life | None", intent: "Intent") -> None:
+    """S6: when a call arrives its reassignment is under way and nothing was intended since, by whoever owns it."""
+    assert life is not None, f"S6: {request} arrives after the end of its reassignment"
+    assert life.intent is intent, f"S6: {request} arrives after {life.intent} was intended"
+
+
+def s7_limits_hold(state: ShardState) -> None:
+    """S7: no more partitions in flight and no more moves on a broker than the limits allow."""
+    for cluster in state.clusters.values():
+        limits = cluster.limits
+        assert len(cluster.in_flight) <= limits.max_partitions_in_flight, f"S7: {len(cluster.in_flight)} in flight"
+        if any(moves > limits.max_moves_per_broker for moves in cluster.loads.values()):
+            loads = Counter(
+                broker
+                for entry in cluster.reassignments.values()
+                if not entry.rollback_requested
+                for broker in entry.load
+            )
+            assert all(moves <= limits.max_moves_per_broker for moves in loads.values()), f"S7: {loads}"
+
+
+def s7_indexes_agree(state: ClusterState) -> None:
+    """S7: what the limits are held against is what one would count from the reassignments."""
+    queued = [key for key, reassignment in state.reassignments.items() if not reassignment.in_flight]
+    assert list(state.queued) == queued, "S7: queued is not in the order of acceptance"
+    assert set(state.in_flight) == state.reassignments.keys() - set(queued), "S7: in flight"
+    loads = Counter(broker for reassignment in state.reassignments.values() for broker in reassignment.load)
+    assert state.loads == loads, f"S7: {state.loads} instead of {loads}"
+    numbers = [reassignment.number for reassignment in state.reassignments.values()]
+    assert numbers == sorted(numbers), "S7: the order of acceptance"
+    for plan in state.plans.values():
+        active = sum(entry.plan == plan.name for entry in state.reassignments.values())
+        assert plan.active == active, f"S7: {plan} has {active} under way"
+
+
+def s7_few_replicas_are_added_at_once(settings: Settings, life: "Life", after: Partition) -> None:
+    """S7: no more replicas of one partition are copied at once than a step may add."""
+    assert len(after.adding) <= settings.max_replicas_per_step, f"S7: {life.queued.key} adds {after.adding}"
+
+
+def s8_rolled_back_means_nothing_is_left(
+    checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentRolledBack
+) -> None:
+    """S8: after a rollback the original list is back in its order, and no added broker holds bytes of the partition."""
+    assert event.replicas == life.queued.original, f"S8: {event} is not the original of {life.queued}"
+    if _is_settled(cluster, life, event.replicas, f"S8: {event}"):
+        strays = set(cluster.model.held_bytes(event.key)) - set(event.replicas)
+        assert not strays, f"S8: {event} left bytes on {strays}"
+
+
+def s9_no_new_incarnation_is_touched(cluster: SimulatedCluster, request: AlterRequest, life: "Life") -> None:
+    """S9: no call reaches a topic that was made anew, but for one that was under way when that happened."""
+    topic = cluster.model.topics.get(request.partition.topic)
+    if topic is None or topic.topic_id == life.queued.topic_id:
+        return
+    since_ms = cluster.now_ms - cluster.made_ms[request.partition.topic]
+    assert since_ms <= RACE_MS, f"S9: {request} for a topic that was made anew {since_ms} ms ago"
+    # What it does there is seen as somebody else's change.
+    cluster.touched_ms[request.partition] = cluster.now_ms
+
+
+def s10_throttles_are_put_back(checker: "Checker", name: str) -> None:
+    """S10: when the ledger is empty every broker and every topic has the throttles that it would have without us."""
+    cluster = checker.world.clusters[name]
+    fold = checker.folds[shard_of(name, checker.world.settings.shards)]
+    state = fold.state.clusters.get(name)
+    if state is None or state.broker_throttles or state.topic_throttles:
+        return
+    for broker, wanted in cluster.wanted_configs.items():
+        found = cluster.model.brokers[broker].configs
+        assert found == wanted or (name, broker) in checker.overwritten, f"S10: broker {broker}: {found}, not {wanted}"
+    for topic, known in cluster.model.topics.items():
+        left = known.configs.keys() - {"min.insync.replicas"}
+        assert not any(known.configs[key] for key in left), f"S10: {topic}: {known.configs}"
+
+
+def s10_no_throttle_of_others_is_touched(checker: "Checker", cluster: SimulatedCluster, change: ThrottleChange) -> None:
+    """S10: a rate that others set is overwritten only if they set it just before Drover's intent, or while it was open.
+
+    Kafka compares nothing when it sets a rate, and a write whose answer was lost is repeated as it was intended.
+    """
+    if not isinstance(change, SetBrokerRates):
+        return
+    edited_ms = cluster.edited_ms.get(change.broker)
+    intended_ms = checker.rate_intended_ms[cluster.name, change.broker]
+    if edited_ms is not None and edited_ms >= intended_ms - RACE_MS:
+        checker.overwritten.add((cluster.name, change.broker))
+
+
+def s11_nobody_is_overwritten(cluster: SimulatedCluster, request: AlterRequest, life: "Life") -> None:
+    """S11: a partition that moves is not sent elsewhere, and only Drover's own move is cancelled."""
+    partition, touched_ms = cluster.model.partition(request.partition), cluster.touched_ms.get(request.partition)
+    if touched_ms is not None and cluster.now_ms - touched_ms <= RACE_MS:
+        life.touched = True
+        cluster.touched_ms[request.partition] = cluster.now_ms
+        return
+    if partition is None or not partition.moving:
+        return
+    heading = tuple(broker for broker in partition.replicas if broker not in partition.removing)
+    if request.replicas is None:
+        assert heading == life.step, f"S11: {request} cancels a move to {heading}, ours goes to {life.step}"
+    else:
+        assert life.touched, f"S11: {request} while the partition moves to {heading}"
+
+
+def s11_nothing_moves_unasked(
+    cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition
+) -> None:
+    """S11: the replicas of a partition that Drover does not move are changed by others only."""
+    if before is None or before.replicas == after.replicas or key in cluster.touched_ms:
+        return
+    made_now = cluster.now_ms == cluster.made_ms[key.topic]
+    assert made_now, f"S11: {key} went from {before.replicas} to {after.replicas}, which nobody asked for"
+
+
+def s11_failed_means_others_did_it(
+    checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentFailed
+) -> None:
+    """S11: a reassignment fails only because of what others did, or because Kafka refused it; it says why."""
+    assert event.detail, f"S11: {event} says nothing"
+    topic = cluster.model.topics.get(event.topic)
+    anew = topic is None or topic.topic_id != life.queued.topic_id
+    others = life.touched or event.key in cluster.touched_ms
+    refused = event.why.value == "refused-by-kafka"
+    assert anew or others or refused or event.topic in cluster.made_ms, f"S11: {event}, but nobody touched it"
+
+
+def s12_nothing_starts_while_frozen(checker: "Checker", event: CallIntended | StepPrepared) -> None:
+    """S12: its guard is not built; what stands for it is the freeze: no step is begun in a frozen cluster (R236-9)."""
+    assert event.cluster not in checker.frozen, f"S12: {event} while frozen"
+
+
+def s13_records_are_in_order(judge: "Judge", folded: Folded) -> None:
+    """S13: epochs grow by one, sequence numbers too; what an older owner writes has no effect."""
+    match folded.record:
+        case Genesis():
+            expected = Verdict.GENESIS
+        case Acquire(epoch=epoch, token=token):
+            expected = Verdict.ACQUIRED if epoch == judge.epoch + 1 else Verdict.STALE_ACQUIRE
+            if expected is Verdict.ACQUIRED:
+                judge.epoch, judge.token = epoch, token
+        case Batch(token=token, epoch=epoch, sequence=sequence):
+            expected = Verdict.VALID if token == judge.token else Verdict.FENCED
+            if expected is Verdict.VALID:
+                assert epoch == judge.epoch, f"S13: epoch {epoch} under {judge.epoch}"
+                assert sequence == judge.sequence + 1, f"S13: {sequence} after {judge.sequence}"
+                judge.sequence = sequence
+    assert folded.verdict is expected, f"S13: the fold says {folded.verdict} where {expected} is right"
+
+
+def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Batch) -> None:
+    """S14: one command has one effect however often it comes; what is queued was accepted in the same record."""
+    accepted: set[tuple[str, TopicPartition]] = set()
+    for outcome in record.outcomes:
+        accepted.update((outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.accepted)
+        if not outcome.digest and outcome.verdict != "duplicate":
+            continue
+        identity = (outcome.cluster, outcome.id)
+        known = checker.digests.get(identity)
+        if known is None:
+            assert outcome.verdict != "duplicate", f"S14: {outcome} comes for the first time"
+            checker.digests[identity] = outcome.digest
+        else:
+            assert outcome.verdict == "duplicate", f"S14: {outcome} was decided before"
+    queued = {(event.cluster, event.key) for event in record.events if isinstance(event, ReassignmentQueued)}
+    assert queued <= accepted, f"S14: {queued - accepted} was queued without a command"
+
+
+def s14_owners_believe_the_log(checker: "Checker") -> None:
+    """S14: what each owner has folded, and what it has speculated, is what the log says."""
+    names = checker.world.settings.names
+    for worker in checker.world.workers:
+        for shard in worker.shards:
+            checker.note_hash(shard.number, shard.fold)
+            if shard.holds_token and not shard.core._drafted and shard.loop is None:
+                ahead = full_hash(shard.core._ahead, names)
+                assert ahead == full_hash(shard.fold.state, names), f"S14: {worker.name} believes something else"
+
+
+def full_hash(state: ShardState, names: Sequence[str]) -> bytes:
+    """Hash a state; one that does not name a cluster yet is as good as one that holds it empty."""
+    if state.clusters.keys() >= set(names):
+        return state.hash()
+    twin = state.copy()
+    for name in names:
+        twin.cluster(name)
+    return twin.hash()
+
+
+def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batch) -> None:
+    """S17: each command that a cursor passes has its outcome, was forwarded before, or is a dead letter before."""
+    judge, commands = checker.judges[shard], checker.world.commands
+    offsets = [(_INDEX_OF[outcome.topic], outcome.offset) for outcome in record.outcomes]
+    assert len(set(offsets)) == len(offsets), "S17: two outcomes of one command"
+    answered = set(offsets)
+    for index, cursor in enumerate(record.cursors):
+        for offset in range(judge.cursors[index], cursor.next_offset):
+            stored = commands.read(index, shard)[offset]
+            place = (index, offset)
+            if isinstance(stored.command, Malformed):
+                assert (shard, index, offset) in commands.dead_letters, f"S17: {COMMAND_KINDS[index]} {offset} is lost"
+            elif shard_of(stored.command.cluster, checker.world.settings.shards) != shard:
+                assert _sent_on(checker, shard, index, offset), f"S17: {COMMAND_KINDS[index]} {offset} was not sent on"
+            else:
+                assert place in answered, f"S17: {COMMAND_KINDS[index]} {offset} has no outcome"
+            answered.discard(place)
+    assert not answered, f"S17: outcomes of commands that the cursors do not pass: {answered}"
+    judge.cursors = tuple(cursor.next_offset for cursor in record.cursors)
+
+
+def _sent_on(checker: "Checker", shard: int, index: int, offset: int) -> bool:
+    commands = checker.world.commands
+    stored = commands.read(index, shard)[offset]
+    if stored.forwarded:
+        return (shard, index, offset) in commands.dead_letters
+    assert not isinstance(stored.command, Malformed), "what names no cluster has no right place"
+    target = shard_of(stored.command.cluster, checker.world.settings.shards)
+    return any(other.forwarded and other.payload == stored.payload for other in commands.read(index, target))
+
+
+def s20_one_call_at_a_time(life: "Life", event: CallIntended) -> None:
+    """S20: the end of a call, or that nobody knows it, is in the log before the next call about that partition."""
+    assert not life.open, f"S20: {event} while {life.intent} is open"
+
+
+def _is_settled(cluster: SimulatedCluster, life: "Life", replicas: tuple[int, ...], what: str) -> bool:
+    """Whether the cluster shows this list and no move; what others did lately may have undone it."""
+    key = life.queued.key
+    topic, partition = cluster.model.topics.get(key.topic), cluster.model.partition(key)
+    if life.touched or key in cluster.touched_ms:
+        return False
+    if topic is None or partition is None or topic.topic_id != life.queued.topic_id:
+        return False
+    assert partition.replicas == replicas, f"{what}, but there is {partition}"
+    assert not partition.moving, f"{what}, but it moves: {partition}"
+    return True

@@ -1,0 +1,89 @@
+"""What must be true in the end: after healing everything ends, or says what it waits for (L1 to L8)."""
+
+from drover.reassignment.state import ClusterState, Phase, PlanStatus
+from drover.shard.fold import ShardFold
+from tests.simulation.actions import perform
+from tests.simulation.invariants import full_hash
+from tests.simulation.world import World
+
+HEAL_MS = 120_000
+
+
+def heal(world: World) -> None:
+    """Stop every fault; brokers that are dead come back, or in some worlds stay dead for good. Then let time pass."""
+    for cluster in world.clusters.values():
+        cluster.heal(brokers=world.settings.heals_brokers)
+    for worker in list(world.workers):
+        if worker.paused:
+            world.resume(worker)
+    while len(world.workers) < world.settings.workers:
+        world.start_worker()
+    for name in world.settings.names:
+        perform(world, ("unfreeze", {"id": f"heal-{name}", "cluster": name, "by": "ana", "reason": "healed"}))
+    world.rebalance()
+    for _ in range(0, HEAL_MS, 1000):
+        world.run(1000)
+        if world.is_idle:
+            break
+    for projector in world.projectors:
+        projector.project(1_000_000, dies=False)
+
+
+def check_the_end(world: World) -> None:
+    """Check every promise about the end, and once more the whole log from its first record."""
+    for cluster in world.clusters.values():
+        for fold in world.checker.folds:
+            state = fold.state.clusters.get(cluster.name)
+            if state is not None:
+                l1_everything_ends_or_is_blocked(world, state)
+    l2_every_shard_is_owned(world)
+    l5_no_outcome_is_owed(world)
+    l7_the_view_has_caught_up(world)
+    world.checker.full_check()
+    s14_a_replay_agrees(world)
+
+
+def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
+    """L1, L3, L4, L8: what has not ended names its reason, or waits for room that a blocked one holds."""
+    blocked = [entry for entry in state.reassignments.values() if entry.in_flight and entry.block is not None]
+    for reassignment in state.reassignments.values():
+        waits_for_room = reassignment.phase in {Phase.QUEUED, Phase.CONFIRMED} and bool(blocked)
+        assert reassignment.block is not None or waits_for_room, f"L1: {reassignment} waits for no reason"
+        if reassignment.block is not None:
+            assert reassignment.block.detail, f"L8: {reassignment} does not say what would unblock it"
+    for plan in state.plans.values():
+        if plan.status is PlanStatus.OPEN:
+            assert plan.active, f"L1: {plan} has nothing left and is open"
+
+
+def l2_every_shard_is_owned(world: World) -> None:
+    """L2: each shard has an owner who holds the current token, and has decided every command."""
+    for number in range(world.settings.shards):
+        owners = [worker for worker in world.workers if worker.shards[number].holds_token]
+        assert len(owners) == 1, f"L2: shard {number} is owned by {[worker.name for worker in owners]}"
+        undecided = owners[0].shards[number].next_offsets, world.commands.ends(number)
+        assert undecided[0] == undecided[1], f"L2: shard {number} has decided up to {undecided[0]} of {undecided[1]}"
+
+
+def l5_no_outcome_is_owed(world: World) -> None:
+    """L5: no call's outcome is still unknown."""
+    assert not world.calls, "L5: a call never ends"
+    for place, life in world.checker.lives.items():
+        assert not life.open, f"L5: {place}: nobody knows what became of {life.intent}"
+
+
+def l7_the_view_has_caught_up(world: World) -> None:
+    """L7: the view shows the end of the log."""
+    assert all(projector.lag == 0 for projector in world.projectors), "L7: the view is behind"
+
+
+def s14_a_replay_agrees(world: World) -> None:
+    """S14: a replay from the first record passes through every state that anybody was in."""
+    for shard, records in enumerate(world.log.shards):
+        fold, hashes = ShardFold(shard, world.settings.shards), world.checker.hashes[shard]
+        for offset, payload in enumerate(records):
+            fold.fold(offset, payload)
+            expected = hashes.get(offset + 1)
+            if expected is not None:
+                found = full_hash(fold.state, world.settings.names)
+                assert found == expected, f"S14: shard {shard} replayed differs at offset {offset + 1}"

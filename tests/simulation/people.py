@@ -1,0 +1,142 @@
+"""What people ask for, wisely or not: every command there is, duplicates, misplaced ones, and what is no command."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from drover.reassignment.state import PlanStatus
+from events.codec import encode_command
+from events.commands import (
+    Alter,
+    Blacklist,
+    BrokerFailed,
+    BrokerReturned,
+    Cancel,
+    Command,
+    Freeze,
+    PartitionName,
+    PartitionTarget,
+    Unfreeze,
+)
+from events.topics import shard_of
+from tests.simulation.kinds import Arguments, Kind, a_broker, a_cluster
+from tests.simulation.settings import PARTITIONS, TOPICS
+from tests.simulation.world import World
+
+# -- people: `fields` are the command's own; the id says when it was chosen, so that no two are alike
+
+
+def command(world: World, kind: int, made: Command, shard: int | None = None, *, as_json: bool = False) -> None:
+    """Send a command."""
+    world.put(kind, encode_command(made, as_json=as_json), made.cluster, shard)
+
+
+def _common(random: Random, world: World) -> dict[str, Any]:
+    return {"id": f"c{len(world.sent)}", "cluster": a_cluster(random, world), "by": "ana", "reason": "because"}
+
+
+def _plans(world: World, cluster: str, *, only_open: bool) -> list[str]:
+    state = world.checker.folds[shard_of(cluster, world.settings.shards)].state.clusters.get(cluster)
+    plans = {} if state is None else state.plans
+    # The oldest are of no use: they have ended.
+    return [name for name, plan in plans.items() if plan.status is PlanStatus.OPEN or not only_open][-6:]
+
+
+def _choose_alter(random: Random, world: World) -> Arguments:
+    fields = _common(random, world)
+    keys = random.sample(PARTITIONS, random.choice((1, 1, 2, 3, 6)))
+    brokers = range(1, world.settings.brokers + (random.random() < 0.1) + 1)
+    targets = [[*key, random.sample(brokers, random.choice((1, 2, 3, 3, 3, 3, 4)))] for key in keys]
+    if random.random() < 0.2:
+        fields["more"] = True
+    if random.random() < 0.4:
+        fields["throttle_bytes_per_second"] = random.choice((100_000, 250_000))
+    if random.random() < 0.3 and (plans := _plans(world, fields["cluster"], only_open=True)):
+        fields["plan"] = random.choice(plans)
+    return targets, fields, random.random() < 0.3, random.randrange(2) if random.random() < 0.1 else None
+
+
+def _alter(world: World, targets: list[list[Any]], fields: dict[str, Any], as_json: bool, shard: int | None) -> None:
+    partitions = tuple(
+        PartitionTarget(topic=topic, partition=number, replicas=None if replicas is None else tuple(replicas))
+        for topic, number, replicas in targets
+    )
+    command(world, 0, Alter(partitions=partitions, **fields), shard, as_json=as_json)
+
+
+def _choose_cancel(random: Random, world: World) -> Arguments:
+    fields: dict[str, Any] = {**_common(random, world), "mode": "rollback"}
+    plans = _plans(world, fields["cluster"], only_open=False)
+    kind = random.choice(("partitions", "partitions", "topics", "plan", "all"))
+    if kind == "partitions":
+        fields["partitions"] = [list(key) for key in random.sample(PARTITIONS, 2)]
+    elif kind == "topics":
+        fields["topics"] = [random.choice(TOPICS)]
+    elif kind == "plan" and plans:
+        fields["plan"] = random.choice(plans)
+    else:
+        fields["all"] = True
+    return (fields,)
+
+
+def _cancel(world: World, fields: dict[str, Any]) -> None:
+    given = dict(fields)
+    if "partitions" in given:
+        given["partitions"] = tuple(PartitionName(topic, number) for topic, number in given["partitions"])
+    if "topics" in given:
+        given["topics"] = tuple(given["topics"])
+    command(world, 1, Cancel(**given))
+
+
+def _simple(kind: int, made: Callable[..., Command]) -> Callable[[World, dict[str, Any]], None]:
+    return lambda world, fields: command(world, kind, made(**fields))
+
+
+def _just(random: Random, world: World) -> Arguments:
+    return (_common(random, world),)
+
+
+def _choose_blacklist(random: Random, world: World) -> Arguments:
+    return ({**_common(random, world), "brokers": sorted(random.sample(range(1, 6), random.randrange(3)))},)
+
+
+def _blacklist(world: World, fields: dict[str, Any]) -> None:
+    command(world, 2, Blacklist(**{**fields, "brokers": tuple(fields["brokers"])}))
+
+
+def _choose_report(random: Random, world: World) -> Arguments:
+    return ({**_common(random, world), "broker": a_broker(random, world), "at_ms": world.now().wall_ms},)
+
+
+def _choose_duplicate(random: Random, world: World) -> Arguments | None:
+    return (random.randrange(len(world.sent)), random.randrange(2)) if world.sent else None
+
+
+def _duplicate(world: World, number: int, shard: int) -> None:
+    if number < len(world.sent):
+        kind, payload = world.sent[number]
+        world.commands.put(kind, shard % world.settings.shards, payload, world.now().wall_ms)
+
+
+_MALFORMED = ("c1", "7b", "", f"{0:x}" * 2, b'{"type":"alter","id":"bad","cluster":"east"}'.hex(), b"{}".hex())
+
+
+def _choose_malformed(random: Random, world: World) -> Arguments:
+    return random.randrange(4), random.randrange(2), random.choice(_MALFORMED)
+
+
+def _malformed(world: World, kind: int, shard: int, payload: str) -> None:
+    world.commands.put(kind, shard % world.settings.shards, bytes.fromhex(payload), world.now().wall_ms)
+
+
+PEOPLE = (
+    Kind("alter", "people", 20, _choose_alter, _alter),
+    Kind("cancel", "people", 10, _choose_cancel, _cancel),
+    Kind("freeze", "people", 2, _just, _simple(1, Freeze)),
+    Kind("unfreeze", "people", 6, _just, _simple(1, Unfreeze)),
+    Kind("blacklist", "people", 1, _choose_blacklist, _blacklist),
+    Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),
+    Kind("broker-returned", "people", 1, _choose_report, _simple(3, BrokerReturned)),
+    Kind("duplicate", "people", 4, _choose_duplicate, _duplicate),
+    Kind("malformed", "people", 2, _choose_malformed, _malformed),
+)

@@ -1,0 +1,69 @@
+"""What one seed fixes before its first step: how large the world is, and how often what happens in it (swarm)."""
+
+from random import Random
+
+from msgspec import Struct
+
+from drover.reassignment.state import Limits
+from events.partitions import TopicPartition
+
+# Where two shards are, the first lives in shard 0 and the second in shard 1 (see events.topics.shard_of).
+CLUSTERS = ("east", "west")
+TOPICS = ("orders", "payments")
+PARTITIONS_PER_TOPIC = 3
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """One world. `rates` are weights of the kinds of things that happen; zero switches a kind off."""
+
+    shards: int = 1
+    clusters: int = 1
+    workers: int = 2
+    brokers: int = 6
+    max_partitions_in_flight: int = 1250
+    max_moves_per_broker: int = 5
+    max_replicas_per_step: int = 1
+    copy_bytes_per_second: int | None = None
+    session_timeout_ms: int = 0
+    partition_bytes: int = 300_000
+    min_isr: int = 1
+    heals_brokers: bool = True
+    rates: dict[str, int] = {}
+
+    @property
+    def limits(self) -> Limits:
+        """The limits as the workers are configured with them."""
+        return Limits(self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The clusters of this world."""
+        return CLUSTERS[: self.clusters]
+
+
+PARTITIONS = tuple(TopicPartition(topic, number) for topic in TOPICS for number in range(PARTITIONS_PER_TOPIC))
+
+
+def drawn(random: Random) -> Settings:
+    """Draw a world: sizes, limits and the rate of every kind of trouble, some of them zero."""
+    shards, clusters = random.choice([(1, 1), (1, 1), (1, 1), (1, 2), (2, 2)])
+    return Settings(
+        shards=shards,
+        clusters=clusters,
+        workers=random.choice([2, 2, 3]),
+        max_partitions_in_flight=random.choice([2, 4, 1250]),
+        max_moves_per_broker=random.choice([1, 2, 5]),
+        max_replicas_per_step=random.choice([1, 1, 2]),
+        copy_bytes_per_second=random.choice([None, 400_000]),
+        session_timeout_ms=random.choice([0, 700]),
+        min_isr=random.choice([1, 2]),
+        heals_brokers=random.random() < 0.8,
+        rates={
+            "people": random.choice([3, 6, 10]),
+            "workers": random.choice([0, 1, 2, 4]),
+            "brokers": random.choice([0, 1, 2, 3]),
+            "network": random.choice([0, 1, 2, 3]),
+            "others": random.choice([0, 0, 1, 2]),
+            "log": random.choice([0, 1, 2]),
+        },
+    )

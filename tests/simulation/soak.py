@@ -1,0 +1,127 @@
+"""Many seeds in as many processes as there are cores, and the ledger that says what has been run so far."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count, takewhile
+from multiprocessing import get_context
+from os import cpu_count
+from pathlib import Path
+
+from msgspec import Struct, json
+
+from tests.architecture.repository import ROOT
+from tests.simulation.run import Finished, run_seed
+
+LEDGER = ROOT / "docs" / "soak-ledger.jsonl"
+CHUNK = 5
+
+
+class Line(Struct, frozen=True, omit_defaults=True):
+    """One soak: which code, which seeds, how much, how fast, and which seeds failed."""
+
+    commit: str
+    first_seed: int
+    seeds: int
+    steps_per_seed: int
+    steps: int
+    virtual_hours: float
+    minutes: float
+    steps_per_second_per_process: int
+    failed_seeds: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of some seeds."""
+
+    seeds: int = 0
+    steps: int = 0
+    virtual_ms: int = 0
+    busy_s: float = 0.0
+    failures: dict[int, str] = field(default_factory=dict)
+
+    def add(self, other: "Tally") -> None:
+        """Count another one in."""
+        self.seeds += other.seeds
+        self.steps += other.steps
+        self.virtual_ms += other.virtual_ms
+        self.busy_s += other.busy_s
+        self.failures |= other.failures
+
+
+def run_seeds(seeds: range, steps: int) -> Tally:
+    """Run some seeds in this process."""
+    tally, began = Tally(), time.perf_counter()
+    for seed in seeds:
+        finished: Finished = run_seed(seed, steps)
+        tally.seeds += 1
+        tally.steps += finished.steps
+        tally.virtual_ms += finished.virtual_ms
+        if finished.failure is not None:
+            tally.failures[seed] = finished.failure
+    tally.busy_s = time.perf_counter() - began
+    return tally
+
+
+def in_parallel(first: int, at_least: int, steps: int, seconds: float) -> Iterator[Tally]:
+    """Run seeds from `first` on, at least so many and for at least so long; one tally per chunk, in order."""
+    processes = min(2, cpu_count() or 1)
+    until = time.monotonic() + seconds
+    starts = takewhile(lambda start: start < first + at_least or time.monotonic() < until, count(first, CHUNK))
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        waiting: list[Future[Tally]] = []
+        for start in starts:
+            waiting.append(pool.submit(run_seeds, range(start, start + CHUNK), steps))
+            if len(waiting) > 2 * processes:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()
+
+
+def soak(first: int | None, seeds: int, steps: int, hours: float) -> int:
+    """Run, say what fails at once, and add one line to the ledger; the exit code."""
+    known = read(LEDGER)
+    first = max((line.first_seed + line.seeds for line in known), default=0) if first is None else first
+    total, began = Tally(), time.monotonic()
+    for tally in in_parallel(first, seeds, steps, hours * 3600):
+        total.add(tally)
+        for seed, failure in tally.failures.items():
+            print(f"seed {seed}: {failure}\n  again: {again(seed, steps)}", flush=True)
+        if sys.stdout.isatty():
+            print(f"\r{total.seeds} seeds, {total.steps} steps", end="", flush=True)
+    line = Line(
+        commit=_commit(),
+        first_seed=first,
+        seeds=total.seeds,
+        steps_per_seed=steps,
+        steps=total.steps,
+        virtual_hours=round(total.virtual_ms / 3_600_000, 1),
+        minutes=round((time.monotonic() - began) / 60, 1),
+        steps_per_second_per_process=round(total.steps / max(total.busy_s, 0.001)),
+        failed_seeds=tuple(sorted(total.failures)),
+    )
+    with LEDGER.open("ab") as ledger:
+        ledger.write(json.encode(line) + b"\n")
+    print(json.encode(line).decode())
+    return 1 if total.failures else 0
+
+
+def again(seed: int, steps: int) -> str:
+    """Say which command runs a seed again and shrinks it."""
+    return f".venv/bin/python -m tests.simulation seed {seed} --steps {steps}"
+
+
+def read(ledger: Path) -> list[Line]:
+    """Return what has been run so far."""
+    return json.Decoder(Line).decode_lines(ledger.read_bytes()) if ledger.exists() else []
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()

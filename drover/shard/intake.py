@@ -106,9 +106,9 @@ def _names_what_has_just_ended(page: Page, arrival: Arrival) -> bool:
     command = arrival.command
     if not isinstance(command, Alter) or not page.ended:
         return False
-    active = page.ahead.cluster(command.cluster).reassignments
-    keys = (target.key for target in command.partitions)
-    return any((command.cluster, key) in page.ended and key not in active for key in keys)
+    ended = [target.key for target in command.partitions if (command.cluster, target.key) in page.ended]
+    # Only of a cluster that lives here: to ask for the state of another one would make it live here too.
+    return any(key not in page.ahead.cluster(command.cluster).reassignments for key in ended)
 
 
 def _is_here(command: AnyCommand, place: Place) -> bool:

@@ -45,7 +45,8 @@ class Call:
         """Whether there is somebody to take its next step: its worker, or the network."""
         if self._not_before_ms > self._world.now_ms:
             return False
-        return (self._running.point is Point.REQUEST and not self._is_late) or not self.shard.worker.paused
+        waits_for_nobody = self.is_orphan or (self._running.point is Point.REQUEST and not self._is_late)
+        return waits_for_nobody or not self.shard.worker.paused
 
     def delay(self, delay_ms: int) -> None:
         """Let the network take its time with the next step."""

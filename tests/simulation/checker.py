@@ -53,6 +53,7 @@ class Intent:
 
     epoch: int
     call: Call
+    expected: tuple[int, ...]
     replicas: tuple[int, ...] | None
     step: tuple[int, ...] | None
     durable_ms: int
@@ -126,6 +127,7 @@ class Checker:
         rules.s14_each_command_is_decided_once(self, shard, folded.record)
         rules.s17_nothing_is_skipped_silently(self, shard, folded.record)
         for event in folded.record.events:
+            rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)
         rules.s7_limits_hold(fold.state)
 
@@ -169,7 +171,7 @@ class Checker:
             life.step = event.replicas
         else:
             rules.s6_a_way_back_was_asked_for(life, event)
-        life.intent = Intent(epoch, event.call, event.replicas, life.step, self.world.now_ms)
+        life.intent = Intent(epoch, event.call, event.expected, event.replicas, life.step, self.world.now_ms)
         life.open = True
         self.intents[event.cluster, event.key, epoch] = life.intent
 
@@ -210,7 +212,7 @@ class Checker:
             life = self.lives.get((cluster.name, request.partition))
             rules.s6_no_call_comes_late(request, life, intent)
             assert life is not None, "just asserted"
-            rules.s1_the_list_is_valid(cluster, request)
+            rules.s1_the_list_is_valid(cluster, request, intent)
             rules.s9_no_new_incarnation_is_touched(cluster, request, life)
             rules.s11_nobody_is_overwritten(cluster, request, life)
 

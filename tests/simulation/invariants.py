@@ -20,7 +20,7 @@ from events.reassignments import (
     ReassignmentRolledBack,
     StepPrepared,
 )
-from events.records import Acquire, Batch, Genesis
+from events.records import Acquire, AnyEvent, Batch, Genesis
 from events.topics import COMMAND_KINDS, TopicNames, shard_of
 from tests.simulation.calls import CALL_DEADLINE_MS
 from tests.simulation.cluster import STALE_MS, SimulatedCluster
@@ -34,17 +34,15 @@ RACE_MS = FRESH_TO_START_MS + STALE_MS + CALL_START_MS + CALL_DEADLINE_MS
 _INDEX_OF = {name: index for index, name in enumerate(TopicNames().commands)}
 
 
-def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest) -> None:
+def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, intent: "Intent") -> None:
     """S1: a list that is sent is not empty, names nobody twice, and adds brokers that lived when it was decided."""
     if request.replicas is None:
         return
     assert request.replicas, f"S1: {request.partition}: an empty list"
     assert len(set(request.replicas)) == len(request.replicas), f"S1: {request} names a broker twice"
-    partition = cluster.model.partition(request.partition)
-    known = partition.replicas if partition is not None else ()
     for broker in request.replicas:
         assert broker in cluster.model.brokers, f"S1: {request} names an unknown broker"
-        dead = not cluster.model.brokers[broker].alive and broker not in known
+        dead = not cluster.model.brokers[broker].alive and broker not in intent.expected
         since_ms = cluster.now_ms - cluster.died_ms.get(broker, 0)
         limit_ms = RACE_MS + cluster.model.session_timeout_ms
         assert not dead or since_ms <= limit_ms, f"S1: {request} adds broker {broker}, dead for {since_ms} ms"
@@ -86,6 +84,11 @@ def s5_completed_means_there(
     """S5: completed is said only of a partition that does not move and has the target's list, in its order."""
     assert event.replicas == life.queued.target, f"S5: {event} is not the target of {life.queued}"
     _is_settled(cluster, life, event.replicas, f"S5: {event}")
+
+
+def s6_a_cluster_has_one_shard(settings: Settings, shard: int, event: AnyEvent) -> None:
+    """S6: what happens to a cluster is written in its own shard, by that shard's owner, and nowhere else."""
+    assert shard_of(event.cluster, settings.shards) == shard, f"S6: {event} in shard {shard}"
 
 
 def s6_lives_do_not_overlap(checker: "Checker", event: ReassignmentQueued) -> None:

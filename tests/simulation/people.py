@@ -113,8 +113,8 @@ def _choose_duplicate(random: Random, world: World) -> Arguments | None:
 
 
 def _duplicate(world: World, number: int, shard: int) -> None:
-    if number < len(world.sent):
-        kind, payload = world.sent[number]
+    if world.sent:
+        kind, payload = world.sent[number % len(world.sent)]
         world.commands.put(kind, shard % world.settings.shards, payload, world.now().wall_ms)
 
 

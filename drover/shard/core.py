@@ -358,9 +358,7 @@ def _list_to_send(state: ClusterState, key: TopicPartition) -> tuple[int, ...] |
     return reassignment.step.replicas
 
 
-def _throttle_effects(
-    state: ClusterState, track: ClusterTrack, now: Moment, start_by_ms: int
-) -> tuple[Effect, ...]:
+def _throttle_effects(state: ClusterState, track: ClusterTrack, now: Moment, start_by_ms: int) -> tuple[Effect, ...]:
     effects: list[Effect] = []
     if _throttles_pending(state) and not track.changing and track.throttles_from_ms <= now.monotonic_ms:
         rates = {

@@ -20,12 +20,16 @@ from events.reassignments import (
     CallLapsed,
     CallOutcomeLost,
     CallRejected,
+    ReassignmentAdopted,
     ReassignmentCompleted,
     ReassignmentFailed,
     ReassignmentQueued,
     ReassignmentRolledBack,
+    ReassignmentStopped,
     RollbackRequested,
     StepPrepared,
+    StopRequested,
+    TargetReplaced,
 )
 from events.records import AnyEvent, Batch
 from events.throttles import (
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, TopicPartition]
 FULL_CHECK_EVERY = 64
+Ending = ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed
 _ANSWERS = (CallAccepted, CallRejected, CallLapsed, CallOutcomeLost)
 _SETTLED = (BrokerThrottleSet, BrokerThrottleLeft, TopicThrottleSet, TopicThrottleLeft)
 
@@ -62,11 +67,20 @@ class Intent:
 
 @dataclass(slots=True)
 class Life:
-    """One reassignment from its acceptance to its end; `touched` when others meddled, after which less can be asked."""
+    """One reassignment from its beginning to its end; `touched` when others meddled, after which less can be asked.
 
-    queued: ReassignmentQueued
+    `began_ms` is when it was accepted, or taken over to be cancelled. `replacement` is the target that waits for its
+    end. `asked_back` says that a way out was asked for, of whatever kind.
+    """
+
+    key: TopicPartition
+    topic_id: str
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+    began_ms: int
     asked_back: bool = False
     touched: bool = False
+    replacement: tuple[int, ...] | None = None
     intent: Intent | None = None
     open: bool = False
     step: tuple[int, ...] | None = None
@@ -138,7 +152,11 @@ class Checker:
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
-            self.lives[event.cluster, event.key] = Life(event)
+            self.lives[event.cluster, event.key] = Life(
+                event.key, event.topic_id, event.original, event.target, self.world.now_ms
+            )
+        elif isinstance(event, ReassignmentAdopted):
+            self._adopted(event)
         elif isinstance(event, CallIntended):
             self._intended(event, epoch)
         elif isinstance(event, StepPrepared):
@@ -146,9 +164,12 @@ class Checker:
             self.lives[event.cluster, event.key].step = event.replicas
         elif isinstance(event, _ANSWERS):
             self.lives[event.cluster, event.key].open = False
-        elif isinstance(event, RollbackRequested):
+        elif isinstance(event, RollbackRequested | StopRequested):
             self.lives[event.cluster, event.key].asked_back = True
-        elif isinstance(event, ReassignmentCompleted | ReassignmentRolledBack | ReassignmentFailed):
+        elif isinstance(event, TargetReplaced):
+            life = self.lives[event.cluster, event.key]
+            life.asked_back, life.replacement = True, event.target
+        elif isinstance(event, Ending):
             self._ended(event)
         elif isinstance(event, ClusterFrozen):
             self.frozen.add(event.cluster)
@@ -175,11 +196,20 @@ class Checker:
         life.open = True
         self.intents[event.cluster, event.key, epoch] = life.intent
 
-    def _ended(self, event: ReassignmentCompleted | ReassignmentRolledBack | ReassignmentFailed) -> None:
+    def _adopted(self, event: ReassignmentAdopted) -> None:
+        """What others or late calls have begun is taken over in order to be cancelled: nothing of it is as usual."""
+        rules.s6_lives_do_not_overlap(self, event)
+        life = Life(event.key, event.topic_id, event.original, event.original, self.world.now_ms, step=event.replicas)
+        life.asked_back = life.touched = True
+        self.lives[event.cluster, event.key] = life
+
+    def _ended(self, event: Ending) -> None:
         life = self.lives.pop((event.cluster, event.key))
         cluster = self.world.clusters[event.cluster]
         if isinstance(event, ReassignmentCompleted):
             rules.s5_completed_means_there(self, cluster, life, event)
+        elif isinstance(event, ReassignmentStopped):
+            rules.s8_stopped_means_nothing_moves(cluster, life, event)
         elif isinstance(event, ReassignmentRolledBack):
             rules.s8_rolled_back_means_nothing_is_left(self, cluster, life, event)
         else:
@@ -257,7 +287,7 @@ class Checker:
         topic_id = cluster.model.topics[key.topic].topic_id
         if life is None:
             rules.s11_nothing_moves_unasked(cluster, key, before, after)
-        elif not life.touched and topic_id == life.queued.topic_id:
+        elif not life.touched and topic_id == life.topic_id:
             rules.s2_the_envelope_holds(life, after)
             rules.s4_racks_are_kept(cluster, life, after)
             rules.s7_few_replicas_are_added_at_once(self.world.settings, life, after)

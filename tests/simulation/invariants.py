@@ -14,14 +14,17 @@ from events.codec import Malformed
 from events.partitions import TopicPartition
 from events.reassignments import (
     CallIntended,
+    ReassignmentAdopted,
     ReassignmentCompleted,
     ReassignmentFailed,
     ReassignmentQueued,
     ReassignmentRolledBack,
+    ReassignmentStopped,
     StepPrepared,
 )
 from events.records import Acquire, AnyEvent, Batch, Genesis
 from events.topics import COMMAND_KINDS, TopicNames, shard_of
+from events.waiting import QueueEntryRemoved
 from tests.simulation.calls import CALL_DEADLINE_MS
 from tests.simulation.cluster import STALE_MS, SimulatedCluster
 from tests.simulation.settings import Settings
@@ -50,9 +53,9 @@ def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, inten
 
 def s2_the_envelope_holds(life: "Life", after: Partition) -> None:
     """S2: replicas are always among original and target, and never fewer than the smaller of both."""
-    original, target = life.queued.original, life.queued.target
-    assert set(after.replicas) <= {*original, *target}, f"S2: {life.queued.key}: {after} of {life.queued}"
-    assert len(after.replicas) >= min(len(original), len(target)), f"S2: {life.queued.key}: {after} of {life.queued}"
+    original, target = life.original, life.target
+    assert set(after.replicas) <= {*original, *target}, f"S2: {life.key}: {after} of {life}"
+    assert len(after.replicas) >= min(len(original), len(target)), f"S2: {life.key}: {after} of {life}"
 
 
 def s3_min_isr_is_kept(checker: "Checker", cluster: SimulatedCluster, request: AlterRequest) -> None:
@@ -74,15 +77,15 @@ def s4_racks_are_kept(cluster: SimulatedCluster, life: "Life", after: Partition)
     def racks(brokers: tuple[int, ...]) -> int:
         return len({cluster.model.brokers[broker].rack for broker in brokers})
 
-    needed = min(racks(life.queued.original), racks(life.queued.target))
-    assert racks(after.replicas) >= needed, f"S4: {life.queued.key}: {after.replicas} is in too few racks"
+    needed = min(racks(life.original), racks(life.target))
+    assert racks(after.replicas) >= needed, f"S4: {life.key}: {after.replicas} is in too few racks"
 
 
 def s5_completed_means_there(
     checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentCompleted
 ) -> None:
     """S5: completed is said only of a partition that does not move and has the target's list, in its order."""
-    assert event.replicas == life.queued.target, f"S5: {event} is not the target of {life.queued}"
+    assert event.replicas == life.target, f"S5: {event} is not the target of {life}"
     _is_settled(cluster, life, event.replicas, f"S5: {event}")
 
 
@@ -91,7 +94,7 @@ def s6_a_cluster_has_one_shard(settings: Settings, shard: int, event: AnyEvent) 
     assert shard_of(event.cluster, settings.shards) == shard, f"S6: {event} in shard {shard}"
 
 
-def s6_lives_do_not_overlap(checker: "Checker", event: ReassignmentQueued) -> None:
+def s6_lives_do_not_overlap(checker: "Checker", event: ReassignmentQueued | ReassignmentAdopted) -> None:
     """S6: a partition is accepted again only after its reassignment has ended."""
     assert (event.cluster, event.key) not in checker.lives, f"S6: {event} while one is under way"
 
@@ -127,13 +130,13 @@ def s7_limits_hold(state: ShardState) -> None:
     """S7: no more partitions in flight and no more moves on a broker than the limits allow."""
     for cluster in state.clusters.values():
         limits = cluster.limits
-        assert len(cluster.in_flight) <= limits.max_partitions_in_flight, f"S7: {len(cluster.in_flight)} in flight"
+        if len(cluster.in_flight) > limits.max_partitions_in_flight:
+            # What is on its way back is let go on, whoever began it.
+            going = [key for key in cluster.in_flight if not cluster.reassignments[key].is_cancelled]
+            assert len(going) <= limits.max_partitions_in_flight, f"S7: {len(going)} in flight"
         if any(moves > limits.max_moves_per_broker for moves in cluster.loads.values()):
             loads = Counter(
-                broker
-                for entry in cluster.reassignments.values()
-                if not entry.rollback_requested
-                for broker in entry.load
+                broker for entry in cluster.reassignments.values() if not entry.is_cancelled for broker in entry.load
             )
             assert all(moves <= limits.max_moves_per_broker for moves in loads.values()), f"S7: {loads}"
 
@@ -154,23 +157,28 @@ def s7_indexes_agree(state: ClusterState) -> None:
 
 def s7_few_replicas_are_added_at_once(settings: Settings, life: "Life", after: Partition) -> None:
     """S7: no more replicas of one partition are copied at once than a step may add."""
-    assert len(after.adding) <= settings.max_replicas_per_step, f"S7: {life.queued.key} adds {after.adding}"
+    assert len(after.adding) <= settings.max_replicas_per_step, f"S7: {life.key} adds {after.adding}"
 
 
 def s8_rolled_back_means_nothing_is_left(
     checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentRolledBack
 ) -> None:
     """S8: after a rollback the original list is back in its order, and no added broker holds bytes of the partition."""
-    assert event.replicas == life.queued.original, f"S8: {event} is not the original of {life.queued}"
+    assert event.replicas == life.original, f"S8: {event} is not the original of {life}"
     if _is_settled(cluster, life, event.replicas, f"S8: {event}"):
         strays = set(cluster.model.held_bytes(event.key)) - set(event.replicas)
         assert not strays, f"S8: {event} left bytes on {strays}"
 
 
+def s8_stopped_means_nothing_moves(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:
+    """S8: after a stop nothing moves, and the list is the one that the confirmed steps had made."""
+    _is_settled(cluster, life, event.replicas, f"S8: {event}")
+
+
 def s9_no_new_incarnation_is_touched(cluster: SimulatedCluster, request: AlterRequest, life: "Life") -> None:
     """S9: no call reaches a topic that was made anew, but for one that was under way when that happened."""
     topic = cluster.model.topics.get(request.partition.topic)
-    if topic is None or topic.topic_id == life.queued.topic_id:
+    if topic is None or topic.topic_id == life.topic_id:
         return
     since_ms = cluster.now_ms - cluster.made_ms[request.partition.topic]
     assert since_ms <= RACE_MS, f"S9: {request} for a topic that was made anew {since_ms} ms ago"
@@ -238,7 +246,7 @@ def s11_failed_means_others_did_it(
     """S11: a reassignment fails only because of what others did, or because Kafka refused it; it says why."""
     assert event.detail, f"S11: {event} says nothing"
     topic = cluster.model.topics.get(event.topic)
-    anew = topic is None or topic.topic_id != life.queued.topic_id
+    anew = topic is None or topic.topic_id != life.topic_id
     others = life.touched or event.key in cluster.touched_ms
     refused = event.why.value == "refused-by-kafka"
     assert anew or others or refused or event.topic in cluster.made_ms, f"S11: {event}, but nobody touched it"
@@ -281,8 +289,14 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
             checker.digests[identity] = outcome.digest
         else:
             assert outcome.verdict == "duplicate", f"S14: {outcome} was decided before"
-    queued = {(event.cluster, event.key) for event in record.events if isinstance(event, ReassignmentQueued)}
-    assert queued <= accepted, f"S14: {queued - accepted} was queued without a command"
+    started = {(event.cluster, event.key) for event in record.events if isinstance(event, QueueEntryRemoved)}
+    for event in record.events:
+        if isinstance(event, ReassignmentQueued):
+            place = (event.cluster, event.key)
+            life = checker.lives.get(place)
+            replaces = life is not None and life.replacement == event.target
+            asked = place in accepted or place in started or replaces
+            assert asked, f"S14: {event} was queued without a command"
 
 
 def s14_owners_believe_the_log(checker: "Checker") -> None:
@@ -344,11 +358,11 @@ def s20_one_call_at_a_time(life: "Life", event: CallIntended) -> None:
 
 def _is_settled(cluster: SimulatedCluster, life: "Life", replicas: tuple[int, ...], what: str) -> bool:
     """Whether the cluster shows this list and no move; what others did lately may have undone it."""
-    key = life.queued.key
+    key = life.key
     topic, partition = cluster.model.topics.get(key.topic), cluster.model.partition(key)
     if life.touched or key in cluster.touched_ms:
         return False
-    if topic is None or partition is None or topic.topic_id != life.queued.topic_id:
+    if topic is None or partition is None or topic.topic_id != life.topic_id:
         return False
     assert partition.replicas == replicas, f"{what}, but there is {partition}"
     assert not partition.moving, f"{what}, but it moves: {partition}"

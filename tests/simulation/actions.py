@@ -21,10 +21,10 @@ def _fetch(world: World, worker: int, shard: int, topic_index: int, count: int) 
         found.fetch(topic_index, count)
 
 
-def _look(world: World, worker: int, shard: int, cluster: str) -> None:
+def _look(world: World, worker: int, shard: int, cluster: str, delay_ms: int = 0) -> None:
     found = a_shard(world, worker, shard)
     if found is not None and cluster in found.looks and found.core.owned:
-        found.look(cluster)
+        found.look(cluster, delay_ms)
 
 
 def _sample(world: World, worker: int, shard: int, cluster: str) -> None:

@@ -13,6 +13,7 @@ from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.shard.fold import Folded, ShardFold, Verdict
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.partitions import TopicPartition
+from events.plans import PlanThrottleSet
 from events.reassignments import (
     Call,
     CallAccepted,
@@ -62,6 +63,7 @@ class Intent:
     replicas: tuple[int, ...] | None
     step: tuple[int, ...] | None
     durable_ms: int
+    throttled: bool = False
     left: bool = False
 
 
@@ -74,6 +76,7 @@ class Life:
     """
 
     key: TopicPartition
+    plan: str
     topic_id: str
     original: tuple[int, ...]
     target: tuple[int, ...]
@@ -109,6 +112,7 @@ class Checker:
         self.intents: dict[tuple[str, TopicPartition, int], Intent] = {}
         self.epochs: dict[bytes, int] = {}
         self.frozen: set[str] = set()
+        self.throttled: set[tuple[str, str]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
         self.seen: dict[Place, Partition] = {}
@@ -153,7 +157,7 @@ class Checker:
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
             self.lives[event.cluster, event.key] = Life(
-                event.key, event.topic_id, event.original, event.target, self.world.now_ms
+                event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms
             )
         elif isinstance(event, ReassignmentAdopted):
             self._adopted(event)
@@ -175,6 +179,8 @@ class Checker:
             self.frozen.add(event.cluster)
         elif isinstance(event, ClusterUnfrozen):
             self.frozen.discard(event.cluster)
+        elif isinstance(event, PlanThrottleSet):
+            self.throttled.add((event.cluster, event.plan))
         elif isinstance(event, ClusterMismatched):
             self.mismatched_ms[event.cluster] = self.world.now_ms
         elif isinstance(event, ClusterMatched):
@@ -192,14 +198,23 @@ class Checker:
             life.step = event.replicas
         else:
             rules.s6_a_way_back_was_asked_for(life, event)
-        life.intent = Intent(epoch, event.call, event.expected, event.replicas, life.step, self.world.now_ms)
+        throttled = (event.cluster, life.plan) in self.throttled
+        life.intent = Intent(epoch, event.call, event.expected, event.replicas, life.step, self.world.now_ms, throttled)
         life.open = True
         self.intents[event.cluster, event.key, epoch] = life.intent
 
     def _adopted(self, event: ReassignmentAdopted) -> None:
         """What others or late calls have begun is taken over in order to be cancelled: nothing of it is as usual."""
         rules.s6_lives_do_not_overlap(self, event)
-        life = Life(event.key, event.topic_id, event.original, event.original, self.world.now_ms, step=event.replicas)
+        life = Life(
+            event.key,
+            event.plan,
+            event.topic_id,
+            event.original,
+            event.original,
+            self.world.now_ms,
+            step=event.replicas,
+        )
         life.asked_back = life.touched = True
         self.lives[event.cluster, event.key] = life
 
@@ -245,6 +260,8 @@ class Checker:
             rules.s1_the_list_is_valid(cluster, request, intent)
             rules.s9_no_new_incarnation_is_touched(cluster, request, life)
             rules.s11_nobody_is_overwritten(cluster, request, life)
+            if intent.call is Call.STEP:
+                rules.s10_a_step_starts_behind_its_throttle(self, cluster, life, intent)
 
     def call_done(self, cluster: SimulatedCluster, requests: Sequence[AlterRequest]) -> None:
         """An alter call was carried out."""

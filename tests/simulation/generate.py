@@ -68,6 +68,10 @@ class Generator:
             return (*action, random.choice((1, 1, 2, 3)))
         if action[0] == "fetch":
             return (*action, random.choice((1, 2, 100)))
-        if action[0] == "look" and random.random() < 0.1:
-            return ("sample", *action[1:])
+        if action[0] == "look":
+            drawn = random.random()
+            if drawn < 0.1:
+                return ("sample", *action[1:])
+            if drawn < 0.2:
+                return (*action, random.choice((50, 200, 1500)))
         return action

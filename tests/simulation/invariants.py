@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
-from drover.reassignment.state import ClusterState
+from drover.cluster.throttle_lists import parse_rates, parse_throttled
+from drover.reassignment.state import ClusterState, PlanStatus
 from drover.shard.core import CALL_START_MS
 from drover.shard.fold import Folded, ShardState, Verdict
 from drover.shard.track import FRESH_TO_START_MS
@@ -153,6 +154,7 @@ def s7_indexes_agree(state: ClusterState) -> None:
     for plan in state.plans.values():
         active = sum(entry.plan == plan.name for entry in state.reassignments.values())
         assert plan.active == active, f"S7: {plan} has {active} under way"
+        assert not active or plan.status is not PlanStatus.FINISHED, f"S7: {plan} has finished, {active} are under way"
 
 
 def s7_few_replicas_are_added_at_once(settings: Settings, life: "Life", after: Partition) -> None:
@@ -212,6 +214,27 @@ def s10_no_throttle_of_others_is_touched(checker: "Checker", cluster: SimulatedC
     intended_ms = checker.rate_intended_ms[cluster.name, change.broker]
     if edited_ms is not None and edited_ms >= intended_ms - RACE_MS:
         checker.overwritten.add((cluster.name, change.broker))
+
+
+def s10_a_step_starts_behind_its_throttle(
+    checker: "Checker", cluster: SimulatedCluster, life: "Life", intent: "Intent"
+) -> None:
+    """S10: when a throttled step is sent, each broker it copies to has a rate and each copy its entry in the list."""
+    state = checker.folds[shard_of(cluster.name, checker.world.settings.shards)].state.clusters[cluster.name]
+    topic = cluster.model.topics.get(life.key.topic)
+    ledger = state.topic_throttles.get(life.key.topic)
+    if intent.replicas is None or not intent.throttled or life.touched or topic is None or (ledger and ledger.left):
+        return
+    listed = parse_throttled(topic.configs)
+    for broker in intent.replicas:
+        known = cluster.model.brokers.get(broker)
+        if broker in intent.expected or known is None or not known.alive or broker in cluster.edited_ms:
+            continue
+        died_ms = cluster.died_ms.get(broker)
+        if (died_ms is not None and cluster.now_ms - died_ms <= 2 * RACE_MS) or topic.topic_id != life.topic_id:
+            continue
+        assert parse_rates(known.configs).follower_bytes_per_second is not None, f"S10: {intent}: no rate on {broker}"
+        assert f"{life.key.partition}:{broker}" in listed.follower, f"S10: {intent}: {broker} is not in {listed}"
 
 
 def s11_nobody_is_overwritten(cluster: SimulatedCluster, request: AlterRequest, life: "Life") -> None:

@@ -30,7 +30,7 @@ class Line(Struct, frozen=True, omit_defaults=True):
     steps: int
     virtual_hours: float
     minutes: float
-    steps_per_second_per_process: int
+    steps_per_cpu_second: int
     failed_seeds: tuple[int, ...] = ()
 
 
@@ -41,7 +41,7 @@ class Tally:
     seeds: int = 0
     steps: int = 0
     virtual_ms: int = 0
-    busy_s: float = 0.0
+    cpu_s: float = 0.0
     failures: dict[int, str] = field(default_factory=dict)
 
     def add(self, other: "Tally") -> None:
@@ -49,13 +49,13 @@ class Tally:
         self.seeds += other.seeds
         self.steps += other.steps
         self.virtual_ms += other.virtual_ms
-        self.busy_s += other.busy_s
+        self.cpu_s += other.cpu_s
         self.failures |= other.failures
 
 
 def run_seeds(seeds: range, steps: int) -> Tally:
     """Run some seeds in this process."""
-    tally, began = Tally(), time.perf_counter()
+    tally, began = Tally(), time.process_time()
     for seed in seeds:
         finished: Finished = run_seed(seed, steps)
         tally.seeds += 1
@@ -63,7 +63,7 @@ def run_seeds(seeds: range, steps: int) -> Tally:
         tally.virtual_ms += finished.virtual_ms
         if finished.failure is not None:
             tally.failures[seed] = finished.failure
-    tally.busy_s = time.perf_counter() - began
+    tally.cpu_s = time.process_time() - began
     return tally
 
 
@@ -101,7 +101,7 @@ def soak(first: int | None, seeds: int, steps: int, hours: float) -> int:
         steps=total.steps,
         virtual_hours=round(total.virtual_ms / 3_600_000, 1),
         minutes=round((time.monotonic() - began) / 60, 1),
-        steps_per_second_per_process=round(total.steps / max(total.busy_s, 0.001)),
+        steps_per_cpu_second=round(total.steps / max(total.cpu_s, 0.001)),
         failed_seeds=tuple(sorted(total.failures)),
     )
     with LEDGER.open("ab") as ledger:

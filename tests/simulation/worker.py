@@ -1,10 +1,12 @@
 """A worker of the simulation: the real shard hosting, with its log, its group and its clusters replaced."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from drover.errors import ClusterError
 from drover.journal.folding import FoldedLog
+from drover.reassignment.facts import Observation
 from drover.reassignment.state import ClusterState
 from drover.runtime.calls import look
 from drover.runtime.clusters import PACE_MS, UNREACHABLE_PACE_MS
@@ -12,7 +14,7 @@ from drover.runtime.metrics import Metrics
 from drover.runtime.shards import HostedShard, ShardServices
 from drover.shard.core import ShardCore, Urgency
 from drover.shard.fold import Folded, ShardFold, ShardState, Verdict
-from drover.shard.messages import Arrival, BytesSampled, Draft, Effect
+from drover.shard.messages import Arrival, BytesSampled, Draft, Effect, Identified, Input
 from events.partitions import TopicPartition
 from events.records import Record
 from events.topics import TopicNames
@@ -92,6 +94,7 @@ class Shard(HostedShard):
         self.due_ms: int | None = None
         self.looks: dict[str, int] = {}
         self.positions = [0, 0, 0, 0]
+        self._sights: list[tuple[int, bytes | None, Input]] = []
 
     def wake(self) -> None:
         self.awake = True
@@ -136,19 +139,29 @@ class Shard(HostedShard):
             )
             self.positions[topic_index] = offset + 1
 
-    def look(self, cluster: str) -> None:
-        """Look at a cluster once, as closely as the core wants."""
+    def look(self, cluster: str, delay_ms: int = 0) -> None:
+        """Look at a cluster once, as closely as the core wants; what is seen may be heard so much later."""
         world, token = self.worker.world, self.core.token
         wire = world.clusters[cluster].wire
         pace_ms = PACE_MS[self.core.urgency(cluster)]
         try:
             seen = at_once(look(wire, self.core, cluster, world.now))
-            if seen is not None and self.core.token == token:
-                self.core.deliver(seen)
+            if seen is not None:
+                self._sights.append((world.now_ms + delay_ms, token, seen))
         except ClusterError:
             pace_ms = max(pace_ms, UNREACHABLE_PACE_MS)
-        self.looks[cluster] = world.now_ms + pace_ms
+        self.looks[cluster] = world.now_ms + max(pace_ms, delay_ms)
+        self.hear()
         self.wake()
+
+    def hear(self) -> None:
+        """Hear of what was seen, unless the shard has changed hands since."""
+        for due_ms, token, seen in list(self._sights):
+            if due_ms <= self.worker.world.now_ms:
+                self._sights.remove((due_ms, token, seen))
+                if self.core.token == token:
+                    self.core.deliver(_heard(seen, due_ms))
+                    self.wake()
 
     def sample(self, cluster: str) -> None:
         """Read the bytes on disk of what is being copied."""
@@ -166,6 +179,11 @@ class Shard(HostedShard):
         for arrival, _ in draft.dead_letters:
             await reach(Point.ASIDE)
             commands.dead_letters.append((self.number, arrival.topic_index, arrival.offset))
+
+
+def _heard(seen: Input, ended_ms: int) -> Input:
+    """A look that took longer ended later."""
+    return replace(seen, ended_ms=ended_ms) if isinstance(seen, Observation | Identified) else seen
 
 
 def _advance(running: Running[Any], points: int | None) -> bool:

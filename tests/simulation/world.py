@@ -160,6 +160,7 @@ class World:
             if not worker.paused:
                 worker.follow()
                 for shard in worker.shards:
+                    shard.hear()
                     if shard.due_ms is not None and shard.due_ms <= self.now_ms:
                         shard.due_ms = None
                         shard.wake()

@@ -171,7 +171,10 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """A managed cluster and how much may be in flight on it; see `drover.reassignment.state.Limits`."""
+    """A managed cluster, how much may be in flight on it, and what is done unasked.
+
+    See `drover.reassignment.state.Limits`.
+    """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -180,6 +183,7 @@ class ClusterSettings:
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
+    mends_by_itself: bool = False
 
     def __post_init__(self) -> None:
         """Refuse limits under which nothing could ever move."""
@@ -190,7 +194,12 @@ class ClusterSettings:
     @property
     def limits(self) -> Limits:
         """The limits as decisions use them."""
-        return Limits(self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
+        return Limits(
+            self.max_partitions_in_flight,
+            self.max_moves_per_broker,
+            self.max_replicas_per_step,
+            self.mends_by_itself,
+        )
 
 
 @dataclass(frozen=True, slots=True)

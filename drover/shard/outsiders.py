@@ -30,13 +30,13 @@ def judge_outsider(page: Page, state: ClusterState, key: TopicPartition, ended_m
 
 
 def watch_outsiders(page: Page, name: str) -> None:
-    """Say which partitions must be looked at although Drover is not moving them."""
+    """Say which partitions must be looked at although Drover is not moving them, or only has them queued."""
     state = page.ahead.cluster(name)
     watched = {key for key in state.given_up if given_up(state, key, page.at_ms) is not None}
     if state.limits.mends_by_itself:
         watched.update(key for key, move in state.foreign.items() if move.never_ends)
     track = page.track(name)
-    outsiders = frozenset(watched - state.reassignments.keys())
+    outsiders = frozenset(watched - state.in_flight.keys())
     for key in track.outsiders - outsiders - state.reassignments.keys():
         # A doubt about what is not looked at any more must not count later.
         track.doubt(key, 0, doubtful=False)

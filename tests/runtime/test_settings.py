@@ -18,6 +18,7 @@ bootstrap = "kafka:9092"
 [clusters.prod]
 bootstrap = "prod:9092"
 max_moves_per_broker = 7
+mends_by_itself = true
 
 [clusters."eu.west"]
 bootstrap = "eu:9092"
@@ -60,6 +61,8 @@ def test_a_file_with_several_clusters_is_read(file: Path) -> None:
     assert sorted(settings.clusters) == ["eu.west", "prod"]
     assert settings.clusters["prod"].limits.max_moves_per_broker == 7
     assert settings.clusters["eu.west"].limits.max_partitions_in_flight == 1250
+    assert settings.clusters["prod"].limits.mends_by_itself
+    assert not settings.clusters["eu.west"].limits.mends_by_itself
     assert settings.log.connection().client_options["bootstrap_servers"] == ["kafka:9092"]
     assert settings.group == "drover-worker"
 

@@ -9,7 +9,7 @@ from drover.cli.following import follow_status
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document
 from drover.cli.status_rows import cluster_document, totals
-from drover.cli.status_view import clusters_of, layout, rows_of
+from drover.cli.status_view import clusters_of, foreign_of, layout, rows_of
 from drover.client.watching import View, look
 
 
@@ -45,6 +45,7 @@ def status_document(view: View, cluster: str | None) -> dict[str, Any]:
     return {
         "clusters": [cluster_document(state, owner, epoch) for state, owner, epoch in clusters_of(view, cluster)],
         "reassignments": [row.document() for row in rows],
+        "foreign": [row.document() for row in foreign_of(view, cluster)],
         "totals": totals(rows),
         "positions": {str(shard): position for shard, position in view.log.positions.items()},
     }

@@ -9,6 +9,7 @@ import msgspec
 
 from drover.client.transfers import Transfer, Transfers
 from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
+from drover.reassignment.waiting_reason import waiting_reason
 
 # While copying, these have byte samples; in the others the last ones are of the past.
 COPYING = frozenset({Phase.COPYING})
@@ -19,7 +20,8 @@ class StatusRow:
     """One reassignment under way.
 
     `bytes_done` of `bytes_total` covers all its steps; both are None before the first sample. `rate` is bytes per
-    second. `waiting` says why nothing happens, None while something does.
+    second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms`
+    is the moment since when it waits.
     """
 
     cluster: str
@@ -64,7 +66,8 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
     if step is not None and entry.phase in COPYING:
         transfer = transfers.transfer(state.name, entry.key, step.number)
     done, total = _bytes(entry, transfer)
-    waiting = why_waiting(state, entry)
+    reason = waiting_reason(state, entry.key)
+    waiting = None if reason is None else str(reason)
     if waiting is None and transfer is not None and transfer.closing_rate is not None and transfer.closing_rate < 0:
         waiting = "producers write faster than is copied"
     return StatusRow(
@@ -81,7 +84,7 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
         bytes_total=total,
         rate=None if transfer is None else transfer.rate,
         eta_ms=_arrival(transfer, done, total),
-        since_ms=entry.since_ms if entry.block is None else entry.block.since_ms,
+        since_ms=entry.since_ms if reason is None else reason.since_ms,
         waiting=waiting,
     )
 
@@ -103,27 +106,47 @@ def _arrival(transfer: Transfer | None, done: int | None, total: int | None) -> 
     return round(max(0, total - done) / transfer.closing_rate * 1000)
 
 
-def why_waiting(state: ClusterState, entry: Reassignment) -> str | None:
-    """Say what a reassignment waits for; None while it is being worked on."""
-    if entry.block is not None:
-        return f"{entry.block.why.value}: {entry.block.detail}"
-    if entry.unsure:
-        return "the last call's answer was lost; looking what it did"
-    if entry.phase not in {Phase.QUEUED, Phase.CONFIRMED}:
-        return None
-    if state.mismatched_kafka_cluster_id is not None:
-        return f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
-    if state.freeze is not None:
-        return f"frozen by {state.freeze.by}: {state.freeze.reason}"
-    if entry.phase is Phase.CONFIRMED:
-        return None
-    if len(state.in_flight) >= state.limits.max_partitions_in_flight:
-        return f"a slot: {len(state.in_flight)} partitions are in flight, the most allowed"
-    most = state.limits.max_moves_per_broker
-    full = [str(broker) for broker in entry.target if state.loads.get(broker, 0) >= most]
-    if full:
-        return f"a slot: broker {', '.join(full)} has {most} moves, the most allowed"
-    return "a slot"
+@dataclass(frozen=True, slots=True)
+class ForeignRow:
+    """A move that is not Drover's; `never_ends` are the brokers that are both added and removed, if there are any."""
+
+    cluster: str
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    never_ends: tuple[int, ...]
+    since_ms: int
+
+    @property
+    def remedy(self) -> str:
+        """Say what there is to do."""
+        if not self.never_ends:
+            return "somebody else's: Drover leaves it alone"
+        return f"never ends, broker {', '.join(map(str, self.never_ends))} is both added and removed: `drover mend`"
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return {**asdict(self), "remedy": self.remedy}
+
+
+def foreign_rows(state: ClusterState) -> list[ForeignRow]:
+    """Return every recorded move that is not Drover's: those that never end first, then by name."""
+    known = sorted(state.foreign.items(), key=lambda entry: (not entry[1].never_ends, entry[0]))
+    return [
+        ForeignRow(
+            cluster=state.name,
+            topic=key.topic,
+            partition=key.partition,
+            replicas=move.replicas,
+            adding=move.adding,
+            removing=move.removing,
+            never_ends=move.never_ends,
+            since_ms=move.since_ms,
+        )
+        for key, move in known
+    ]
 
 
 def totals(rows: Sequence[StatusRow]) -> dict[str, Any]:
@@ -173,3 +196,9 @@ def notices(state: ClusterState) -> Iterable[str]:
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
         yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
+    stuck = sum(bool(move.never_ends) for move in state.foreign.values())
+    if stuck:
+        yield f"{state.name}: {stuck} moves of others can never end (a broker is both added and removed): `drover mend`"
+    if state.broker_throttles and not state.reassignments:
+        brokers = ", ".join(map(str, sorted(state.broker_throttles)))
+        yield f"{state.name}: the throttle of broker {brokers} is to be taken back yet (of a dead one when it returns)"

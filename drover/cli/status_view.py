@@ -10,13 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from drover.cli.output import amount, duration, plural
-from drover.cli.status_rows import StatusRow, notices, status_rows, totals
+from drover.cli.status_rows import ForeignRow, StatusRow, foreign_rows, notices, status_rows, totals
 from drover.client.watching import View
 from drover.reassignment.state import ClusterState
 
 COLUMNS = (
     "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",
 )  # fmt: skip
+FOREIGN_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "what to do")
+MOST_FOREIGN_ROWS = 20
 RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
 COLOURS = {"copying": "green", "queued": "dim"}
 
@@ -38,6 +40,11 @@ def rows_of(view: View, cluster: str | None, plan: str | None = None) -> list[St
     return [row for row in rows if plan in {None, row.plan}]
 
 
+def foreign_of(view: View, cluster: str | None) -> list[ForeignRow]:
+    """Return every move that is not Drover's."""
+    return [row for state, _, _ in clusters_of(view, cluster) for row in foreign_rows(state)]
+
+
 def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: int | None = None) -> RenderableType:
     """Lay the present out; with `most_rows` only so many reassignments are listed."""
     rows = rows_of(view, cluster, plan)
@@ -47,6 +54,11 @@ def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: 
         parts.append(_table(rows[:most_rows], several=len(states) > 1, live=most_rows is not None))
     if most_rows is not None and len(rows) > most_rows:
         parts.append(Text(f"and {len(rows) - most_rows:,} more", style="dim"))
+    foreign = foreign_of(view, cluster) if plan is None else []
+    if foreign:
+        parts.append(_foreign_table(foreign[:MOST_FOREIGN_ROWS], several=len(states) > 1))
+    if len(foreign) > MOST_FOREIGN_ROWS:
+        parts.append(Text(f"and {len(foreign) - MOST_FOREIGN_ROWS:,} more moves of others", style="dim"))
     parts.append(Text(summary(rows)))
     return Group(*parts)
 
@@ -78,6 +90,32 @@ def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> Table:
             cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
         table.add_row(*cells, style=COLOURS.get(row.state, "yellow" if row.waiting else None))
     return table
+
+
+def _foreign_table(rows: Sequence[ForeignRow], *, several: bool) -> Table:
+    from rich import box  # noqa: PLC0415 - beside its only use
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in FOREIGN_COLUMNS:
+        table.add_column(column, justify="right" if column == "for" else "left", no_wrap=column != "what to do")
+    now_ms = int(time.time() * 1000)
+    for row in rows:
+        cells = [Text(cell) for cell in foreign_cells_of(row, now_ms, several=several)]
+        table.add_row(*cells, style="yellow" if row.never_ends else "dim")
+    return table
+
+
+def foreign_cells_of(row: ForeignRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
+    """Write one move that is not Drover's; with `several` clusters each partition says which it is in."""
+    name = f"{row.topic}:{row.partition}"
+    return (
+        f"{row.cluster}/{name}" if several else name,
+        _list(row.replicas),
+        _list(row.adding),
+        _list(row.removing),
+        duration(now_ms - row.since_ms),
+        row.remedy,
+    )
 
 
 def cells_of(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ...]:

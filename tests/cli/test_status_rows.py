@@ -1,15 +1,16 @@
 """What `status` shows of a folded state."""
 
-import pytest
 from msgspec.structs import replace
 
-from drover.cli.status_rows import cluster_document, notices, status_rows, totals, why_waiting
-from drover.cli.status_view import cells_of, summary
+from drover.cli.status_rows import cluster_document, foreign_rows, notices, status_rows, totals
+from drover.cli.status_view import cells_of, foreign_cells_of, summary
 from drover.client.transfers import Transfers
-from drover.reassignment.state import Block, ClusterState, Freeze, Limits, Phase, Reassignment, Step
+from drover.reassignment.foreign import ForeignMove
+from drover.reassignment.state import Block, BrokerThrottle, ClusterState, Freeze, Phase, Plan, Reassignment, Step
 from events.partitions import TopicPartition
 from events.progress import Progress
 from events.reassignments import Blocker
+from events.throttles import Rates
 
 
 def move(partition: int, phase: Phase, step: Step | None = None, block: Block | None = None) -> Reassignment:
@@ -24,6 +25,7 @@ FIRST_STEP = Step(number=1, final=False, expected=(1, 2), replicas=(1, 2, 3), le
 
 def copying() -> ClusterState:
     state = ClusterState("prod")
+    state.plans["p"] = Plan("p", "ana", "r", 0)
     state.put(move(0, Phase.QUEUED))
     state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50))
     return state
@@ -59,24 +61,6 @@ def test_without_samples_nothing_is_made_up() -> None:
     assert (row.bytes_total, row.rate, row.eta_ms, row.fraction, row.document()["percent"]) == (None,) * 5
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"freeze": Freeze("ann", "a quiet Friday", 5)}, "frozen by ann: a quiet Friday"),
-        ({"mismatched_kafka_cluster_id": "other"}, "another Kafka cluster (other) answers under this name"),
-        ({"limits": Limits(max_partitions_in_flight=1)}, "a slot: 1 partitions are in flight, the most allowed"),
-        ({"limits": Limits(max_moves_per_broker=1)}, "a slot: broker 3 has 1 moves, the most allowed"),
-        ({}, "a slot"),
-    ],
-)
-def test_a_queued_move_says_what_it_waits_for(change: dict[str, object], said: str) -> None:
-    state = copying()
-    for name, value in change.items():
-        setattr(state, name, value)
-    assert why_waiting(state, state.reassignments[TopicPartition("t", 0)]) == said
-    assert why_waiting(state, state.reassignments[TopicPartition("t", 1)]) is None
-
-
 def test_a_blocked_move_says_why_and_since_when() -> None:
     state = ClusterState("prod")
     state.put(move(0, Phase.CONFIRMED, FIRST_STEP, Block(Blocker.NO_LEADER, "bring it back", 7000)))
@@ -107,3 +91,23 @@ def test_what_an_operator_must_know_is_said_first() -> None:
     document = cluster_document(state, "w1", 4)
     assert document["failed_brokers"] == [{"broker": 2, "at_ms": 17}]
     assert document["frozen"] == {"by": "ann", "reason": "why", "since_ms": 5}
+
+
+def test_moves_of_others_are_shown_those_that_never_end_first() -> None:
+    state = copying()
+    state.foreign[TopicPartition("t", 7)] = ForeignMove((3, 1, 2), (3,), (2,), 1000)
+    state.foreign[TopicPartition("t", 8)] = ForeignMove((1, 2, 3), (3,), (3,), 1000)
+    stuck, other = foreign_rows(state)
+    assert (stuck.partition, stuck.document()["never_ends"]) == (8, (3,))
+    assert "`drover mend`" in stuck.remedy
+    assert "mend" not in other.document()["remedy"]
+    assert foreign_cells_of(other, 61_000, several=True)[:5] == ("prod/t:7", "3,1,2", "3", "2", "1m00s")
+    assert any("drover mend" in line for line in notices(state))
+
+
+def test_a_throttle_that_outlives_its_moves_is_named() -> None:
+    """That of a broker which never comes back stays in the ledger."""
+    state = ClusterState("prod")
+    state.broker_throttles[4] = BrokerThrottle(Rates(None, None), Rates(5, 5), pending=True, release=True)
+    (line,) = notices(state)
+    assert "broker 4" in line

@@ -1,0 +1,93 @@
+"""Why a reassignment waits: what holds it, what would let it go on, and since when; for every state there is (L8)."""
+
+from dataclasses import dataclass
+
+from drover.reassignment.calls import open_call
+from drover.reassignment.replica_sets import adding
+from drover.reassignment.state import ClusterState, Phase, Reassignment
+from events.partitions import TopicPartition
+
+# Before its next step; a way back goes on also while the cluster is frozen.
+_STARTING = frozenset({Phase.QUEUED, Phase.PREPARED, Phase.CONFIRMED})
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingReason:
+    """What a reassignment waits for: `why`, what `unblocks` it, and since when (ms since epoch)."""
+
+    why: str
+    unblocks: str
+    since_ms: int
+
+    def __str__(self) -> str:
+        """Say both in one line."""
+        return f"{self.why}: {self.unblocks}"
+
+
+def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | None:
+    """Say what a reassignment that has not ended waits for; None while it is being worked on.
+
+    Worked on is what copies, and what the next look at the cluster carries further (every 150 ms, an answer that does
+    not fit twice within 2 s).
+    """
+    entry = state.reassignments[key]
+    if state.mismatched_kafka_cluster_id is not None:
+        why = f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
+        return WaitingReason(why, "mend the bootstrap address; until then nothing is sent", entry.since_ms)
+    if entry.block is not None:
+        return WaitingReason(entry.block.why.value, entry.block.detail, entry.block.since_ms)
+    if entry.call_open:
+        why = f"the answer to its {open_call(entry).value} call"
+        return WaitingReason(why, "at most 4 s, and 5 s when its owner has changed", entry.since_ms)
+    if entry.unsure:
+        why = "the last call's answer was lost"
+        return WaitingReason(why, "the cluster is looked at to see what it did", entry.since_ms)
+    if state.freeze is not None and entry.phase in _STARTING:
+        why = f"withheld, frozen by {state.freeze.by} ({state.freeze.reason})"
+        return WaitingReason(why, "`drover unfreeze`", max(entry.since_ms, state.freeze.since_ms))
+    if entry.attempts:
+        why = f"a pause after {entry.attempts} calls without effect"
+        return WaitingReason(why, "the next try follows within 5 s", entry.since_ms)
+    return _before_a_step(state, entry)
+
+
+def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
+    if entry.phase is Phase.PREPARED:
+        return _throttle(state, entry)
+    if entry.phase is Phase.CONFIRMED:
+        return _full_brokers(state, entry)
+    if entry.phase is not Phase.QUEUED:
+        return None
+    limit = state.limits.max_partitions_in_flight
+    if len(state.in_flight) >= limit:
+        why = f"a slot, {len(state.in_flight)} partitions are in flight"
+        unblocks = f"the end of one of them (max_partitions_in_flight is {limit})"
+        return WaitingReason(why, unblocks, entry.since_ms)
+    full = _full_brokers(state, entry)
+    if full is not None:
+        return full
+    throttled = state.plans[entry.plan].throttle_bytes_per_second is not None
+    unblocks = "what was accepted earlier comes first" + (
+        ", and a topic's list of throttled replicas has an end" if throttled else ""
+    )
+    return WaitingReason("a slot", unblocks, entry.since_ms)
+
+
+def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
+    brokers = () if entry.step is None else (*entry.step.expected, *entry.step.adding)
+    owed = [str(broker) for broker in brokers if (known := state.broker_throttles.get(broker)) and known.pending]
+    where = f" on broker {', '.join(owed)}" if owed else ""
+    return WaitingReason(
+        f"its throttle is being set{where}", "it starts when that is done; dead brokers are not waited for",
+        entry.since_ms,
+    )  # fmt: skip
+
+
+def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
+    limit = state.limits.max_moves_per_broker
+    added = adding(entry.current, entry.target)
+    full = [str(broker) for broker in added if state.loads.get(broker, 0) >= limit]
+    if not full:
+        return None
+    unblocks = f"the end of one of its moves (max_moves_per_broker is {limit})"
+    return WaitingReason(f"a slot, broker {', '.join(full)} has {limit} moves", unblocks, entry.since_ms)

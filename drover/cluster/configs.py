@@ -20,7 +20,7 @@ from drover.cluster.throttle_lists import (
     waves,
 )
 from drover.cluster.wire import Deadline, Lane
-from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
 from drover.reassignment.facts import (
     NONE,
     NOT_CONTROLLER,
@@ -32,6 +32,7 @@ from drover.reassignment.facts import (
 )
 
 BROKER_NOT_AVAILABLE = 8
+NOT_AUTHORIZED = frozenset({29, 31})  # TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED
 OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER})
 LIST_KEYS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE)
@@ -48,6 +49,7 @@ async def topic_configs(
     """Read configs of the topics that exist; None reads every key.
 
     Raises:
+        ClusterAccessError: an ACL is missing.
         ClusterUnavailableError: no answer, or Kafka refuses to show a topic's configs.
     """
     if not topics:
@@ -57,6 +59,8 @@ async def topic_configs(
     for name, described in messages.read_configs(response).items():
         if described.result.code == UNKNOWN_TOPIC_OR_PARTITION:
             continue
+        if described.result.code in NOT_AUTHORIZED:
+            raise _not_allowed(f"may not read the configs of topic {name}", described.result)
         if not described.result.accepted:
             raise ClusterUnavailableError(
                 f"the configs of topic {name} cannot be read: Kafka error {described.result.code}"
@@ -67,7 +71,11 @@ async def topic_configs(
 
 
 async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline) -> dict[int, BrokerRates]:
-    """Read the rates set on each broker that answers; a broker's own configs can be read from itself only."""
+    """Read the rates set on each broker that answers; a broker's own configs can be read from itself only.
+
+    Raises:
+        ClusterAccessError: an ACL is missing.
+    """
 
     async def one(broker: int) -> BrokerRates | None:
         request = messages.configs_request(BROKER_RESOURCE, [str(broker)], RATE_KEYS)
@@ -76,11 +84,19 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
         except ClusterUnavailableError:
             return None  # it died a moment ago; dead brokers are left out
         described = messages.read_configs(response)[str(broker)]
+        if described.result.code in NOT_AUTHORIZED:  # a missing right must not pass for a dead broker
+            raise _not_allowed(f"may not read the configs of broker {broker}", described.result)
         return parse_rates(described.own) if described.result.accepted else None
 
     ordered = sorted(set(brokers))
     answers = await asyncio.gather(*(one(broker) for broker in ordered))
     return {broker: rates for broker, rates in zip(ordered, answers, strict=True) if rates is not None}
+
+
+def _not_allowed(what: str, answer: CallResult) -> ClusterAccessError:
+    return ClusterAccessError(
+        f"Drover {what}: Kafka error {answer.code} ({answer.message}); `drover acls` prints the ACLs that are needed"
+    )
 
 
 async def change_throttles(

@@ -40,9 +40,23 @@ def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> N
     def watched(*arguments: Any, **options: Any) -> Any:
         connection = connect(*arguments, **options)
         connection.init_future.add_errback(on_failure)
+        made = connection.connection_made
+        connection.connection_made = lambda transport: made(_reading_to_the_end(transport))
         return connection
 
     manager.get_connection = watched
+
+
+def _reading_to_the_end(transport: Any) -> Any:
+    """Let the last words of a broker be read: kafka-python throws away what it reads together with the end."""
+    receive = transport._sock_recv  # noqa: SLF001 - a broker that refuses a password says so and hangs up
+
+    def receive_words_first() -> tuple[bytes, Exception | None]:
+        data, error = receive()
+        return (data, None) if data else (data, error)
+
+    transport._sock_recv = receive_words_first  # noqa: SLF001 - see above
+    return transport
 
 
 def refusal(problem: Exception) -> str | None:

@@ -38,6 +38,7 @@ class LogProducer:
         try:
             await self._producer.start()
         except KafkaError as error:
+            await self._producer.stop()
             raise await could_not_connect(self._connection, error) from error
 
     async def send(

@@ -47,6 +47,7 @@ class LogTail:
             self._consumer.assign(self._partitions)
             await self._consumer.start()
         except KafkaError as error:
+            await self._consumer.stop()
             raise await could_not_connect(self._connection, error) from error
         for partition in self._partitions:
             self._consumer.seek(partition, 0)

@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit format demo bench soak-faults clean
+.PHONY: help install test lint types unit pythons format demo bench soak-faults clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -29,6 +29,9 @@ types: install ## Check types
 unit: install ## Run the tests that need no cluster (ARGS=... is handed to pytest)
 	$(BIN)/pytest -m 'not cluster' $(ARGS)
 
+pythons: install ## Run those tests on every Python from 3.11 to 3.13 that is found
+	.ci/pythons $(ARGS)
+
 format: install ## Format the code and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -43,5 +46,5 @@ soak-faults: install ## Break a local cluster and its workers at random for HOUR
 	$(BIN)/python -m tests.faults --long --hours $(or $(HOURS),1) --seed $(or $(SEED),1)
 
 clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,20 @@
+# Drover from its lock file, as a user without rights. The worker by default; any other command can be given.
+FROM python:3.13.9-slim-bookworm AS build
+RUN pip install --no-cache-dir uv==0.13.8
+ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
+WORKDIR /source
+COPY pyproject.toml uv.lock README.md LICENSE ./
+COPY agents agents
+COPY drover drover
+COPY events events
+RUN uv sync --frozen --no-dev --no-editable
+
+FROM python:3.13.9-slim-bookworm
+COPY --from=build /opt/drover /opt/drover
+RUN useradd --uid 10001 --create-home drover
+USER 10001
+ENV PATH=/opt/drover/bin:$PATH
+HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8150/readyz', timeout=2)"]
+ENTRYPOINT ["drover"]
+CMD ["worker"]

@@ -1,0 +1,1 @@
+"""What Docker users get fits the rest of the project."""

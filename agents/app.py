@@ -3,6 +3,7 @@
 No table, no sink, no web server, no topic of its own: the log on aiokafka is the truth.
 """
 
+import asyncio
 from typing import Any
 
 import faust
@@ -12,6 +13,8 @@ from agents import alter, blacklist, broker_failed, cancel
 from agents.driver import Consumer, Transport, assigned_partitions
 from agents.ports import CommandHost
 from agents.settings import GroupSettings
+
+JOINING_POLL_S = 0.5
 
 
 class DroverApp(faust.App):
@@ -36,6 +39,7 @@ class CommandGroup:
         self._settings = settings
         self._topics = settings.connection.topics.commands
         self._host = host
+        self._joined = self._stopping = False
         self._app = _new_app(settings, host)
         self._app.on_partitions_revoked.connect(self._revoked)
         self._app.on_rebalance_complete.connect(self._assigned)
@@ -46,8 +50,20 @@ class CommandGroup:
             self._app.agent(channel, name=module.__name__)(module.Agent(host).__call__)
 
     async def start(self) -> None:
-        """Join the group; the host must have replayed the log before."""
-        await self._app.start()
+        """Join the group and return when it has assigned something; the host must have replayed the log before.
+
+        Raises `LogAccessError` when we may not join.
+        """
+        starting = asyncio.create_task(self._app.start())
+        hindered = asyncio.create_task(self._raise_what_hinders())
+        try:
+            await asyncio.wait((starting, hindered), return_when=asyncio.FIRST_COMPLETED)
+            if hindered.done():
+                await hindered
+            await starting
+        finally:
+            starting.cancel()
+            hindered.cancel()
 
     async def wait_until_ended(self) -> None:
         """Return when Faust has stopped, on request or by a fault of its own."""
@@ -55,6 +71,7 @@ class CommandGroup:
 
     async def stop(self) -> None:
         """Leave the group; may hang while a broker is down, so the caller keeps a deadline."""
+        self._stopping = True
         await self._app.stop()
 
     @property
@@ -77,6 +94,17 @@ class CommandGroup:
         assert isinstance(consumer, Consumer), "the app was not made with our driver"
         await consumer.request_rejoin()
 
+    async def _raise_what_hinders(self) -> None:
+        """Return when the group has assigned something, or we stop; raise why it cannot."""
+        while self._is_joining():
+            await asyncio.sleep(JOINING_POLL_S)
+            consumer = self._app.consumer
+            assert isinstance(consumer, Consumer), "the app was not made with our driver"
+            await consumer.raise_group_fault()
+
+    def _is_joining(self) -> bool:
+        return not (self._joined or self._stopping)
+
     async def _revoked(self, *_arguments: Any, **_more: Any) -> None:
         try:
             self._host.partitions_revoked()
@@ -84,6 +112,7 @@ class CommandGroup:
             self._host.fail("letting go of revoked shards failed", error)
 
     async def _assigned(self, *_arguments: Any, **_more: Any) -> None:
+        self._joined = True
         try:
             partitions = assigned_partitions(self._app.consumer.assignment(), self._topics)
             await self._host.partitions_assigned(partitions, self.generation)

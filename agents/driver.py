@@ -17,6 +17,7 @@ from faust.types import TP, TransportT
 
 from agents.ports import CommandHost
 from agents.settings import GroupSettings
+from drover.journal.access import AUTHORIZATION_ERRORS, unreachable
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
@@ -36,6 +37,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                 consumer.seek(partition, offset)
                 sought[TP(partition.topic, partition.partition)] = offset
         return sought
+
+    async def raise_group_fault(self) -> None:
+        """Raise what keeps us out of the group; runs in the consumer's own thread."""
+        # aiokafka tells whoever polls, and Faust does not poll before something is assigned.
+        coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001 - see above
+        try:
+            coordinator.check_errors()
+        except AUTHORIZATION_ERRORS as error:
+            raise unreachable(cast("Consumer", self.consumer).settings.connection, error) from error
 
     async def rejoin_group(self) -> None:
         """Ask the group for a new round; runs in the consumer's own thread."""
@@ -66,6 +76,11 @@ class Consumer(driver.Consumer):
             self.host.positions_set({shard: positions[shard] for shard in shards})
             self._buffered_partitions.clear()
             return sought
+
+    async def raise_group_fault(self) -> None:
+        """Raise what keeps us out of the group, such as a missing ACL."""
+        thread = cast("ConsumerThread", self._thread)
+        await thread.call_thread(thread.raise_group_fault)
 
     async def request_rejoin(self) -> None:
         """Join the group again."""

@@ -17,6 +17,7 @@ from drover.local import probe
 from drover.local.certificates import make_certificates
 from drover.local.layout import ADMIN, OPERATOR, WORKER
 from drover.local.security import client_options
+from drover.runtime.watchdog import EXIT_FAULT
 from events.partitions import TopicPartition
 from tests.secure.support import Finished, SecureCluster
 
@@ -171,6 +172,16 @@ async def test_a_managed_cluster_that_refuses_the_password_is_unavailable_and_sa
         await driver.identify()
     assert WRONG not in str(refused.value)
     await driver.close()
+
+
+async def test_a_worker_that_may_not_join_its_group_ends_and_says_why(serving: Serving) -> None:
+    arguments = ("worker", "--group", "another", "--listen", "127.0.0.1:0")
+    async with asyncio.timeout(REFUSED_WITHIN_S):
+        ended = await serving.secure.drover(*arguments, config=serving.secure.local.config_of(WORKER))
+    assert ended.code == EXIT_FAULT
+    (said,) = [line for line in ended.errors.splitlines() if "the worker ends" in line]
+    assert "GroupAuthorizationFailedError: another" in said
+    assert "drover acls" in said
 
 
 async def test_a_cluster_that_is_not_secure_does_not_become_so(secure: SecureCluster) -> None:

@@ -31,6 +31,17 @@ def one_seed(number: int, steps: int, *, save: Path | None) -> int:
     return code
 
 
+def hunt(seeds: int, steps: int) -> int:
+    """Run seeds until one fails; print how many that took, and what it said."""
+    for number in range(seeds):
+        failure = run_seed(number, steps).failure
+        if failure is not None:
+            print(number + 1)
+            print(" ".join(failure.split()))
+            return 1
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
@@ -41,6 +52,9 @@ def main(arguments: list[str]) -> int:
     seed.add_argument("--save", type=Path, help="where to write the shrunk script")
     script = commands.add_parser("script", help="play a saved script")
     script.add_argument("file", type=Path)
+    hunting = commands.add_parser("hunt", help="run seeds from 0 on until one fails")
+    hunting.add_argument("--seeds", type=int, default=200)
+    hunting.add_argument("--steps", type=int, default=500)
     soaking = commands.add_parser("soak", help="run many seeds and add a line to the ledger")
     soaking.add_argument("--first", type=int, help="the first seed; by default the ledger's next one")
     soaking.add_argument("--seeds", type=int, default=2000)
@@ -51,6 +65,8 @@ def main(arguments: list[str]) -> int:
         return one_seed(given.number, given.steps, save=given.save)
     if given.command == "script":
         return told(run_script(json.decode(given.file.read_bytes(), type=Script)))
+    if given.command == "hunt":
+        return hunt(given.seeds, given.steps)
     return soak(given.first, given.seeds, given.steps, given.hours)
 
 

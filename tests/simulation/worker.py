@@ -106,15 +106,25 @@ class Shard(HostedShard):
             if not self.assigned:
                 return
             self.loop = Running(self._turn())
-        if _advance(self.loop, points):
+        if self._advance(self.loop, points):
             self.awake = self.awake or self.loop.result
             self.loop = None
             now = self.worker.world.now()
             self.due_ms = self.core.wake_at_ms(now) if self.assigned and self.core.owned else None
 
+    def _advance(self, running: Running[Any], points: int | None) -> bool:
+        world = self.worker.world
+        while points is None or points > 0:
+            if running.advance():
+                return True
+            if world.is_interrupted(self.worker):
+                return False
+            points = None if points is None else points - 1
+        return False
+
     def enter(self, points: int | None) -> None:
         """Let the rebalance barrier go on past so many points."""
-        if self.barrier is not None and _advance(self.barrier, points):
+        if self.barrier is not None and self._advance(self.barrier, points):
             self.barrier = None
 
     def begin_barrier(self, generation: int) -> None:
@@ -184,14 +194,6 @@ class Shard(HostedShard):
 def _heard(seen: Input, ended_ms: int) -> Input:
     """A look that took longer ended later."""
     return replace(seen, ended_ms=ended_ms) if isinstance(seen, Observation | Identified) else seen
-
-
-def _advance(running: Running[Any], points: int | None) -> bool:
-    while points is None or points > 0:
-        if running.advance():
-            return True
-        points = None if points is None else points - 1
-    return False
 
 
 class Worker:

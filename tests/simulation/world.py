@@ -6,7 +6,7 @@ Nothing in it draws a number at random: the same settings and the same actions m
 import asyncio
 import hashlib
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from drover.cluster.port import AlterRequest
@@ -55,6 +55,7 @@ class World:
         self._decoded: dict[bytes, Record] = {}
         self.log.listener = self._appended
         self.workers: list[Worker] = []
+        self.interrupt: Callable[[Worker], bool] | None = None
 
     @contextmanager
     def inside(self) -> Iterator[None]:
@@ -114,6 +115,10 @@ class World:
         self.commands.put(kind, partition, payload, self.now().wall_ms)
 
     # -- workers
+
+    def is_interrupted(self, worker: Worker) -> bool:
+        """At each boundary: whether something has just happened to the worker, so that it cannot go on."""
+        return self.interrupt is not None and self.interrupt(worker)
 
     def start_worker(self) -> None:
         """Start a process: it replays the log and waits for the group."""
@@ -211,25 +216,30 @@ class World:
     def _settle_once(self) -> bool:
         done = self.checker.steps
         for shard in list(self.ready()):
-            if shard.barrier is not None:
+            if shard.barrier is not None and self._runs(shard.worker):
                 shard.enter(None)
                 self.checker.step()
-            if shard.assigned:
+            if shard.assigned and self._runs(shard.worker):
                 for index in range(4):
                     shard.fetch(index, 1000)
-            if shard.awake or shard.loop is not None:
+            if (shard.awake or shard.loop is not None) and self._runs(shard.worker):
                 shard.turn(None)
                 self.checker.step()
         for call in list(self.calls):
-            if call.may_go_on:
+            if call in self.calls and call.may_go_on:
                 self.step_call(call)
                 self.checker.step()
         return self.checker.steps > done
+
+    def _runs(self, worker: Worker) -> bool:
+        return worker in self.workers and not worker.paused
 
     def step_call(self, call: Call) -> None:
         """Let a call take its next step."""
         if call.step():
             self.calls.remove(call)
+        if not call.is_orphan:
+            self.is_interrupted(call.shard.worker)
 
     def look(self) -> None:
         """Look wherever a look is due."""

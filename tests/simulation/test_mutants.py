@@ -1,0 +1,36 @@
+"""The deliberate faults still fit the source, and every one of them stands in the table with what caught it."""
+
+import re
+
+import pytest
+
+from tests.architecture.repository import ROOT
+from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutate import TABLE, hunt
+
+EACH_MUTANT = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+
+
+@EACH_MUTANT
+def test_the_source_still_has_the_text_that_a_fault_changes(mutant: Mutant) -> None:
+    assert (ROOT / mutant.path).read_text(encoding="utf-8").count(mutant.old) == 1
+    assert mutant.old != mutant.new
+
+
+def test_there_are_enough_faults_and_each_has_its_own_name() -> None:
+    assert len(MUTANTS) >= 25
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_the_table_tells_of_every_fault_how_it_was_caught() -> None:
+    rows = re.findall(r"^\| ([\w-]+) \| `[^`]+` \| (\d+) \|", TABLE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert {name for name, _ in rows} == {mutant.name for mutant in MUTANTS}, "run: make mutants"
+
+
+def test_a_fault_is_found_in_a_copy_and_the_checkout_stays_as_it_is() -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == "forget-cursor")
+    before = (ROOT / mutant.path).read_bytes()
+    caught = hunt(mutant)
+    assert caught.seeds is not None
+    assert caught.failure
+    assert (ROOT / mutant.path).read_bytes() == before

@@ -14,6 +14,7 @@ from events.commands import (
     Cancel,
     Command,
     Freeze,
+    Mend,
     PartitionName,
     PartitionTarget,
     Unfreeze,
@@ -46,32 +47,41 @@ def _choose_alter(random: Random, world: World) -> Arguments:
     fields = _common(random, world)
     keys = random.sample(PARTITIONS, random.choice((1, 1, 2, 3, 6)))
     brokers = range(1, world.settings.brokers + (random.random() < 0.1) + 1)
-    targets = [[*key, random.sample(brokers, random.choice((1, 2, 3, 3, 3, 3, 4)))] for key in keys]
+    targets: list[list[Any]] = [[*key, random.sample(brokers, random.choice((1, 2, 3, 3, 3, 3, 4)))] for key in keys]
+    if random.random() < 0.1:
+        targets[0][2] = None
     if random.random() < 0.2:
         fields["more"] = True
     if random.random() < 0.4:
         fields["throttle_bytes_per_second"] = random.choice((100_000, 250_000))
+    if random.random() < 0.15:
+        fields["queue"] = True
+    if random.random() < 0.1:
+        fields["after"] = [f"c{random.randrange(len(world.sent) + 3)}"]
     if random.random() < 0.3 and (plans := _plans(world, fields["cluster"], only_open=True)):
         fields["plan"] = random.choice(plans)
     return targets, fields, random.random() < 0.3, random.randrange(2) if random.random() < 0.1 else None
 
 
 def _alter(world: World, targets: list[list[Any]], fields: dict[str, Any], as_json: bool, shard: int | None) -> None:
+    given = {**fields, "after": tuple(fields.get("after", ()))}
     partitions = tuple(
         PartitionTarget(topic=topic, partition=number, replicas=None if replicas is None else tuple(replicas))
         for topic, number, replicas in targets
     )
-    command(world, 0, Alter(partitions=partitions, **fields), shard, as_json=as_json)
+    command(world, 0, Alter(partitions=partitions, **given), shard, as_json=as_json)
 
 
 def _choose_cancel(random: Random, world: World) -> Arguments:
-    fields: dict[str, Any] = {**_common(random, world), "mode": "rollback"}
+    fields: dict[str, Any] = {**_common(random, world), "mode": random.choice(("rollback", "rollback", "stop"))}
     plans = _plans(world, fields["cluster"], only_open=False)
-    kind = random.choice(("partitions", "partitions", "topics", "plan", "all"))
+    kind = random.choice(("partitions", "partitions", "topics", "plan", "all", "queued"))
     if kind == "partitions":
         fields["partitions"] = [list(key) for key in random.sample(PARTITIONS, 2)]
     elif kind == "topics":
         fields["topics"] = [random.choice(TOPICS)]
+    elif kind == "queued":
+        fields["queued"] = f"c{random.randrange(len(world.sent) + 1)}"
     elif kind == "plan" and plans:
         fields["plan"] = random.choice(plans)
     else:
@@ -134,6 +144,7 @@ PEOPLE = (
     Kind("cancel", "people", 10, _choose_cancel, _cancel),
     Kind("freeze", "people", 2, _just, _simple(1, Freeze)),
     Kind("unfreeze", "people", 6, _just, _simple(1, Unfreeze)),
+    Kind("mend", "people", 1, _just, _simple(1, Mend)),
     Kind("blacklist", "people", 1, _choose_blacklist, _blacklist),
     Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),
     Kind("broker-returned", "people", 1, _choose_report, _simple(3, BrokerReturned)),

@@ -1,4 +1,4 @@
-"""Whatever boundary a worker dies or stands still at, every promise holds and the end is that of the undisturbed run."""
+"""Wherever a worker dies or stands still, every promise holds and the end is that of the undisturbed run."""
 
 from dataclasses import fields
 

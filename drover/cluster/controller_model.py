@@ -231,6 +231,16 @@ def stumbles(before: Partition, after: Partition) -> bool:
     return after.leader is not None and after.leader not in before.replicas
 
 
+def is_poisoned(partition: Partition) -> bool:
+    """Whether nobody leads and the last known leader holds no replica any more (seen live, with ELR).
+
+    Once nobody else is eligible and that broker lives, 4.3.1 fails at every event that looks for a leader here: the
+    controller steps down, and no broker that was dead gets back into the cluster.
+    """
+    last = partition.last_known_leader
+    return partition.leader is None and last not in {None, NO_LEADER, *partition.replicas}
+
+
 def cancelled(
     partition: Partition, electable: Callable[[int], bool], rules: Rules = USUAL, *, unclean_allowed: bool = False
 ) -> Partition | None:

@@ -206,17 +206,29 @@ class ClusterModel(ModelState):
 
     def _register_the_returned(self) -> None:
         for broker, state in self.brokers.items():
-            if state.returning and state.fenced and self.controller_alive:
+            if state.returning and state.fenced and self.controller_alive and not self._faults_at(broker):
                 self._register(broker)
+
+    def _faults_at(self, broker: int) -> bool:
+        """Whether a poisoned partition keeps a broker from being registered."""
+        for _, state in self.each_of(self.imbalanced):
+            last = state.last_known_leader
+            if last is None or not controller_model.is_poisoned(state):
+                continue
+            others = controller_model.without(state.isr + state.elr, [broker])
+            if not others and (last == broker or self.electable(last)):
+                return True
+        return False
 
     def _register(self, broker: int) -> None:
         """Let a fenced broker back in; what it may have lost without a clean shutdown makes nobody eligible."""
         state = self.brokers[broker]
-        if state.crashed and self.with_elr:
-            with self.one_request():
-                for partition, before in self.each_partition():
-                    if broker in before.elr:
-                        self.settle(partition, before, crashed=broker)
+        crashed = broker if state.crashed else None
+        with self.one_request():
+            for partition, before in self.each_partition():
+                if broker in before.isr or (crashed is not None and broker in before.elr):
+                    remaining = controller_model.without(before.isr, [broker])
+                    self.settle(partition, replace(before, isr=remaining), crashed=crashed)
         state.alive, state.fenced = True, False
         state.returning, state.crashed, state.died_at_ms = False, False, None
         with self.one_request():

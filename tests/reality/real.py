@@ -13,6 +13,7 @@ from kafka.protocol.admin import (
     DeleteTopicsRequest,
     DescribeTopicPartitionsRequest,
     ElectLeadersRequest,
+    UpdateFeaturesRequest,
 )
 
 from drover.cluster import messages
@@ -48,6 +49,8 @@ CALL_TIMEOUT_MS = 20_000
 EVENT_TIMEOUT_S = 60.0
 POLL_S = 0.05
 TOPICS_PER_DESCRIBE = 200
+ELR_FEATURE = "eligible.leader.replicas.version"
+SAFE_DOWNGRADE = 2
 SPONTANEOUS = "because its session has timed out"
 
 
@@ -62,6 +65,8 @@ class RealCluster:
         self._fenced_before = self._fencings()
 
     async def __aenter__(self) -> Self:
+        for broker in BROKERS:
+            assert self.local.process_state(broker) is ProcessState.RUNNING, f"broker {broker} does not run"
         return self
 
     async def __aexit__(
@@ -125,6 +130,15 @@ class RealCluster:
         while not await condition():
             assert time.monotonic() < deadline, f"waited {EVENT_TIMEOUT_S:.0f} s for {what}"
             await asyncio.sleep(POLL_S)
+
+    async def switch_elr_off(self) -> None:
+        """Turn KIP-966 off for the whole cluster, for good."""
+        update = UpdateFeaturesRequest.FeatureUpdateKey(
+            feature=ELR_FEATURE, max_version_level=0, upgrade_type=SAFE_DOWNGRADE
+        )
+        request = UpdateFeaturesRequest(timeout_ms=CALL_TIMEOUT_MS, feature_updates=[update], validate_only=False)
+        response = await self._call(request)
+        assert response.error_code == NONE, f"{response.error_code}: {response.error_message}"
 
     # -- operations
 

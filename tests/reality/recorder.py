@@ -41,18 +41,28 @@ class Disagreement:
 def tell(batch: Batch, script: Script, last: int) -> list[str]:
     """Write a script's rounds down to the last one that matters."""
     lines: list[str] = []
-    for number, (event, operation) in enumerate(zip(batch.weather, script.operations, strict=True)):
+    for number, (event, operation) in enumerate(zip(batch.weather, script.operations, strict=False)):
         if number <= last:
             lines += [f"{number}: {said}" for said in (event, operation) if said is not None]
     return lines
 
 
 class Moment(Enum):
-    """When in a round the controller may have balanced leaders."""
+    """When in a round the controller may have balanced leaders, as it does every five minutes unasked."""
 
+    NEVER = "never"
     BEFORE_THE_EVENT = "before the event"
     BEFORE_THE_OPERATION = "before the operation"
     AT_THE_END = "at the end"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the model makes of a round if leaders are balanced at one moment of it."""
+
+    model: ClusterModel
+    answer: Codes
+    sights: sights.Sights
 
 
 @dataclass
@@ -67,29 +77,38 @@ class _Player:
     operation: Operation | None = None
     answer: Codes = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    expectations: dict[Moment, Expectation] = field(default_factory=dict)
 
     def begin(self, event: Event | None) -> None:
         """Begin a round with its event."""
-        self.before, self.event, self.operation, self.answer = self.now, event, None, {}
+        self.before, self.event, self.operation, self.answer, self.expectations = self.now, event, None, {}, {}
 
     async def play(self, real: RealCluster, round_number: int) -> None:
         """Carry the round's operation out on the real cluster."""
         operation = self.script.operations[round_number]
         if operation is not None:
             self.answer = await real.apply(self.prefix, operation)
-            self.operation = operation
+            self.operation, self.expectations = operation, {}
 
     def compare(self, seen: sights.Sights) -> None:
         """Note how the model's round differs from what the real cluster answered and shows.
 
-        Every five minutes the controller elects preferred leaders unasked. If nothing else explains what is seen, it
-        may have done so in this round, and the model goes on with that.
+        If nothing else explains what is seen, leaders may have been balanced in this round; the model goes on with it.
         """
-        self.lines = self._difference(None, seen)
-        if any(self.lines) and any(not self._difference(moment, seen) for moment in Moment):
-            self.lines = []
+        for moment in Moment:
+            expected = self._expected(moment)
+            lines = sights.difference(expected.sights, seen)
+            if expected.answer != self.answer:
+                answers = f"the model answers {dict(expected.answer)}, Kafka {dict(self.answer)}"
+                lines.insert(0, f"{self.operation}: {answers}")
+            if moment is Moment.NEVER or not lines:
+                self.lines, self.now = lines, expected.model
+            if not lines:
+                return
 
-    def _difference(self, balanced: Moment | None, seen: sights.Sights) -> list[str]:
+    def _expected(self, balanced: Moment) -> Expectation:
+        if balanced in self.expectations:
+            return self.expectations[balanced]
         model = deepcopy(self.before)
         answer: Codes = {}
         if balanced is Moment.BEFORE_THE_EVENT:
@@ -103,14 +122,12 @@ class _Player:
             come_to_rest(model)
         if balanced is Moment.AT_THE_END:
             model.balance_leaders()
-        self.now = model
-        lines = sights.difference(sights.of_model(model, self.prefix, LETTERS), seen)
-        if answer != self.answer:
-            lines.insert(0, f"{self.operation}: the model answers {dict(answer)}, Kafka {dict(self.answer)}")
-        return lines
+        shown = sights.of_model(model, self.prefix, LETTERS)
+        self.expectations[balanced] = Expectation(model, answer, shown)
+        return self.expectations[balanced]
 
 
-async def run_batch(real: RealCluster, batch: Batch) -> list[Disagreement]:
+async def run_batch(real: RealCluster, batch: Batch, *, agree_within_s: float = AGREE_WITHIN_S) -> list[Disagreement]:
     """Play a batch's scripts side by side; a script's first disagreement ends it."""
     run = f"reality-{uuid.uuid4().hex[:6]}-{next(_runs)}"
     players = [
@@ -123,14 +140,14 @@ async def run_batch(real: RealCluster, batch: Batch) -> list[Disagreement]:
         for number, event in enumerate(batch.weather):
             disturbed_before = real.disturbances()
             await real.befall(event)
+            playing = [player for player in playing if number < len(player.script.operations)]
             for player in playing:
                 player.begin(event)
-            await _agree(real, playing)
+            await _agree(real, playing, agree_within_s)
             agreeing = [player for player in playing if not player.lines]
             await asyncio.gather(*(player.play(real, number) for player in agreeing))
-            await _agree(real, agreeing)
-            if number == len(batch.weather) - 1:
-                await _stay(real, [player for player in playing if not player.lines])
+            await _agree(real, agreeing, agree_within_s)
+            await _stay(real, [player for player in agreeing if number == len(player.script.operations) - 1])
             disturbed = real.disturbances() != disturbed_before
             found += [
                 Disagreement(batch, player.script, number, tuple(player.lines), disturbed)
@@ -144,9 +161,9 @@ async def run_batch(real: RealCluster, batch: Batch) -> list[Disagreement]:
     return found
 
 
-async def _agree(real: RealCluster, players: Sequence[_Player]) -> None:
+async def _agree(real: RealCluster, players: Sequence[_Player], within_s: float) -> None:
     """Look until every script agrees with its model; those that do not by the deadline keep their differences."""
-    deadline = time.monotonic() + AGREE_WITHIN_S
+    deadline = time.monotonic() + within_s
     waiting = list(players)
     while waiting:
         seen = await real.sights({player.prefix: LETTERS for player in waiting})
@@ -161,9 +178,8 @@ async def _agree(real: RealCluster, players: Sequence[_Player]) -> None:
 async def _stay(real: RealCluster, players: Sequence[_Player]) -> None:
     """Look again for a while; what changes now, nobody asked for."""
     deadline = time.monotonic() + STAY_FOR_S
-    while time.monotonic() < deadline:
-        seen = await real.sights({player.prefix: LETTERS for player in players if not player.lines})
-        for player in players:
-            if not player.lines:
-                player.compare(seen[player.prefix])
+    while (staying := [player for player in players if not player.lines]) and time.monotonic() < deadline:
+        seen = await real.sights({player.prefix: LETTERS for player in staying})
+        for player in staying:
+            player.compare(seen[player.prefix])
         await asyncio.sleep(POLL_S)

@@ -7,9 +7,12 @@ held back by dead destinations, not by slow ones.
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import permutations
 
-from drover.cluster.controller_model import Election
+from drover.cluster import controller_model
+from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model import ClusterModel
 from drover.cluster.model_state import MIN_ISR, UNCLEAN_ALLOWED
 from events.partitions import TopicPartition
@@ -20,6 +23,7 @@ ROUNDS = 14
 LETTERS = ("a", "b")
 UNKNOWN_BROKER = 9
 QUIET_STEPS = 20
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ Weather = tuple[Event | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What is done to the topics of one script; a round without an operation waits out its weather."""
+    """What is done to the topics of one script, round by round; it may end before its batch does."""
 
     number: int
     operations: tuple[Operation | None, ...]
@@ -125,12 +129,52 @@ def make_script(seed: int, number: int, weather: Weather, *, with_elr: bool) -> 
     operations: list[Operation | None] = []
     for place, event in enumerate(weather):
         befall(author.model, event)
+        if depends_on_speed(author.model):
+            break
         come_to_rest(author.model)
-        operation = author.first(place) if place < len(LETTERS) else author.next()
-        apply(author.model, "", operation)
-        come_to_rest(author.model)
-        operations.append(operation)
+        for _attempt in range(ATTEMPTS):
+            operation = author.first(place) if place < len(LETTERS) else author.next()
+            tried = deepcopy(author.model)
+            apply(tried, "", operation)
+            if not depends_on_speed(tried) and not is_poisoned(tried):
+                come_to_rest(tried)
+                author.model = tried
+                operations.append(operation)
+                break
+        else:
+            operations.append(None)
     return Script(number, tuple(operations))
+
+
+def depends_on_speed(model: ClusterModel) -> bool:
+    """Whether what a cluster shows at rest depends on which replica is back in sync first.
+
+    The end of a move takes the ISR of its moment, of which the ELR remembers those that the move removes.
+    """
+    ends = {_end_of(model, order) for order in permutations(BROKERS)} if _is_crowded(model) else set()
+    return len(ends) > 1
+
+
+def is_poisoned(model: ClusterModel) -> bool:
+    """Whether a partition would bring the whole cluster down, and every script of the batch with it."""
+    return any(controller_model.is_poisoned(state) for _, state in model.each_of(model.imbalanced))
+
+
+def _is_crowded(model: ClusterModel) -> bool:
+    return any(
+        state.leader is not None and state.removing and len(frozenset(state.replicas) - frozenset(state.isr)) > 1
+        for _, state in model.each_of(model.moving)
+    )
+
+
+def _end_of(model: ClusterModel, order: Replicas) -> tuple[tuple[TopicPartition, Partition], ...]:
+    copy = deepcopy(model)
+    for partition, state in copy.each_of(copy.incomplete):
+        for broker in order:
+            if state.leader is not None and copy.brokers[broker].alive:
+                copy.join_isr(partition, broker)
+    ends = dict(copy.each_partition())
+    return tuple((partition, replace(end, isr=tuple(sorted(end.isr)))) for partition, end in ends.items())
 
 
 class Author:
@@ -238,6 +282,9 @@ class Author:
 
     def _throttle(self) -> Operation:
         letter = self.chance.choice(LETTERS)
+        if not all(state.alive for state in self.model.brokers.values()):
+            # A broker that is away when a topic with such lists goes shows them on the next topic of that name.
+            return self._alter()
         numbers = sorted(self.model.topics[letter].partitions)
         entries = {f"{self.chance.choice(numbers)}:{self.chance.choice(BROKERS)}" for _ in range(3)}
         return Throttle(letter, tuple(sorted(entries)), on=self.chance.random() < 0.7)

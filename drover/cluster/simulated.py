@@ -11,6 +11,9 @@ from drover.cluster.sighting import agreed_partitions
 from drover.cluster.throttle_lists import list_operations, parse_rates, parse_throttled, rate_operations
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
 from drover.reassignment.facts import (
+    NOT_CONTROLLER,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     BrokerRates,
     CallResult,
@@ -22,6 +25,7 @@ from drover.reassignment.facts import (
 from events.partitions import TopicPartition
 
 BROKER_NOT_AVAILABLE = 8
+OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER})
 
 Answer = TypeVar("Answer")
 
@@ -64,7 +68,10 @@ class SimulatedDriver:
         self._refusals[partition] = result
 
     def refuse_next_alter(self, result: CallResult) -> None:
-        """Answer `result` for every partition of the next alter, without doing anything."""
+        """Answer `result` for the whole next alter, without doing anything.
+
+        As with the real driver, an answer that leaves open what happened (NOT_CONTROLLER among them) is an error.
+        """
         self._whole_refusal = result
 
     def lag_metadata(self, lag_ms: int) -> None:
@@ -190,6 +197,10 @@ class SimulatedDriver:
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
         if self._whole_refusal is not None:
             whole, self._whole_refusal = self._whole_refusal, None
+            if whole.code in OUTCOME_UNKNOWN_CODES:
+                raise OutcomeUnknownError(
+                    f"cluster {self.cluster_name} answered with Kafka error {whole.code} (simulated)"
+                )
             return {request.partition: whole for request in requests}
         results: dict[TopicPartition, CallResult] = {}
         for request in requests:

@@ -6,7 +6,7 @@ from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, SetBrokerRates
 from drover.cluster.simulated import Loss, SimulatedDriver
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import BrokerRates, CallResult
+from drover.reassignment.facts import NOT_CONTROLLER, BrokerRates, CallResult
 from events.partitions import TopicPartition
 
 PARTITION = TopicPartition("orders", 0)
@@ -83,6 +83,60 @@ async def test_frozen_metadata_shows_old_replicas_while_lists_stay_true(driver: 
     fresh = (await driver.observe([PARTITION])).partitions[PARTITION]
     assert fresh is not None
     assert fresh.replicas == (4, 2, 1, 3)
+
+
+async def test_a_broker_that_lags_shows_what_was_and_catches_up(driver: SimulatedDriver) -> None:
+    async def seen() -> tuple[int, ...] | None:
+        facts = (await driver.observe([PARTITION])).partitions[PARTITION]
+        return None if facts is None else facts.replicas
+
+    driver.lag_metadata(500)
+    driver.model.advance(1000)
+    await driver.alter(REORDER)
+    driver.model.advance(300)
+    await driver.alter([AlterRequest(PARTITION, (2, 3, 1))])
+    assert (await seen(), replicas(driver)) == ((1, 2, 3), (2, 3, 1))
+    driver.model.advance(201)
+    assert await seen() == (3, 2, 1)
+    driver.model.advance(300)
+    assert await seen() == (2, 3, 1)
+    driver.model.delete_topic("orders")
+    assert await seen() == (2, 3, 1)
+    driver.model.advance(501)
+    assert await seen() is None
+
+
+async def test_a_metadata_lag_that_ends_shows_what_is(driver: SimulatedDriver) -> None:
+    driver.lag_metadata(500)
+    await driver.alter(REORDER)
+    driver.lag_metadata(0)
+    facts = (await driver.observe([PARTITION])).partitions[PARTITION]
+    assert facts is not None
+    assert facts.replicas == (3, 2, 1)
+
+
+async def test_a_whole_call_can_be_refused_and_not_controller_leaves_its_outcome_open(driver: SimulatedDriver) -> None:
+    driver.refuse_next_alter(CallResult(29, "not allowed"))
+    assert {result.code for result in (await driver.alter(REORDER)).values()} == {29}
+    driver.refuse_next_alter(CallResult(NOT_CONTROLLER))
+    with pytest.raises(OutcomeUnknownError, match="41"):
+        await driver.alter(REORDER)
+    assert replicas(driver) == (1, 2, 3)
+    assert (await driver.alter(REORDER))[PARTITION].accepted
+
+
+async def test_without_a_controller_brokers_answer_only_what_they_know(driver: SimulatedDriver) -> None:
+    driver.model.stop_controller()
+    for read in (driver.moves, lambda: driver.observe([PARTITION])):
+        with pytest.raises(ClusterUnavailableError):
+            await read()
+    with pytest.raises(OutcomeUnknownError):
+        await driver.alter(REORDER)
+    assert tuple((await driver.identify()).racks) == (1, 2, 3, 4)
+    assert await driver.broker_rates([1]) == {1: BrokerRates(None, None)}
+    assert await driver.partition_counts(["orders"]) == {"orders": 1}
+    driver.model.start_controller()
+    assert (await driver.alter(REORDER))[PARTITION].accepted
 
 
 async def test_observations_carry_the_models_time(driver: SimulatedDriver) -> None:

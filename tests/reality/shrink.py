@@ -9,7 +9,7 @@ from tests.reality.recorder import Disagreement, run_batch
 from tests.reality.scripts import Batch, Script, befall, come_to_rest, depends_on_speed, is_poisoned, new_model
 
 PASSES = 4
-AGREE_WITHIN_S = 8.0
+AGREE_WITHIN_S = 5.0
 
 
 def kept(batch: Batch, number: int, rounds: Iterable[int]) -> Batch:

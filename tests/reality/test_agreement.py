@@ -1,11 +1,16 @@
 """Model and reality side by side: random scripts whose every answer and every rest must be the same on both."""
 
+from dataclasses import replace
+
 import pytest
 
+from drover.cluster import controller_model
+from drover.cluster.controller_model import Partition
 from drover.local import LocalCluster
+from tests.reality.operations import Alter, Create, Operation, Place
 from tests.reality.real import RealCluster
 from tests.reality.recorder import Disagreement, run_batch
-from tests.reality.scripts import Batch, Kill, Start, make_batch
+from tests.reality.scripts import Batch, Kill, Script, Start, make_batch
 from tests.reality.shrink import report
 
 SEED = 3
@@ -36,3 +41,31 @@ async def test_scripts_under_which_two_brokers_die_and_return_agree(local_cluste
     assert sum(isinstance(event, Start) for event in batch.weather) == 2
     assert sum(len(script.operations) for script in batch.scripts) > SCRIPTS * 10
     await play(local_cluster, batch)
+
+
+async def test_a_wrong_model_is_found_and_the_script_made_as_small_as_it_can_be(
+    local_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = controller_model.reversal
+
+    def wrong(partition: Partition) -> controller_model.Reversal:
+        back = right(partition)
+        return replace(back, replicas=tuple(sorted(back.replicas)))
+
+    operations: tuple[Operation, ...] = (
+        Create("a", ((3, 2, 1), (1, 2, 3))),
+        Create("b", ((1, 2),)),
+        Alter(((Place("a", 1), (2, 1, 3)),)),
+        Alter(((Place("a", 0), (4, 3, 2)),)),
+        Alter(((Place("a", 0), None),)),
+    )
+    weather = (None, None, None, Kill(4), None)
+    batch = Batch(0, weather, (Script(7, operations),))
+    monkeypatch.setattr(controller_model, "reversal", wrong)
+    async with RealCluster(local_cluster) as real:
+        found = await run_batch(real, batch, agree_within_s=1)
+        assert [(one.round_number, one.disturbed) for one in found] == [(4, False)]
+        said = await report(real, found[0])
+    assert "model R[1, 2, 3]" in said
+    assert "Kafka R[3, 2, 1]" in said
+    assert "python -m tests.reality 0 7 --rounds 0,3,4" in said

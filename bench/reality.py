@@ -1,0 +1,81 @@
+"""The model cluster of the simulation beside a real one: random scripts whose visible results must agree."""
+
+import time
+from dataclasses import replace
+
+from bench.results import AtLeast, AtMost, Benchmark, Row, check, say
+from bench.rig import fresh_cluster
+from drover.local import LocalCluster
+from tests.reality.real import RealCluster
+from tests.reality.recorder import Disagreement, run_batch
+from tests.reality.scripts import Batch, Kill, make_batch
+from tests.reality.shrink import report
+
+BATCHES = 8
+SCRIPTS = 65
+BATCHES_WITHOUT_ELR = 2
+FEWEST = 500
+FIRST_SEED = 100
+
+
+async def run(*, quick: bool) -> tuple[Row, ...]:
+    """Play the batches, the last ones with KIP-966 switched off, on one cluster after the other."""
+    size, with_elr, without_elr = (4, 1, 1) if quick else (SCRIPTS, BATCHES - BATCHES_WITHOUT_ELR, BATCHES_WITHOUT_ELR)
+    batches = [
+        make_batch(FIRST_SEED + number, size, with_elr=number < with_elr) for number in range(with_elr + without_elr)
+    ]
+    began = time.monotonic()
+    found: list[Disagreement] = []
+    repeated = 0
+    for elr in (True, False):
+        async with fresh_cluster() as cluster:
+            these, again = await _play(cluster, [batch for batch in batches if batch.with_elr is elr])
+        found += these
+        repeated += again
+    scripts = sum(len(batch.scripts) for batch in batches)
+    operations = sum(1 for batch in batches for script in batch.scripts for one in script.operations if one is not None)
+    deaths = sum(isinstance(event, Kill) for batch in batches for event in batch.weather)
+    check(quick or scripts >= FEWEST, f"{scripts} scripts are fewer than {FEWEST}")
+    return (
+        Row(
+            "scripts played on the model and on Kafka 4.3.1",
+            scripts,
+            "scripts",
+            gate=None if quick else AtLeast(FEWEST),
+        ),
+        Row("scripts whose visible results differ", len(found), "scripts", gate=AtMost(0)),
+        Row("operations in them, each compared", operations, "operations"),
+        Row("brokers killed and brought back meanwhile", deaths, "brokers"),
+        Row("scripts played again because this machine let a broker's session end", repeated, "scripts"),
+        Row("wall time", time.monotonic() - began, "s"),
+    )
+
+
+async def _play(cluster: LocalCluster, batches: list[Batch]) -> tuple[list[Disagreement], int]:
+    """Play batches on one cluster; return the disagreements, and how many scripts had to be played again."""
+    found: list[Disagreement] = []
+    repeated = 0
+    async with RealCluster(cluster) as real:
+        if not batches[0].with_elr:
+            await real.switch_elr_off()
+        for batch in batches:
+            these = await run_batch(real, batch)
+            spoilt = tuple(one.script for one in these if one.disturbed)
+            these = [one for one in these if not one.disturbed]
+            if spoilt:
+                repeated += len(spoilt)
+                these += await run_batch(real, replace(batch, scripts=spoilt))
+            say(f"seed {batch.seed}: {len(batch.scripts)} scripts, {len(these)} disagree")
+            for one in these[:1]:
+                say(await report(real, one))
+            found += these
+    return found, repeated
+
+
+METHOD = """\
+Seeded scripts (alters to random lists, wrong ones too, re-targets, cancels, elections, new, grown and deleted topics,
+throttle lists) run at once on the model cluster and on a real one with four brokers, 65 side by side on topics of their
+own, while up to three brokers are killed and come back and the controller is restarted; two of the batches with
+KIP-966 switched off. After every operation both come to rest and must show the same: Kafka's code for each thing named,
+replicas in order, ISR, leader, leader epoch, eligible leaders and the list of moves. docs/simulation.md says more."""
+BENCHMARK = Benchmark("reality", "The model cluster beside a real one", METHOD, run)

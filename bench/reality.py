@@ -1,4 +1,4 @@
-"""The model cluster of the simulation beside a real one: random scripts whose visible results must agree."""
+"""The model cluster beside a real one: hundreds of random scripts whose visible results must agree."""
 
 import time
 from dataclasses import replace

@@ -15,6 +15,7 @@ from drover.cluster import controller_model
 from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model import ClusterModel
 from drover.cluster.model_state import MIN_ISR, UNCLEAN_ALLOWED
+from drover.cluster.throttle_lists import LEADER_REPLICAS
 from events.partitions import TopicPartition
 from tests.reality.operations import Alter, Create, Delete, Elect, Grow, Operation, Place, Replicas, Throttle, apply
 
@@ -278,13 +279,13 @@ class Author:
         return Grow(letter, tuple(self._list(factor) for _ in range(self.chance.choice([1, 1, 2]))))
 
     def _delete(self) -> Operation:
-        return Delete(self.chance.choice(LETTERS))
+        letter = self.chance.choice(LETTERS)
+        if LEADER_REPLICAS in self.model.topics[letter].configs:
+            return self._alter()  # a broker that is started later shows the lists on the next topic of that name
+        return Delete(letter)
 
     def _throttle(self) -> Operation:
         letter = self.chance.choice(LETTERS)
-        if not all(state.alive for state in self.model.brokers.values()):
-            # A broker that is away when a topic with such lists goes shows them on the next topic of that name.
-            return self._alter()
         numbers = sorted(self.model.topics[letter].partitions)
         entries = {f"{self.chance.choice(numbers)}:{self.chance.choice(BROKERS)}" for _ in range(3)}
         return Throttle(letter, tuple(sorted(entries)), on=self.chance.random() < 0.7)

@@ -1,6 +1,6 @@
 """Makes a disagreement small: plays the script again without this or that operation and keeps what still disagrees."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tests.reality.operations import apply
@@ -48,41 +48,44 @@ def is_playable(batch: Batch) -> bool:
     return True
 
 
-async def shrunk(real: RealCluster, found: Disagreement) -> Disagreement | None:
+async def shrunk(real: RealCluster, found: Disagreement, agree_within_s: float) -> Disagreement | None:
     """Return the smallest disagreement that was found; None when the script agrees this time.
 
     All attempts of a pass run side by side under the same weather, so a pass takes no longer than one script.
     """
     smallest: Disagreement | None = None
-    rounds = tuple(place for place in rounds_of(found.script) if place <= found.round_number)
-    candidates = [rounds]
+    base = tuple(place for place in rounds_of(found.script) if place <= found.round_number)
+    candidates = [base]
     for _ in range(PASSES):
-        batches = [kept(found.batch, found.script.number, candidate) for candidate in candidates]
-        playable = [batch for batch in batches if is_playable(batch)]
-        if not playable:
-            return smallest
-        longest = max((batch.weather for batch in playable), key=len)
-        scripts = tuple(Script(place, batch.scripts[0].operations) for place, batch in enumerate(playable))
-        together = Batch(found.batch.seed, longest, scripts, found.batch.with_elr)
-        still = await run_batch(real, together, agree_within_s=AGREE_WITHIN_S)
+        playable = [one for one in candidates if is_playable(kept(found.batch, found.script.number, one))]
+        still = await run_batch(real, _side_by_side(found, playable), agree_within_s=agree_within_s) if playable else []
         if not still:
             return smallest
         least = min(still, key=lambda one: len(rounds_of(one.script)))
         smallest = replace(least, batch=found.batch, script=Script(found.script.number, least.script.operations))
-        rounds = tuple(place for place in rounds_of(smallest.script) if place <= smallest.round_number)
-        needless = {
-            next(iter(set(rounds) - set(rounds_of(one.script))), None)
-            for one in still
-            if len(rounds_of(one.script)) == len(rounds) - 1
-        }
-        candidates = [tuple(place for place in rounds if place not in needless)] if needless else []
-        candidates += [tuple(place for place in rounds if place != dropped) for dropped in rounds]
+        failing = {playable[one.script.number] for one in still}
+        needless = [place for place in base if _without(base, place) in failing]
+        combined = tuple(place for place in base if place not in needless)
+        base = tuple(place for place in rounds_of(smallest.script) if place <= smallest.round_number)
+        candidates = list(dict.fromkeys([combined, *(_without(base, place) for place in base)]))
     return smallest
 
 
-async def report(real: RealCluster, found: Disagreement) -> str:
+def _side_by_side(found: Disagreement, candidates: Sequence[tuple[int, ...]]) -> Batch:
+    """Return one batch of what is left of a script in each candidate; scripts are numbered by their candidates."""
+    batches = [kept(found.batch, found.script.number, candidate) for candidate in candidates]
+    longest = max((batch.weather for batch in batches), key=len)
+    scripts = tuple(Script(number, batch.scripts[0].operations) for number, batch in enumerate(batches))
+    return Batch(found.batch.seed, longest, scripts, found.batch.with_elr)
+
+
+def _without(rounds: tuple[int, ...], gone: int) -> tuple[int, ...]:
+    return tuple(place for place in rounds if place != gone)
+
+
+async def report(real: RealCluster, found: Disagreement, *, agree_within_s: float = AGREE_WITHIN_S) -> str:
     """Tell of a disagreement: as it was, as small as it could be made, and how to see it again."""
-    smallest = await shrunk(real, found)
+    smallest = await shrunk(real, found, agree_within_s)
     if smallest is None:
         return f"{found}\nThe script agreed when it was played again.\nPlay it once more: {command(found)}"
     return f"{found}\n\nThe least that still disagrees: {smallest}\nPlay it again: {command(smallest)}"

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bench import alter, commands, completion, reality, replay, report, takeover
+from bench import alter, commands, completion, reality, replay, report, start, takeover
 from bench.results import Benchmark, BenchmarkError, Row
 from drover.errors import DroverError
 
@@ -18,6 +18,7 @@ BENCHMARKS = {
         completion.BENCHMARK,
         reality.BENCHMARK,
         replay.BENCHMARK,
+        start.BENCHMARK,
         takeover.BENCHMARK,
     )
 }

@@ -7,6 +7,7 @@ DroverError
  ├─ LogUnavailableError         the log's Kafka did not answer in time
  │   ├─ AppendUnknownError      an append may or may not have happened: the process must exit and replay (R7)
  │   └─ LogAccessError          it answered, and does not trust us or is not to be trusted; exit code 2
+ ├─ UnusableSnapshotError       a snapshot is in doubt: the log is folded from its first record instead
  └─ ClusterError                a managed cluster did not do what was asked
      ├─ ClusterUnavailableError known not to have happened: nothing was sent, or the answer says so
      │   └─ ClusterAccessError  it answered, and does not trust us or is not to be trusted; exit code 2
@@ -42,6 +43,10 @@ class AppendUnknownError(LogUnavailableError):
 
 class LogAccessError(LogUnavailableError):
     """The log's Kafka refuses the password or an operation, or its certificate is not to be trusted."""
+
+
+class UnusableSnapshotError(DroverError):
+    """A snapshot is damaged, of another log, or newer than this reader: nothing is lost, the log is the truth."""
 
 
 class ClusterError(DroverError):

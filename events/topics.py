@@ -26,6 +26,11 @@ class TopicNames:
         return f"{self.prefix}.events"
 
     @property
+    def snapshots(self) -> str:
+        """What each shard's fold was at some offset: makes starting quick, and holds nothing that the log does not."""
+        return f"{self.prefix}.snapshots"
+
+    @property
     def progress(self) -> str:
         """Byte samples of moving partitions: telemetry, never folded."""
         return f"{self.prefix}.progress"

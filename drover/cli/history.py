@@ -6,13 +6,19 @@ from typing import Any
 
 import click
 
+from drover.cli import diff_view
+from drover.cli.diff_view import diff_document
 from drover.cli.history_rows import Chronicle, HistoryRow, Wanted, select
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document, table, timestamp
 from drover.cli.parameters import Moment, Partition
+from drover.cli.past import Place, place_text
+from drover.client import differences
 from drover.client.history import open_log, read_log
+from drover.client.time_travel import Point, travel
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
+from drover.reassignment.state import ClusterState
 
 COLUMNS = ("time", "log", "cluster", "what", "partition", "plan", "by", "reason", "detail")
 
@@ -23,16 +29,32 @@ COLUMNS = ("time", "log", "cluster", "what", "partition", "plan", "by", "reason"
 @click.option("--plan", metavar="NAME", help="Only this plan.")
 @click.option("--id", "id_", metavar="ID", help="Only the command with this id.")
 @click.option("--since", type=Moment(), help="2h for the last two hours, or an ISO date.")
+@click.option(
+    "--diff", nargs=2, type=Place(), metavar="A B", help="What is different at B from A; each an offset, -2h or a time."
+)
 @output_option
 @click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
 @common_options
 @pass_invocation
-def history(invocation: Invocation, output: str, since: datetime | None, id_: str | None, **wanted: Any) -> None:
+def history(
+    invocation: Invocation,
+    output: str,
+    since: datetime | None,
+    diff: tuple[Point, Point] | None,
+    id_: str | None,
+    **wanted: Any,
+) -> None:
     """Show every command and everything that followed from it, oldest first.
 
-    Only what counts: records of an owner that had been replaced are left out. LOG is shard@offset.
+    Only what counts: records of an owner that had been replaced are left out. LOG is shard@offset. With --diff: what
+    of one cluster is different between two places in its shard's log, or two moments of the log's time.
     """
+    if diff is not None and (since is not None or id_ is not None or any(wanted.values())):
+        raise click.UsageError("--diff goes with --cluster and -o only")
     settings = invocation.settings()
+    if diff is not None:
+        _show_difference(settings.log.connection(), invocation.cluster_of(settings), diff, output)
+        return
     only = Wanted(
         cluster=invocation.cluster_wanted(settings),
         id=id_,
@@ -47,6 +69,22 @@ def history(invocation: Invocation, output: str, since: datetime | None, id_: st
         console().print(table(COLUMNS, map(cells_of, rows), right=("log",)))
     else:
         click.echo("Nothing of that kind is in the log.", err=True)
+
+
+def _show_difference(connection: LogConnection, cluster: str, points: tuple[Point, Point], output: str) -> None:
+    found = asyncio.run(travel(connection, cluster, points))
+    before, after = (found.reached[point] for point in points)
+    if before.position > after.position:
+        raise click.UsageError(f"the first place lies behind the second one: {place_text(before)}; {place_text(after)}")
+    was, now = (fold.state.clusters.get(cluster) or ClusterState(cluster) for fold in (before, after))
+    changes = differences.diff(was, now, found.ended)
+    if output != "table":
+        document = diff_document(cluster, before, after, changes)
+        print_document(document, document["changes"], output)
+    elif changes:
+        console().print(table(diff_view.COLUMNS, map(diff_view.cells_of, changes)))
+    else:
+        click.echo(f"Nothing of {cluster} is different.", err=True)
 
 
 async def _read(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:

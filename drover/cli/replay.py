@@ -7,11 +7,14 @@ from typing import Any
 
 import click
 
+from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, plural, print_document, table
-from drover.client.history import ValidRecord, open_log, read_log
+from drover.client.history import ValidRecord, open_log
+from drover.client.verifying import SnapshotCheck
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
+from drover.journal.snapshots import stored_snapshots
 from drover.shard.fold import ShardFold
 
 COLUMNS = ("shard", "records", "batches", "events", "commands", "fenced", "active", "owner", "epoch", "state hash")
@@ -53,7 +56,7 @@ class ShardReplay:
 
 
 @click.command()
-@click.option("--verify", is_flag=True, help="Also say what was checked: chain links, state hashes.")
+@click.option("--verify", is_flag=True, help="Also check the snapshots, and say what was checked.")
 @output_option
 @common_options
 @pass_invocation
@@ -61,16 +64,22 @@ def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
     """Fold the log from its first record; print counts, the state's hash per shard and the speed.
 
     Every reading checks the rules of the log: sequence, the chain of hashes, cursors, and each recorded state hash
-    against the one recomputed. What breaks one ends with exit code 5 and the position.
+    against the one recomputed. What breaks one ends with exit code 5 and the position. With --verify each stored
+    snapshot is held against the log too; one that differs is never used as long as it is found out, ends with exit code
+    1, and is replaced by the next.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
     started = time.perf_counter()
-    shards = asyncio.run(_replay(settings.log.connection(), cluster))
+    shards, snapshots = asyncio.run(_replay(settings.log.connection(), cluster, verify=verify))
     seconds = time.perf_counter() - started
-    document = replay_document(shards, seconds)
+    document = {**replay_document(shards, seconds), **({"snapshots": len(snapshots)} if verify else {})}
+    wrong = [why for why in snapshots if why]
+    for why in wrong:
+        click.echo(why, err=True)
     if output != "table":
         print_document(document, document["shards"], output)
+        _end(wrong)
         return
     console().print(table(COLUMNS, map(cells_of, shards), right=COLUMNS[:7]))
     click.echo(
@@ -80,20 +89,34 @@ def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
     if verify:
         click.echo(
             f"Verified: {plural(document['batches'], 'chain link')} and {document['state_hashes']:,} recorded state "
-            "hashes agree."
+            f"hashes agree; {len(snapshots) - len(wrong)} of {plural(len(snapshots), 'stored snapshot')} hold what the "
+            "log makes."
         )
+    _end(wrong)
 
 
-async def _replay(connection: LogConnection, cluster: str | None) -> list[ShardReplay]:
+def _end(wrong: list[str]) -> None:
+    if wrong:
+        raise click.exceptions.Exit(ExitCode.FAILED)
+
+
+async def _replay(
+    connection: LogConnection, cluster: str | None, *, verify: bool
+) -> tuple[list[ShardReplay], list[str]]:
+    """Fold everything; returns what came of each shard, and of each stored snapshot what is wrong with it, if any."""
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, cluster)
         shards = {shard: ShardReplay(shard) for shard in log.folds}
-        async for records in read_log(reader, connection, log):
-            for record in records:
-                shards[record.shard].count(record)
+        stored = await stored_snapshots(reader, connection.topics, log.folds.keys()) if verify else []
+        check = SnapshotCheck(stored)
+        async for records in reader.read(connection.topics.events, log.positions):
+            for piece in [records] if not stored else [(record,) for record in records]:
+                for record in log.take(piece):
+                    shards[record.shard].count(record)
+                check.see(log.folds[piece[0].shard])
     for shard, fold in log.folds.items():
         shards[shard].finish(fold)
-    return list(shards.values())
+    return list(shards.values()), check.results()
 
 
 def replay_document(shards: list[ShardReplay], seconds: float) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Need:
 
 def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
     """Return the table for a Drover's topics and its workers' consumer group."""
-    every_topic = (topics.events, *topics.commands, topics.progress, topics.dead_letters)
+    every_topic = (topics.events, *topics.commands, topics.progress, topics.dead_letters, topics.snapshots)
     worker, operator, setup = Part.WORKER, Part.OPERATOR, Part.SETUP
     log, managed = Place.LOG, Place.MANAGED
     topic, read, write, create = Resource.TOPIC, Operation.READ, Operation.WRITE, Operation.CREATE
@@ -72,6 +72,7 @@ def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
         Need(worker, log, topic, every_topic, (describe_configs,), "checks the topics before it starts"),
         Need(worker, log, topic, (topics.events,), (read, write), "follows the log and appends to it"),
         Need(worker, log, topic, topics.commands, (read, write), "reads commands, forwards misplaced ones"),
+        Need(worker, log, topic, (topics.snapshots,), (read, write), "starts from snapshots and writes them"),
         Need(worker, log, topic, (topics.progress, topics.dead_letters), (write,), "byte samples, dead letters"),
         Need(worker, log, Resource.GROUP, (group,), (read,), "shares the shards with the other workers"),
         Need(worker, managed, Resource.CLUSTER, (CLUSTER_NAME,), (alter,), "reassigns, lists, sees log directories"),
@@ -80,6 +81,7 @@ def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
         Need(worker, managed, topic, (EVERY,), (alter_configs,), "reads min.insync.replicas, sets throttled replicas"),
         Need(operator, log, topic, topics.commands, (write,), "sends commands"),
         Need(operator, log, topic, (topics.events,), (read,), "outcomes, status, history, replay"),
+        Need(operator, log, topic, (topics.snapshots,), (read,), "status and outcomes without a long replay"),
         Need(operator, log, topic, (topics.progress,), (read,), "how far each copy is"),
         Need(operator, log, topic, (topics.dead_letters,), (read,), "shows the dead letters"),
         Need(setup, log, topic, every_topic, (create, describe_configs), "drover topics init and check"),

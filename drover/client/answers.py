@@ -87,6 +87,11 @@ class Answers:
                 return _first(answer, recorded) if outcome.verdict == "duplicate" else answer
         return None
 
+    def repeated_from(self, *, before: int) -> tuple[int, ...]:
+        """Return the offsets below `before` at which first outcomes stand that duplicates repeat."""
+        found = {answer.outcome.first_offset for recorded in self._recorded.values() for answer in recorded}
+        return tuple(sorted(offset for offset in found if offset is not None and offset < before))
+
     @property
     def complete(self) -> bool:
         """Whether every command has its outcome."""

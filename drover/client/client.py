@@ -2,24 +2,58 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from drover.client.answers import Answer, Answers, OutcomeMissingError, Sent, ownership_of
-from drover.errors import ConfigurationError
+from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
+from drover.client.history import doubt
+from drover.errors import ConfigurationError, CorruptLogError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
-from drover.journal.reader import LogReader, count_partitions
-from drover.shard.fold import ShardFold
-from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, encode_command
+from drover.journal.reader import LogReader, LogRecord, count_partitions
+from drover.journal.snapshots import load_snapshots
+from drover.shard.fold import Folded, ShardFold, Verdict
+from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, decode_record, encode_command
 from events.commands import TYPES_BY_TOPIC, Command
 from events.topics import TopicNames, shard_of
 
 REQUEST_TIMEOUT_MS = 10_000
 CLIENT_ID = "drover-client"
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What is known while outcomes are awaited."""
+
+    answers: Answers
+    fold: ShardFold | None = None
+    last_record_ms: int | None = None
+
+    def begin(self, fold: ShardFold) -> "_Watch":
+        """Go on from this fold."""
+        self.fold = fold
+        return self
+
+    def take(self, record: LogRecord) -> None:
+        """Fold one record and look at what it says."""
+        assert self.fold is not None, "it was begun"
+        self.last_record_ms = record.timestamp_ms
+        folded = self.fold.fold(record.offset, record.payload)
+        if folded is not None:
+            self.answers.see(folded, self.fold.shard)
+
+    @property
+    def ownership(self) -> Ownership | None:
+        """Who may write the shard, None while that is not known."""
+        if self.fold is None:
+            return None
+        # Where nothing came after the snapshot, its last batch was the last.
+        return ownership_of(self.fold, self.last_record_ms or self.fold.at_ms or None)
 
 
 class Client:
@@ -84,28 +118,45 @@ class Client:
     async def outcomes(self, sent: Sequence[Sent], timeout_s: float | None = None) -> tuple[Answer, ...]:
         """Await what was recorded about commands of one cluster, in their order.
 
-        The shard is folded from its first record, so that only what counts is believed. Raises `OutcomeMissingError`
-        after `timeout_s` seconds; without it waits for ever.
+        The shard is folded, from a snapshot that is older than the commands or from its first record, so that only
+        what counts is believed. Raises `OutcomeMissingError` after `timeout_s` seconds; without it waits for ever.
         """
         (shard,) = {one.shard for one in sent}
-        topic = self.connection.topics.events
-        answers = Answers(sent)
-        last_record_ms: int | None = None
-        fold: ShardFold | None = None
+        watch = _Watch(Answers(sent))
         try:
             async with asyncio.timeout(timeout_s), LogReader(self.connection) as reader:
-                fold = ShardFold(shard, await self._agreed_shards(reader, sent))
-                async for records in reader.follow(topic, {shard: 0}):
-                    for record in records:
-                        last_record_ms = record.timestamp_ms
-                        folded = fold.fold(record.offset, record.payload)
-                        if folded is not None:
-                            answers.see(folded, shard)
-                    if answers.complete:
-                        break
+                shards = await self._agreed_shards(reader, sent)
+                folds = await load_snapshots(reader, self.connection.topics, (shard,), doubt)
+                if shard in folds and self._is_older(folds[shard], sent):
+                    try:
+                        return await self._follow(reader, watch.begin(folds[shard]))
+                    except CorruptLogError as error:
+                        # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+                        doubt(shard, str(error))
+                return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
         except TimeoutError as error:
-            ownership = None if fold is None else ownership_of(fold, last_record_ms)
-            raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
+            answers = watch.answers
+            raise OutcomeMissingError(answers.missing(), answers.found(), watch.ownership) from error
+
+    def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
+        decided = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))
+        return all(one.topic not in decided or decided[one.topic].next_offset <= one.offset for one in sent)
+
+    async def _follow(self, reader: LogReader, watch: "_Watch") -> tuple[Answer, ...]:
+        fold, answers = watch.fold, watch.answers
+        assert fold is not None, "it was begun"
+        topic, begin = self.connection.topics.events, fold.position
+        async with aclosing(reader.follow(topic, {fold.shard: begin})) as following:
+            async for records in following:
+                for record in records:
+                    watch.take(record)
+                if answers.complete:
+                    break
+        for offset in answers.repeated_from(before=begin):
+            # What a duplicate repeats may lie before the snapshot; a valid batch says that it counts.
+            async with aclosing(reader.read(topic, {fold.shard: offset})) as reading:
+                (first, *_) = await anext(reading)
+            answers.see(Folded(first.offset, Verdict.VALID, decode_record(first.payload)), fold.shard)
         return answers.found()
 
     async def _agreed_shards(self, reader: LogReader, sent: Sequence[Sent]) -> int:

@@ -1,13 +1,18 @@
-"""Reading the event log: every shard folded from its first record, and what counted on the way."""
+"""Reading the event log: every shard folded, and what counted on the way."""
 
+import logging
 from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 
+from drover.errors import CorruptLogError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
+from drover.journal.snapshots import load_snapshots
 from drover.shard.fold import Folded, ShardFold, Verdict
 from events.records import Batch
 from events.topics import shard_of
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,32 @@ async def follow_log(
         yield log.take(records)
 
 
+async def fold_to_end(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
+    """Fold every shard, or the one of a cluster, to its present end: from a snapshot where there is a good one."""
+    log = await open_log(reader, connection, cluster)
+    log.folds.update(await load_snapshots(reader, connection.topics, log.folds.keys(), doubt))
+    if any(log.positions.values()):
+        try:
+            return await _read_to_end(reader, connection, log)
+        except CorruptLogError as error:
+            # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+            _log.warning("snapshots are not used: %s", error)
+        log = await open_log(reader, connection, cluster)
+    return await _read_to_end(reader, connection, log)
+
+
+async def _read_to_end(reader: LogReader, connection: LogConnection, log: FoldedLog) -> FoldedLog:
+    async for _ in read_log(reader, connection, log):
+        pass
+    return log
+
+
+def doubt(shard: int, why: str) -> None:
+    """Say that a snapshot is not used, and why: the result is the same, and takes longer."""
+    _log.warning("the snapshot of shard %d is not used: %s", shard, why)
+
+
 async def fold_shards(connection: LogConnection, cluster: str | None = None) -> FoldedLog:
     """Fold the log up to its present end: every shard, or the one of a cluster."""
     async with LogReader(connection) as reader:
-        log = await open_log(reader, connection, cluster)
-        async for _ in read_log(reader, connection, log):
-            pass
-    return log
+        return await fold_to_end(reader, connection, cluster)

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from drover.client.history import FoldedLog, ValidRecord, follow_log, open_log, read_log
+from drover.client.history import FoldedLog, ValidRecord, fold_to_end, follow_log
 from drover.client.transfers import WINDOW_MS, Transfers
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -65,10 +65,7 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
 
 
 async def _opened(reader: LogReader, connection: LogConnection, cluster: str | None) -> View:
-    log = await open_log(reader, connection, cluster)
-    async for _ in read_log(reader, connection, log):
-        pass
-    return View(log, Transfers())
+    return View(await fold_to_end(reader, connection, cluster), Transfers())
 
 
 async def _read_samples(reader: LogReader, connection: LogConnection, view: View) -> dict[int, int]:

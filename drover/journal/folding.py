@@ -1,7 +1,7 @@
 """The log and what it says: every shard's fold, kept up with the tail, and appends that know what became of them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from drover.errors import AppendUnknownError, CorruptLogError, LogUnavailableError
 from drover.journal.port import Journal, TailRecord
@@ -16,8 +16,9 @@ REPLAY_RETRIES = 6
 class FoldedLog:
     """Every shard folded in this process.
 
-    `replay` first; then `follow` runs as a task until it is cancelled. Both raise `CorruptLogError` for anything that
-    no reader may pass. `on_folded` is told of every record after its effect.
+    `restore`, if there is anything to begin with, then `replay`; then `follow` runs as a task until it is cancelled.
+    Both raise `CorruptLogError` for anything that no reader may pass. `on_folded` is told of every record after its
+    effect.
     """
 
     def __init__(self, journal: Journal, events_topic: str, on_folded: Callable[[int, Folded], None]) -> None:
@@ -28,8 +29,14 @@ class FoldedLog:
         # Appends in flight. A record holds a token and a sequence number, so equal bytes are this very record.
         self._expected: dict[tuple[int, bytes], asyncio.Future[Folded]] = {}
 
+    def restore(self, folds: Mapping[int, ShardFold]) -> None:
+        """Begin where these folds stand, each shard that is not among them at its first record."""
+        for fold in self.folds:
+            fold.take_over(folds.get(fold.shard) or ShardFold(fold.shard, fold.shards))
+        self.journal.seek([fold.position for fold in self.folds])
+
     async def replay(self) -> int:
-        """Fold everything up to the present ends and return how many records that were."""
+        """Fold everything up to the present ends and return where that is, in records of all shards."""
         ends = await self._ends()
         while not await self.journal.has_reached(ends):
             await self._fold_next()

@@ -1,12 +1,14 @@
 """The journal on a real Kafka."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
 from drover.errors import LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, TailRecord
 from drover.journal.producer import LogProducer
+from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail, first_offset
 
 # What a client aborted was never asked for, so commands are read committed; the event log is judged by its own rules.
@@ -20,12 +22,31 @@ class KafkaJournal:
     def __init__(self, connection: LogConnection, shards: int, client_id: str) -> None:
         self.shards = shards
         self._connection = connection
+        self._client_id = client_id
         self._producer = LogProducer(connection, f"{client_id}-producer")
         self._tail = LogTail(connection, shards, f"{client_id}-tail")
 
     async def start(self) -> None:
         """Connect producer and tail."""
         await asyncio.gather(self._producer.start(), self._tail.start())
+
+    def seek(self, positions: Sequence[int]) -> None:
+        """Let the tail go on at these offsets."""
+        self._tail.seek(positions)
+
+    def reader(self) -> LogReader:
+        """Return a connection for finite readings."""
+        return LogReader(self._connection)
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncGenerator[LogProducer, None]:
+        """Return a connection for large records: what is sent on it shares no request with the log's."""
+        producer = LogProducer(self._connection, f"{self._client_id}-aside")
+        try:
+            await producer.start()
+            yield producer
+        finally:
+            await producer.close()
 
     async def append(self, shard: int, payload: bytes, headers: Headers) -> int:
         """Append one record to a shard."""

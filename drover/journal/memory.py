@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from drover.errors import AppendUnknownError
+from drover.errors import AppendUnknownError, LogUnavailableError
 from drover.journal.port import Headers, RecordTooLargeError, TailRecord
 from drover.journal.producer import MAX_REQUEST_BYTES
+from drover.journal.reader import LogRecord
 from events.topics import TopicNames
 
 
@@ -24,7 +26,9 @@ class StoredRecord:
 class MemoryBroker:
     """What several journals share: the topics. None in a partition is a transaction marker.
 
-    `lost_acknowledgements` counts down: that many next appends are written, and their writer is not told.
+    `lost_acknowledgements` counts down: that many next appends are written, and their writer is not told. Of topics
+    named in `missing` nothing can be read or written; `aside_sends` counts down to when nothing more can be written
+    aside, None for never.
     """
 
     topics: TopicNames = field(default_factory=TopicNames)
@@ -32,6 +36,8 @@ class MemoryBroker:
         default_factory=lambda: defaultdict(list)
     )
     lost_acknowledgements: int = 0
+    missing: set[str] = field(default_factory=set)
+    aside_sends: int | None = None
     grown: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, topic: str, partition: int, record: StoredRecord | None) -> int:
@@ -57,6 +63,20 @@ class MemoryJournal:
     async def start(self) -> None:
         """Stand before the first record."""
         self._positions = [0] * self.shards
+
+    def seek(self, positions: Sequence[int]) -> None:
+        """Let the tail go on at these offsets."""
+        self._positions = list(positions)
+
+    @asynccontextmanager
+    async def reader(self) -> AsyncGenerator["MemoryReader", None]:
+        """Return a connection for finite readings."""
+        yield MemoryReader(self._broker, self.shards)
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncGenerator["MemorySender", None]:
+        """Return a connection for large records."""
+        yield MemorySender(self._broker)
 
     async def append(self, shard: int, payload: bytes, headers: Headers) -> int:
         """Append one record to a shard."""
@@ -127,3 +147,49 @@ class MemoryJournal:
                     records.append(TailRecord(shard, offset, record.value))
             self._positions[shard] = len(stored)
         return records
+
+
+class MemoryReader:
+    """Finite readings; see `Reading` for the contract."""
+
+    def __init__(self, broker: MemoryBroker, shards: int) -> None:
+        self._broker = broker
+        self._shards = shards
+
+    async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
+        """Count the partitions of topics, 0 for one that is not there."""
+        return {topic: 0 if topic in self._broker.missing else self._shards for topic in topics}
+
+    async def end_offsets(self, topic: str, shards: Collection[int]) -> dict[int, int]:
+        """Return the next offset to be written, per shard."""
+        return {shard: len(self._broker.partitions[topic, shard]) for shard in shards}
+
+    async def read(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        """Read these shards from these offsets up to the end as it is now."""
+        for shard, offset in start.items():
+            await asyncio.sleep(0)
+            stored = self._broker.partitions[topic, shard]
+            found = [(place, stored[place]) for place in range(offset, len(stored))]
+            yield tuple(
+                LogRecord(shard, place, 0, record.value, record.headers, record.key or b"")
+                for place, record in found
+                if record is not None
+            )
+
+
+class MemorySender:
+    """Producing aside; see `Sending` for the contract."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self._broker = broker
+
+    async def send(
+        self, topic: str, value: bytes, *, partition: int | None = None, key: bytes | None = None, headers: Headers = ()
+    ) -> int:
+        """Produce one record and return its offset."""
+        await asyncio.sleep(0)
+        if topic in self._broker.missing or self._broker.aside_sends == 0:
+            raise LogUnavailableError(f"{topic}/{partition}: nothing can be written")
+        if self._broker.aside_sends is not None:
+            self._broker.aside_sends -= 1
+        return self._broker.put(topic, partition or 0, StoredRecord(value, key, headers))

@@ -1,10 +1,12 @@
 """What the rest of Drover needs of the Kafka that holds the log; `kafka.py` and `memory.py` both provide it."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from drover.errors import DroverError
+from drover.journal.reader import LogRecord
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -22,17 +24,56 @@ class TailRecord:
     payload: bytes
 
 
+class Reading(Protocol):
+    """Finite readings of any of Drover's topics, one at a time; `LogReader` says what each does."""
+
+    async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
+        """Count the partitions of topics, 0 for one that is not there."""
+        ...
+
+    async def end_offsets(self, topic: str, shards: Collection[int]) -> dict[int, int]:
+        """Return the next offset to be written, per shard."""
+        ...
+
+    def read(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        """Read these shards from these offsets up to the end as it is now."""
+        ...
+
+
+class Sending(Protocol):
+    """Producing beside the log, on a connection of its own, so that large records keep no decision waiting."""
+
+    async def send(
+        self, topic: str, value: bytes, *, partition: int | None = None, key: bytes | None = None, headers: Headers = ()
+    ) -> int:
+        """Produce one record and return its offset; errors as `Journal.append`, and none of them is fatal here."""
+        ...
+
+
 class Journal(Protocol):
     """The event log and the topics beside it.
 
-    Records of one shard are delivered in offset order, each once, beginning with offset 0. Nothing here judges them:
-    `drover.journal.folding` does. Every method raises `LogUnavailableError` when Kafka does not answer in time.
+    Records of one shard are delivered in offset order, each once, from where `seek` set it on. Nothing here
+    judges them: `drover.journal.folding` does. Every method raises `LogUnavailableError` when Kafka does not answer in
+    time.
     """
 
     shards: int
 
     async def start(self) -> None:
         """Connect; the tail stands before the first record of every shard."""
+        ...
+
+    def seek(self, positions: Sequence[int]) -> None:
+        """Let the tail go on at these offsets, one per shard."""
+        ...
+
+    def reader(self) -> AbstractAsyncContextManager[Reading]:
+        """Return a connection for finite readings."""
+        ...
+
+    def aside(self) -> AbstractAsyncContextManager[Sending]:
+        """Return a connection for large records that nobody waits for."""
         ...
 
     async def append(self, shard: int, payload: bytes, headers: Headers) -> int:

@@ -25,13 +25,17 @@ STALL_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One record as it stands in a topic; `shard` is its partition, `payload` is empty for a tombstone."""
+    """One record as it stands in a topic; `shard` is its partition, `payload` is empty for a tombstone.
+
+    `key` is empty for a record that has none.
+    """
 
     shard: int
     offset: int
     timestamp_ms: int
     payload: bytes
     headers: tuple[tuple[str, bytes], ...]
+    key: bytes = b""
 
     def header(self, name: str) -> str | None:
         """Return a header as text, None if it is not there."""
@@ -74,14 +78,23 @@ class LogReader:
 
     async def partitions(self, topic: str) -> int:
         """Count a topic's partitions; never creates it."""
+        return count_partitions(await self._metadata(), topic, self._connection)
+
+    async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
+        """Count the partitions of topics, 0 for one that is not there; never creates any."""
+        metadata = await self._metadata()
+        return {topic: len(metadata.partitions_for_topic(topic) or ()) for topic in topics}
+
+    async def _metadata(self) -> Any:
         try:
-            metadata = await self._consumer._client.fetch_all_metadata()  # noqa: SLF001 - its public twin may create
+            return await self._consumer._client.fetch_all_metadata()  # noqa: SLF001 - its public twin may create
         except (KafkaError, OSError) as error:
             raise unreachable(self._connection, error) from error
-        return count_partitions(metadata, topic, self._connection)
 
     async def end_offsets(self, topic: str, shards: Collection[int]) -> dict[int, int]:
         """Return the next offset to be written, per shard."""
+        if not shards:
+            return {}
         try:
             ends = await self._consumer.end_offsets([KafkaPartition(topic, shard) for shard in shards])
         except (KafkaError, OSError) as error:
@@ -108,6 +121,8 @@ class LogReader:
 
         Raises `LogUnavailableError` when nothing comes for `STALL_S` seconds although something is there.
         """
+        if not start:
+            return
         ends = await self.end_offsets(topic, start.keys())
         left = {shard for shard in start if start[shard] < ends[shard]}
         self._assign(topic, {shard: start[shard] for shard in left})
@@ -148,7 +163,14 @@ class LogReader:
             raise unreachable(self._connection, error) from error
         return [
             tuple(
-                LogRecord(shard.partition, record.offset, record.timestamp, record.value or b"", tuple(record.headers))
+                LogRecord(
+                    shard.partition,
+                    record.offset,
+                    record.timestamp,
+                    record.value or b"",
+                    tuple(record.headers),
+                    record.key or b"",
+                )
                 for record in records
             )
             for shard, records in fetched.items()

@@ -34,7 +34,7 @@ def _consumer(connection: LogConnection, client_id: str, isolation_level: str = 
 
 
 class LogTail:
-    """All partitions of the event log from their first record on."""
+    """All partitions of the event log, from their first record on unless told otherwise."""
 
     def __init__(self, connection: LogConnection, shards: int, client_id: str) -> None:
         self._connection = connection
@@ -49,8 +49,12 @@ class LogTail:
         except KafkaError as error:
             await self._consumer.stop()
             raise await could_not_connect(self._connection, error) from error
-        for partition in self._partitions:
-            self._consumer.seek(partition, 0)
+        self.seek([0] * len(self._partitions))
+
+    def seek(self, positions: Sequence[int]) -> None:
+        """Go on at these offsets, one per shard."""
+        for partition, position in zip(self._partitions, positions, strict=True):
+            self._consumer.seek(partition, position)
 
     async def next_records(self) -> Sequence[TailRecord]:
         """Return the next records in offset order per shard; nothing after half a second without any."""

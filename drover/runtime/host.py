@@ -20,6 +20,7 @@ from drover.reassignment.state import Limits
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
 from drover.runtime.shards import HostedShard, ShardServices
+from drover.runtime.snapshots import SnapshotKeeper
 from drover.runtime.watchdog import EXIT_FAULT
 from drover.shard.core import ShardCore
 from drover.shard.fold import Folded, Verdict
@@ -34,7 +35,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """Who this worker is and what it works on; `topic_ids` are those of the command topics, in their order."""
+    """Who this worker is and what it works on; `topic_ids` are those of the command topics, in their order.
+
+    Without `snapshot_every_records` none is read or written.
+    """
 
     owner: str
     group: str
@@ -42,6 +46,7 @@ class HostOptions:
     topic_ids: tuple[str, ...]
     clusters: Mapping[str, Limits]
     session_timeout_s: float = 10.0
+    snapshot_every_records: int = 0
 
 
 class ShardHost:
@@ -69,6 +74,7 @@ class ShardHost:
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[asyncio.Task[None]] = []
+        self._snapshots = SnapshotKeeper(journal, options.topics, options.snapshot_every_records, metrics)
         services = ShardServices(
             owner=options.owner,
             group=options.group,
@@ -78,6 +84,7 @@ class ShardHost:
             source=lambda: self.source,
             fail=self.fail,
             metrics=metrics,
+            snapshots=self._snapshots,
         )
         self.shards = tuple(
             HostedShard(
@@ -107,7 +114,7 @@ class ShardHost:
         """Replay the log to its end, then run the shards; only after this the group may be joined."""
         began = monotonic()
         await self.log.journal.start()
-        records = await self.log.replay()
+        records = await self._snapshots.replay(self.log)
         for shard in self.shards:
             if shard.fold.position == 0:
                 raise ConfigurationError(f"shard {shard.number} has no first record: run `drover topics init`")
@@ -136,6 +143,7 @@ class ShardHost:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._snapshots.close()
         await self._clusters.close()
         await self.log.journal.close()
 

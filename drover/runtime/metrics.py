@@ -33,6 +33,7 @@ class Metrics:
         self._observations = self._counter("observations", "Looks at managed clusters", "cluster", "result")
         self._dead_letters = self._counter("dead_letters", "Records that are no commands", "topic")
         self._forwarded = self._counter("forwarded", "Commands sent on to their own shard", "topic")
+        self._snapshots = self._counter("snapshots", "Snapshots of shards, by result", "shard", "result")
         self._position = self._gauge("log_position", "Next offset of the event log to fold", "shard")
         self._lag = self._gauge("cursor_lag", "Commands that are not decided yet", "topic", "shard")
         self._phases: dict[str, set[str]] = {}
@@ -80,6 +81,10 @@ class Metrics:
     def forwarded(self, topic: str) -> None:
         """Count one command that stood in another shard's partition."""
         self._forwarded.labels(topic).inc()
+
+    def snapshot_ended(self, shard: int, result: str) -> None:
+        """Count one snapshot: `result` is written or failed."""
+        self._snapshots.labels(str(shard), result).inc()
 
     def log_position(self, shard: int, offset: int) -> None:
         """Say up to where a shard is folded."""

@@ -208,7 +208,8 @@ class WorkerSettings:
 
     `name` defaults to host and process id, `group` to `<log prefix>-worker`. `instance_id` makes group membership
     static: unique per worker, the same after its restart. `listen` is where /livez, /readyz and /metrics are served
-    (port 0: any free one).
+    (port 0: any free one). `snapshot_every_records` is how many records a shard grows by between two snapshots, 0 for
+    none.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -218,6 +219,7 @@ class WorkerSettings:
     instance_id: str | None = None
     session_timeout_ms: int = 10_000
     listen: str = "127.0.0.1:8150"
+    snapshot_every_records: int = 10_000
 
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on."""
@@ -226,6 +228,8 @@ class WorkerSettings:
             raise ValueError(f"listen must be host:port, such as 127.0.0.1:8150, and not {self.listen!r}")
         if self.session_timeout_ms < 1000:
             raise ValueError("session_timeout_ms must be at least 1000")
+        if self.snapshot_every_records < 0:
+            raise ValueError("snapshot_every_records must be at least 0, which means none")
 
     @property
     def address(self) -> tuple[str, int]:

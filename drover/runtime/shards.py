@@ -21,6 +21,7 @@ from drover.runtime import dead_letters, forwarding
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
+from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.core import ShardCore
 from drover.shard.fold import Verdict
 from drover.shard.inbox import Inbox
@@ -37,7 +38,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ShardServices:
-    """What all shards of a worker share; `fail` ends the process."""
+    """What all shards of a worker share; `fail` ends the process. Without `snapshots` none are written."""
 
     owner: str
     group: str
@@ -47,6 +48,7 @@ class ShardServices:
     source: Callable[[], CommandSource]
     fail: Callable[[str, BaseException | None], object]
     metrics: Metrics
+    snapshots: SnapshotKeeper | None = None
 
 
 class HostedShard:
@@ -162,11 +164,13 @@ class HostedShard:
         self.wake()
 
     async def close(self) -> None:
-        """After `run` has returned: leave the state's hash in the log, then let go."""
+        """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then let go."""
         if self.assigned and self.holds_token:
             draft = self.core.closing_draft(now())
             if draft is not None:
                 await self._services.log.append(self.number, draft.record, draft.payload)
+                if self._services.snapshots is not None:
+                    await self._services.snapshots.shard_closing(self.fold)
         self.revoke()
 
     def _may_decide(self) -> bool:
@@ -226,6 +230,8 @@ class HostedShard:
             self._release()
         self._start_effects()
         self._count(draft)
+        if self._services.snapshots is not None:
+            self._services.snapshots.batch_appended(self.fold, len(draft.payload))
 
     def _start_effects(self) -> None:
         if not self.holds_token:

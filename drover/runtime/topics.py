@@ -26,18 +26,33 @@ _DURABLE: Mapping[str, str] = {
     "retention.ms": "-1",
     "unclean.leader.election.enable": "false",
 }
+# Old snapshots go soon, and a reader never depends on it. Whatever is lost here the log still has.
+_SNAPSHOTS: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "max.message.bytes": str(8 * _MEGABYTE),
+    "min.insync.replicas": "2",
+}
+_SNAPSHOTS_INITIAL: Mapping[str, str] = {
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.bytes": str(64 * _MEGABYTE),
+    "unclean.leader.election.enable": "false",
+}
 # These may be more than asked for without harm.
 _AT_LEAST = frozenset({"max.message.bytes", "min.insync.replicas"})
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRule:
-    """One topic as it must be; only `required` settings are checked, `initial` ones are the operator's to change."""
+    """One topic as it must be; only `required` settings are checked, `initial` ones are the operator's to change.
+
+    A worker runs without an `optional` one.
+    """
 
     name: str
     partitions: int
     required: Mapping[str, str] = field(default_factory=dict)
     initial: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
 
     @property
     def spec(self) -> TopicSpec:
@@ -56,10 +71,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTopics:
-    """Topics that are as they must be."""
+    """Topics that are as they must be; `findings` are about optional ones, which are not used then."""
 
     shards: int
     command_topic_ids: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def has_snapshots(self) -> bool:
+        """Whether snapshots may be read and written: their topic is the only optional one."""
+        return not self.findings
 
 
 def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
@@ -69,6 +90,7 @@ def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
     return (
         TopicRule(topics.events, shards, {**append_time, "max.message.bytes": str(8 * _MEGABYTE)}),
         *(TopicRule(name, shards, commands) for name in topics.commands),
+        TopicRule(topics.snapshots, shards, _SNAPSHOTS, _SNAPSHOTS_INITIAL, optional=True),
         TopicRule(topics.progress, shards, initial={"retention.ms": str(WEEK_MS), "min.insync.replicas": "2"}),
         TopicRule(topics.dead_letters, 1, initial={"retention.ms": "-1", "min.insync.replicas": "2"}),
     )
@@ -128,22 +150,25 @@ async def _begin_shards(connection: LogConnection, shards: int) -> None:
 
 
 async def check(connection: LogConnection, admin_options: Mapping[str, object]) -> tuple[Finding, ...]:
-    """Compare every topic with how it must be; the worker starts only when nothing is found."""
+    """Compare every topic with how it must be; a worker starts only when nothing is found but about optional ones."""
     described = await _describe(connection, admin_options)
     return _findings(connection, described)
 
 
 async def verify(connection: LogConnection, admin_options: Mapping[str, object]) -> VerifiedTopics:
-    """Do what `check` does and return what a worker needs of them; raises `ConfigurationError` on any finding."""
+    """Do what `check` does and return what a worker needs of them; raises `ConfigurationError` on findings."""
     described = await _describe(connection, admin_options)
-    findings = _findings(connection, described)
+    names = {rule.name for rule in rules(connection.topics, DEFAULT_SHARDS) if rule.optional}
+    found = _findings(connection, described)
+    findings = [finding for finding in found if finding.topic not in names]
     events = described[connection.topics.events]
     commands = [described[name] for name in connection.topics.commands]
     if findings or events is None:
         raise ConfigurationError(
             "\n".join(f"{finding.detail}; mend it with\n  {finding.remedy}" for finding in findings)
         )
-    return VerifiedTopics(events.partitions, tuple(topic.topic_id for topic in commands if topic is not None))
+    ids = tuple(topic.topic_id for topic in commands if topic is not None)
+    return VerifiedTopics(events.partitions, ids, tuple(finding for finding in found if finding.topic in names))
 
 
 async def _describe(

@@ -34,6 +34,7 @@ def serve(settings: Settings) -> int:
         session_timeout_s=settings.worker.session_timeout_ms / 1000,
         instance_id=settings.worker.instance_id,
         listen=(host, port),
+        snapshot_every_records=settings.worker.snapshot_every_records,
     )
     return run_worker(options, lambda journal, metrics: cluster_services(settings, journal, metrics))
 

@@ -31,7 +31,8 @@ class WorkerOptions:
     """What a worker is started with.
 
     `name` is the owner's name in the log. `admin_options` are kafka-python's keyword arguments for the log's Kafka.
-    `listen` is where health and metrics are served; None serves none.
+    `listen` is where health and metrics are served; None serves none. `snapshot_every_records` is how often a shard
+    that is owned is written down, 0 for never.
     """
 
     connection: LogConnection
@@ -42,6 +43,7 @@ class WorkerOptions:
     session_timeout_s: float = 10.0
     instance_id: str | None = None
     listen: tuple[str, int] | None = None
+    snapshot_every_records: int = 0
 
 
 def run_worker(options: WorkerOptions, cluster_side: ClusterSideFactory) -> int:
@@ -76,6 +78,8 @@ async def _assemble_and_run(
 ) -> None:
     connection = options.connection
     checked = await topics.verify(connection, options.admin_options)
+    for finding in checked.findings:
+        _log.warning("going on without snapshots", why=finding.detail, remedy=finding.remedy)
     metrics = Metrics()
     async with contextlib.AsyncExitStack() as stack:
         journal = KafkaJournal(connection, checked.shards, options.name)
@@ -87,6 +91,7 @@ async def _assemble_and_run(
             topic_ids=checked.command_topic_ids,
             clusters=options.clusters,
             session_timeout_s=options.session_timeout_s,
+            snapshot_every_records=options.snapshot_every_records if checked.has_snapshots else 0,
         )
         host = ShardHost(host_options, journal, cluster_side(journal, metrics), metrics)
         group = CommandGroup(_group_settings(options), host)

@@ -69,16 +69,18 @@ class ShardState:
 
 
 class ShardFold:
-    """One shard of the log, folded from its first record.
+    """One shard of the log, folded from its first record, or from a snapshot (`drover.shard.snapshot`).
 
     `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
-    until the first valid batch. Raises `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what
-    breaks a rule; after either this object must not be used.
+    until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it. Raises
+    `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule; after either this
+    object must not be used.
     """
 
     __slots__ = (
         "at_ms",
         "chain",
+        "chain_offset",
         "cursors",
         "epoch",
         "expiry",
@@ -107,6 +109,7 @@ class ShardFold:
         self.generation = 0
         self.sequence = 0
         self.chain = b""
+        self.chain_offset = -1
         self.cursors: tuple[Cursor, ...] = ()
         self.at_ms = 0
         self.known: dict[tuple[str, str], KnownCommand] = {}
@@ -114,6 +117,20 @@ class ShardFold:
         self.state = ShardState()
         self.fenced_batches = 0
         self.stale_acquires = 0
+
+    def copy(self) -> "ShardFold":
+        """Return an independent twin; the values inside are frozen and shared."""
+        twin = ShardFold(self.shard, self.shards)
+        twin.take_over(self)
+        twin.known = dict(self.known)
+        twin.expiry = deque(self.expiry)
+        twin.state = self.state.copy()
+        return twin
+
+    def take_over(self, other: "ShardFold") -> None:
+        """Become what `other` is, which must not be used any more."""
+        for field in self.__slots__:
+            setattr(self, field, getattr(other, field))
 
     def fold(self, offset: int, payload: bytes) -> Folded | None:
         """Judge one record and let it have its effect; None for one that was folded before."""
@@ -160,6 +177,7 @@ class ShardFold:
         self._check(offset, record)
         self.sequence = record.sequence
         self.chain = chain_hash(payload)
+        self.chain_offset = offset
         self.cursors = record.cursors
         self.at_ms = record.at_ms
         self._remember(offset, record.outcomes)

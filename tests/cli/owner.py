@@ -1,7 +1,7 @@
 """A tiny owner of every shard on a real log: it freezes and unfreezes, and refuses everything else."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 
 from drover.journal.connection import LogConnection
@@ -27,6 +27,12 @@ class TinyOwner:
         self._journal = KafkaJournal(connection, SHARDS, "tiny-owner")
         self._folds = {shard: ShardFold(shard, SHARDS) for shard in range(SHARDS)}
         self.last_payload = b""
+        self._next_offsets = {shard: [0] * len(connection.topics.commands) for shard in self._folds}
+
+    @property
+    def folds(self) -> Mapping[int, ShardFold]:
+        """What the log makes of each shard."""
+        return self._folds
 
     async def start(self) -> None:
         """Fold what is there and take every shard."""
@@ -76,9 +82,11 @@ class TinyOwner:
             verdict="duplicate" if known else "accepted" if events else "refused",
             refusals=() if known else refusals, first_offset=known.offset if known else None,
         )  # fmt: skip
+        next_offsets = self._next_offsets[record.shard]
+        next_offsets[self._connection.topics.commands.index(topic)] = record.offset + 1
         batch = Batch(
             schema=SCHEMA_VERSION, token=fold.token, epoch=fold.epoch, sequence=fold.sequence + 1,
-            at_ms=max(fold.at_ms, record.timestamp_ms), cursors=(Cursor("id", fold.sequence),) * 4,
+            at_ms=max(fold.at_ms, record.timestamp_ms), cursors=tuple(Cursor("id", offset) for offset in next_offsets),
             previous_hash=fold.chain, outcomes=(outcome,), events=() if known else events,
             state_hash=fold.state.hash(),
             state_hash_form=CURRENT_FORM,

@@ -6,18 +6,24 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from drover.client import Client, OutcomeMissingError
+from drover.client import Client, OutcomeMissingError, Sent, fold_shards
+from drover.client.time_travel import Point, travel
+from drover.journal import snapshots
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader
+from drover.journal.snapshots import write_snapshot
 from drover.local import LocalCluster
 from drover.runtime import topics
+from drover.shard.fold import ShardFold
+from drover.shard.snapshot import differences
 from events.commands import Freeze
 from events.topics import TopicNames, shard_of
 from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
@@ -229,3 +235,64 @@ async def _until_written(connection: LogConnection, id_: bytes) -> None:
 
 def _freeze(id_: str) -> Freeze:
     return Freeze(id=id_, cluster="prod", by="test", reason="a test")
+
+
+async def test_from_a_snapshot_the_same_is_seen_as_from_the_first_record(
+    shell: Shell, connection: LogConnection, owner: TinyOwner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "SHORT_LOG", 1)
+    shard = shard_of("prod", SHARDS)
+    command = Freeze(id="before-the-snapshot", cluster="prod", by="me", reason="a quiet Friday")
+    async with Client(connection) as client:
+        first = await client.outcomes([await client.submit(command)], timeout_s=20)
+        fold = owner.folds[shard].copy()
+        journal = KafkaJournal(connection, SHARDS, "test")
+        try:
+            await write_snapshot(journal, connection.topics, fold)
+        finally:
+            await journal.close()
+        # Of a command that was decided before the snapshot, and of one that repeats it.
+        again = await client.submit(command)
+        assert await client.outcomes([again], timeout_s=20) == (replace(first[0], repeated=True),)
+        old = Sent(command, connection.topics.commands[1], shard, first[0].outcome.offset)
+        assert await client.outcomes([old], timeout_s=20) == first
+    whole = ShardFold(shard, SHARDS)
+    async with LogReader(connection) as reader:
+        async for records in reader.read(connection.topics.events, {shard: 0}):
+            for record in records:
+                whole.fold(record.offset, record.payload)
+    present = (await fold_shards(connection, "prod")).folds[shard]
+    assert differences(present, whole) == ()
+    for point in (Point(), Point(offset=fold.position - 1), Point(offset=fold.position - 2), Point(at_ms=fold.at_ms)):
+        found = (await travel(connection, "prod", (point,))).reached[point]
+        if point.offset is not None:
+            assert found.position == point.offset + 1
+        elif point.at_ms is not None:
+            assert found.at_ms == point.at_ms
+        else:
+            assert differences(found, whole) == ()
+    verified = json.loads((await shell.run("replay", "--verify", "-o", "json")).out)
+    assert verified["snapshots"] == 1
+
+
+async def test_the_past_and_what_is_different_since_are_shown(shell: Shell) -> None:
+    await shell.run("unfreeze", "--reason", "begin")
+    before = json.loads((await shell.run("state", "-o", "json")).out)
+    await shell.run("freeze", "--reason", "incident 7", "--by", "ana")
+    then = before["log"]["offset"]
+    now = json.loads((await shell.run("state", "-o", "json")).out)
+    assert (before["clusters"][0]["freeze"], now["clusters"][0]["freeze"]["by"]) == (None, "ana")
+    assert json.loads((await shell.run("state", "--at", str(then), "-o", "json")).out) == before
+    at = datetime.fromtimestamp(before["log"]["at_ms"] / 1000, UTC).isoformat()
+    assert json.loads((await shell.run("state", "--at", at, "-o", "json")).out) == before
+    shown = await shell.run("state", "--shard", str(before["log"]["shard"]))
+    assert "Frozen by ana" in shown.out
+    changed = await shell.run("history", "--diff", str(then), "-0s", "-o", "json")
+    (change,) = json.loads(changed.out)["changes"]
+    assert (change["what"], change["after"]["reason"]) == ("frozen", "incident 7")
+    assert "freeze frozen" in (await shell.run("history", "--diff", at, "-0s")).out
+    assert "Nothing of prod is different." in (await shell.run("history", "--diff", str(then), at)).err
+    backwards = await shell.run("history", "--diff", "-0s", str(then))
+    assert (backwards.code, "the first place lies behind the second one" in backwards.err) == (2, True)
+    beyond = await shell.run("state", "--at", "1000000")
+    assert (beyond.code, "of the log has offsets 0 to" in beyond.err) == (2, True)

@@ -1,5 +1,6 @@
 """Drover's own topics on a real Kafka: made once, checked always, and every finding says what mends it."""
 
+import asyncio
 import shlex
 
 import pytest
@@ -27,7 +28,7 @@ def _connection(cluster: LocalCluster, prefix: str) -> LogConnection:
 async def test_init_makes_every_topic_begins_every_shard_and_is_idempotent(local_cluster: LocalCluster) -> None:
     connection = _connection(local_cluster, "topics-init")
     created = await topics.init(connection, {}, shards=3)
-    assert len(created) == 7
+    assert len(created) == 8
     assert await topics.init(connection, {}, shards=5) == ()
     assert await topics.check(connection, {}) == ()
     assert (await topics.verify(connection, {})).shards == 3
@@ -46,10 +47,35 @@ async def test_init_makes_every_topic_begins_every_shard_and_is_idempotent(local
 async def test_missing_topics_are_found_and_init_mends_them(local_cluster: LocalCluster) -> None:
     connection = _connection(local_cluster, "topics-missing")
     findings = await topics.check(connection, {})
-    assert len(findings) == 7
+    assert len(findings) == 8
     assert {finding.remedy for finding in findings} == {"drover topics init"}
     with pytest.raises(ConfigurationError, match="drover topics init"):
         await topics.verify(connection, {})
+
+
+async def test_a_worker_may_do_without_snapshots_and_nothing_else(local_cluster: LocalCluster) -> None:
+    """An installation that is older than they are has no topic for them."""
+    connection = _connection(local_cluster, "topics-snapshots")
+    await topics.init(connection, {}, shards=2)
+    assert (await topics.verify(connection, {})).has_snapshots
+    name = connection.topics.snapshots
+    admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
+    try:
+        _set(admin, name, "cleanup.policy", "delete")
+        verified = await topics.verify(connection, {})
+        assert (verified.shards, verified.has_snapshots) == (2, False)
+        admin.delete_topics([name])
+    finally:
+        admin.close()
+    async with asyncio.timeout(30):
+        while True:
+            findings = await topics.check(connection, {})
+            if findings[0].remedy == "drover topics init":
+                break
+    verified = await topics.verify(connection, {})
+    assert (verified.findings, verified.has_snapshots) == (findings, False)
+    assert await topics.init(connection, {}, shards=2) == (name,)
+    assert (await topics.verify(connection, {})).has_snapshots
 
 
 async def test_a_changed_setting_is_found_and_its_command_mends_it(local_cluster: LocalCluster) -> None:

@@ -1,0 +1,171 @@
+"""PURE but for rich: a cluster's whole state as a document and as tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from drover.cli.output import amount, plural, table, timestamp
+from drover.client.differences import plain
+from drover.reassignment.state import Block, ClusterState, Limits
+from events.throttles import Rates
+
+
+def state_document(state: ClusterState) -> dict[str, Any]:
+    """Return a cluster's state for programs; fields may be added and never changed.
+
+    Maps by name are lists whose entries say what they are about: plans in the order in which they were opened,
+    reassignments in the order of acceptance, the queue in its own, everything else sorted.
+    """
+    return {
+        "cluster": state.name,
+        "kafka_cluster_id": state.kafka_cluster_id,
+        "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
+        "freeze": plain(state.freeze),
+        "limits": plain(state.limits),
+        "blacklist": list(state.blacklist),
+        "failed_brokers": [
+            {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
+        ],
+        "plans": [plain(plan) for plan in state.plans.values()],
+        "reassignments": [_about(entry.key, entry) for entry in state.reassignments.values()],
+        "queue": [_about(key, entry) for key, entry in state.queue.items()],
+        "held": [{**plain(entry), "id": id_} for id_, entry in state.held.items()],
+        "foreign": [_about(key, entry) for key, entry in sorted(state.foreign.items())],
+        "given_up": [_about(key, entry) for key, entry in sorted(state.given_up.items())],
+        "broker_throttles": [
+            {"broker": broker, **plain(entry)} for broker, entry in sorted(state.broker_throttles.items())
+        ],
+        "topic_throttles": [{"topic": topic, **plain(entry)} for topic, entry in sorted(state.topic_throttles.items())],
+    }
+
+
+def _about(key: tuple[str, int], entry: Any) -> dict[str, Any]:
+    fields = plain(entry)
+    fields.pop("key", None)
+    return {"topic": key[0], "partition": key[1], **fields}
+
+
+def layout(where: str, states: Sequence[ClusterState]) -> RenderableType:
+    """Lay clusters out for people; what a cluster has none of is left out."""
+    parts: list[RenderableType] = [Text(f"As of {where}.", style="dim")]
+    for state in states:
+        parts += [Text(""), Text(state.name, style="bold"), *map(Text, _lines(state)), *_tables(state)]
+    if not states:
+        parts.append(Text("No cluster lives in this shard yet."))
+    return Group(*parts)
+
+
+def _lines(state: ClusterState) -> list[str]:
+    lines = [f"Kafka cluster {state.kafka_cluster_id or 'not seen yet'}; {_limits(state.limits)}."]
+    if state.mismatched_kafka_cluster_id is not None:
+        lines.append(f"Another Kafka cluster answers under this name: {state.mismatched_kafka_cluster_id}.")
+    if state.freeze is not None:
+        since = timestamp(state.freeze.since_ms)
+        lines.append(f"Frozen by {state.freeze.by} since {since}: {state.freeze.reason}.")
+    if state.blacklist:
+        lines.append(f"Brokers that should not lead: {_list(state.blacklist)}.")
+    if state.failed_brokers:
+        lines.append(f"Failed brokers: {_list(sorted(state.failed_brokers))}.")
+    if state.held:
+        lines.append(f"Commands that wait for others: {', '.join(state.held)}.")
+    if not (state.plans or state.reassignments):
+        lines.append("No plan was ever opened.")
+    return lines
+
+
+def _limits(limits: Limits) -> str:
+    return (
+        f"at most {plural(limits.max_partitions_in_flight, 'partition')} in flight, "
+        f"{plural(limits.max_moves_per_broker, 'move')} per broker, "
+        f"{plural(limits.max_replicas_per_step, 'replica')} per step"
+    )
+
+
+def _tables(state: ClusterState) -> list[RenderableType]:
+    found: list[RenderableType] = []
+    for columns, rows in (
+        (("plan", "status", "active", "done", "rolled back", "failed", "by", "reason"), _plans(state)),
+        (("partition", "plan", "state", "step", "replicas", "now", "since", "waits for"), _reassignments(state)),
+        (("queued behind", "plan", "target", "since"), _queue(state)),
+        (("move of others", "replicas", "adding", "removing", "since"), _foreign(state)),
+        (("broker throttle", "before", "wanted", "state"), _broker_throttles(state)),
+        (("topic throttle", "leaders", "followers", "state"), _topic_throttles(state)),
+    ):
+        if rows:
+            found += [Text(""), table(columns, rows)]
+    return found
+
+
+def _plans(state: ClusterState) -> list[tuple[str, ...]]:
+    return [
+        (
+            plan.name,
+            plan.status.value,
+            *(str(count) for count in (plan.active, plan.completed, plan.rolled_back, plan.failed)),
+            plan.by,
+            plan.reason,
+        )
+        for plan in state.plans.values()
+    ]
+
+
+def _reassignments(state: ClusterState) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(entry.key),
+            entry.plan,
+            entry.phase.value,
+            "-" if entry.step is None else str(entry.step.number),
+            f"{_list(entry.original)} → {_list(entry.target)}",
+            _list(entry.current),
+            timestamp(entry.since_ms),
+            _block(entry.block),
+        )
+        for entry in state.reassignments.values()
+    ]
+
+
+def _queue(state: ClusterState) -> list[tuple[str, ...]]:
+    return [
+        (str(key), entry.plan, _list(entry.target), timestamp(entry.since_ms)) for key, entry in state.queue.items()
+    ]
+
+
+def _foreign(state: ClusterState) -> list[tuple[str, ...]]:
+    return [
+        (str(key), _list(move.replicas), _list(move.adding), _list(move.removing), timestamp(move.since_ms))
+        for key, move in sorted(state.foreign.items())
+    ]
+
+
+def _broker_throttles(state: ClusterState) -> list[tuple[str, ...]]:
+    return [
+        (str(broker), _rates(entry.baseline), _rates(entry.intended), _pending(entry.pending))
+        for broker, entry in sorted(state.broker_throttles.items())
+    ]
+
+
+def _topic_throttles(state: ClusterState) -> list[tuple[str, ...]]:
+    return [
+        (topic, ",".join(entry.present.leader), ",".join(entry.present.follower), _pending(entry.pending))
+        for topic, entry in sorted(state.topic_throttles.items())
+    ]
+
+
+def _pending(pending: object) -> str:
+    return "being written" if pending else "in force"
+
+
+def _rates(rates: Rates) -> str:
+    sides: Mapping[str, int | None] = {"leader": rates.leader, "follower": rates.follower}
+    return ", ".join(f"{side} {amount(rate)}/s" for side, rate in sides.items() if rate is not None) or "none"
+
+
+def _block(block: Block | None) -> str:
+    return "" if block is None else f"{block.why.value}: {block.detail}"
+
+
+def _list(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))

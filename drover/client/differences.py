@@ -1,0 +1,134 @@
+"""PURE: what is different between two states of a cluster, as one list."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from drover.client.time_travel import Ended
+from drover.reassignment.state import ClusterState, Plan, PlanStatus, Reassignment
+from events.partitions import TopicPartition
+
+# Of each map of a cluster's state: what one entry is called, and what it is called when one comes or goes. In the order
+# in which they are told.
+_ENTRIES: Mapping[str, tuple[str, str, str]] = {
+    "plans": ("plan", "opened", "forgotten"),
+    "reassignments": ("reassignment", "begun", "ended"),
+    "queue": ("queue entry", "added", "removed"),
+    "held": ("held command", "held", "released"),
+    "foreign": ("foreign move", "seen", "ended"),
+    "given_up": ("late calls", "possible", "past"),
+    "failed_brokers": ("failed broker", "failed", "returned"),
+    "broker_throttles": ("broker throttle", "set", "put back"),
+    "topic_throttles": ("topic throttle", "set", "put back"),
+}
+_VALUES = ("freeze", "blacklist", "limits", "kafka_cluster_id", "mismatched_kafka_cluster_id")
+# They change with every event, and say nothing that the others do not.
+_SILENT = frozenset({"key", "number"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is different: `kind` and `name` say of what, `what` how it came to be so.
+
+    `before` and `after` hold the fields that differ, or all of them for something that was not there; None for nothing.
+    """
+
+    kind: str
+    name: str
+    what: str
+    before: Any
+    after: Any
+    detail: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return the change for programs; fields may be added and never changed."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "what": self.what,
+            "before": self.before,
+            "after": self.after,
+            "detail": self.detail,
+        }
+
+
+def diff(before: ClusterState, after: ClusterState, ended: Sequence[Ended] = ()) -> tuple[Change, ...]:
+    """Compare two states of one cluster; `ended` is what ended in between, and tells how.
+
+    In the order of kinds, within one in the order in which things came to be. A reassignment that both began and ended
+    in between is told too, by `ended` alone.
+    """
+    return (*_values(before, after), *_entries(before, after, _by_partition(before.name, ended)))
+
+
+def _values(before: ClusterState, after: ClusterState) -> Iterator[Change]:
+    for field in _VALUES:
+        was, now = getattr(before, field), getattr(after, field)
+        if was != now:
+            name = field.replace("_", " ")
+            if field == "freeze" and None in (was, now):
+                yield Change("freeze", "", "frozen" if was is None else "unfrozen", plain(was), plain(now))
+            elif isinstance(was, msgspec.Struct) and isinstance(now, msgspec.Struct):
+                yield Change(name, "", "changed", *_differing(was, now))
+            else:
+                yield Change(name, "", "changed", plain(was), plain(now))
+
+
+def _entries(before: ClusterState, after: ClusterState, ended: Mapping[TopicPartition, Ended]) -> Iterator[Change]:
+    for field, (kind, came, went) in _ENTRIES.items():
+        old: Mapping[Any, Any] = getattr(before, field)
+        new: Mapping[Any, Any] = getattr(after, field)
+        endings = ended if field == "reassignments" else {}
+        for key in (*old, *(key for key in new if key not in old)):
+            ending = "" if key not in endings else endings[key].how.removeprefix("reassignment-")
+            if key not in new:
+                yield Change(kind, str(key), went, plain(old[key]), None, ending)
+            elif key not in old:
+                yield Change(kind, str(key), came, None, plain(new[key]))
+            elif old[key] != new[key]:
+                what = _what(old[key], new[key])
+                yield Change(kind, str(key), what, *_differing(old[key], new[key]), ending)
+        for key in sorted(endings.keys() - old.keys() - new.keys()):
+            yield Change(kind, str(key), "begun and ended", None, None, endings[key].how.removeprefix("reassignment-"))
+
+
+def _what(was: object, now: object) -> str:
+    if isinstance(was, Plan) and isinstance(now, Plan) and was.status is not now.status is not PlanStatus.OPEN:
+        return now.status.value
+    if isinstance(was, Reassignment) and isinstance(now, Reassignment) and was.number != now.number:
+        return "ended and begun again"
+    return "changed"
+
+
+def _by_partition(cluster: str, ended: Sequence[Ended]) -> dict[TopicPartition, Ended]:
+    return {one.partition: one for one in ended if one.cluster == cluster}
+
+
+def _differing(was: object, now: object) -> tuple[Any, Any]:
+    old, new = plain(was), plain(now)
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return old, new
+    fields = [field for field in old if old[field] != new.get(field) and field not in _SILENT]
+    return {field: old[field] for field in fields}, {field: new[field] for field in fields}
+
+
+def plain(value: object) -> Any:
+    """Return a value of the state as maps, lists, text and numbers, defaults included."""
+    match value:
+        case msgspec.Struct():
+            return {field: plain(getattr(value, field)) for field in value.__struct_fields__}
+        case Enum():
+            return value.value
+        case TopicPartition():
+            return {"topic": value.topic, "partition": value.partition}
+        case tuple() | list():
+            return [plain(one) for one in value]
+        case dict():
+            return {str(key): plain(one) for key, one in value.items()}
+        case bytes():
+            return value.hex()
+        case _:
+            return value

@@ -1,0 +1,155 @@
+"""The past of a shard: its fold as it was at a place in the log or at a moment, and what ended on the way."""
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+import msgspec
+
+from drover.client.history import doubt
+from drover.errors import ConfigurationError, CorruptLogError
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogReader
+from drover.journal.snapshots import load_snapshots
+from drover.reassignment.evolve_plans import Ending
+from drover.shard.fold import Folded, ShardFold, Verdict
+from events.partitions import TopicPartition
+from events.records import Batch
+from events.topics import shard_of
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place in a shard: right after the record at `offset`, or after the last batch not later than `at_ms`.
+
+    With neither it is the present end. `at_ms` is the log's time (`Batch.at_ms`), which `drover history` shows.
+    """
+
+    offset: int | None = None
+    at_ms: int | None = None
+
+    def is_behind(self, fold: ShardFold) -> bool:
+        """Whether it lies before what is folded already."""
+        if self.offset is not None:
+            return self.offset < fold.position - 1
+        return self.at_ms is not None and self.at_ms < fold.at_ms
+
+    def is_before(self, offset: int, at_ms: int | None) -> bool:
+        """Whether it lies before the record at this offset, whose time counts if it has one."""
+        if self.offset is not None:
+            return self.offset < offset
+        return self.at_ms is not None and at_ms is not None and self.at_ms < at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A reassignment that ended: how (an event's tag), and where."""
+
+    cluster: str
+    partition: TopicPartition
+    how: str
+    offset: int
+    at_ms: int
+
+
+class _Glance(msgspec.Struct, frozen=True):
+    """What is read of a record before it is folded."""
+
+    token: bytes = b""
+    at_ms: int | None = None
+
+
+_glance = msgspec.msgpack.Decoder(_Glance)
+
+
+@dataclass(slots=True)
+class Travel:
+    """PURE: folds a shard record by record and keeps its fold at each of some points.
+
+    `ended` holds what ended between the first of them that was reached and the last.
+    """
+
+    fold: ShardFold
+    points: Sequence[Point]
+    reached: dict[Point, ShardFold] = field(default_factory=dict)
+    ended: list[Ended] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every point was reached."""
+        return len(self.reached) == len(set(self.points))
+
+    def take(self, offset: int, payload: bytes) -> None:
+        """Fold one record, unless every point lies before it. Raises what `ShardFold.fold` raises."""
+        seen = _glance.decode(payload)
+        # What a fenced owner's clock said is no time of this log.
+        at_ms = seen.at_ms if seen.token == self.fold.token else None
+        self._reach([point for point in self.points if point.is_before(offset, at_ms)])
+        if not self.is_over:
+            folded = self.fold.fold(offset, payload)
+            if folded is not None and self.reached:
+                self.ended += _endings(folded)
+
+    def end(self) -> None:
+        """The log ends here: every point that was not reached is here."""
+        self._reach(self.points)
+
+    def _reach(self, points: Sequence[Point]) -> None:
+        for point in points:
+            if point not in self.reached:
+                self.reached[point] = self.fold.copy()
+
+
+def _endings(folded: Folded) -> list[Ended]:
+    record = folded.record
+    if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
+        return []
+    return [
+        Ended(event.cluster, event.key, str(event.__struct_config__.tag), folded.offset, record.at_ms)
+        for event in record.events
+        if isinstance(event, Ending)
+    ]
+
+
+async def travel(connection: LogConnection, shard: int | str, points: Sequence[Point]) -> Travel:
+    """Fold a shard, given by number or by a cluster that lives in it, up to these points.
+
+    Raises `ConfigurationError` for a shard or an offset that the log does not have.
+    """
+    events = connection.topics.events
+    async with LogReader(connection) as reader:
+        shards = await reader.partitions(events)
+        number = _shard_number(shard, shards)
+        end = (await reader.end_offsets(events, (number,)))[number]
+        for point in points:
+            if point.offset is not None and point.offset >= end:
+                raise ConfigurationError(
+                    f"shard {number} of the log has offsets 0 to {end - 1}, and not {point.offset}"
+                )
+        fold = (await load_snapshots(reader, connection.topics, (number,), doubt)).get(number)
+        if fold is not None and not any(point.is_behind(fold) for point in points):
+            try:
+                return await _travel(reader, events, Travel(fold, points))
+            except CorruptLogError as error:
+                # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+                doubt(number, str(error))
+        return await _travel(reader, events, Travel(ShardFold(number, shards), points))
+
+
+async def _travel(reader: LogReader, topic: str, found: Travel) -> Travel:
+    async with aclosing(reader.read(topic, {found.fold.shard: found.fold.position})) as reading:
+        async for records in reading:
+            for record in records:
+                found.take(record.offset, record.payload)
+            if found.is_over:
+                break
+    found.end()
+    return found
+
+
+def _shard_number(shard: int | str, shards: int) -> int:
+    if isinstance(shard, str):
+        return shard_of(shard, shards)
+    if shard >= shards:
+        raise ConfigurationError(f"the log has shards 0 to {shards - 1}, and not {shard}")
+    return shard

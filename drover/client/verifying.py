@@ -1,0 +1,39 @@
+"""PURE: stored snapshots held against the log that they are of."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from drover.errors import UnusableSnapshotError
+from drover.shard.fold import ShardFold
+from drover.shard.snapshot import Manifest, differences, restore
+
+
+class SnapshotCheck:
+    """Compares each snapshot with the fold of the log when that stands where the snapshot was taken."""
+
+    def __init__(self, stored: Iterable[tuple[Manifest, Sequence[bytes]]]) -> None:
+        self._stored: defaultdict[tuple[int, int], list[tuple[Manifest, Sequence[bytes]]]] = defaultdict(list)
+        for manifest, chunks in stored:
+            self._stored[manifest.shard, manifest.position].append((manifest, chunks))
+        self._results: list[str] = []
+
+    def see(self, fold: ShardFold) -> None:
+        """Look whether a snapshot was taken here."""
+        for manifest, chunks in self._stored.pop((fold.shard, fold.position), ()):
+            try:
+                wrong = ", ".join(differences(restore(manifest, chunks), fold))
+            except UnusableSnapshotError as error:
+                self._add(manifest, str(error))
+            else:
+                self._add(manifest, wrong and f"it differs from the log in {wrong}")
+
+    def results(self) -> list[str]:
+        """Say of each snapshot what is wrong with it, empty for one that holds what the log makes."""
+        for left in self._stored.values():
+            for manifest, _ in left:
+                self._add(manifest, "the log has nothing there")
+        self._stored.clear()
+        return self._results
+
+    def _add(self, manifest: Manifest, why: str) -> None:
+        self._results.append(why and f"snapshot of shard {manifest.shard} at offset {manifest.position}: {why}")

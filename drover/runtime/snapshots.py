@@ -1,0 +1,124 @@
+"""When a worker starts from a snapshot and when it writes one; nothing that goes wrong here is fatal."""
+
+import asyncio
+from dataclasses import dataclass, field
+from time import monotonic
+
+import structlog
+
+from drover.errors import CorruptLogError, DroverError
+from drover.journal.folding import FoldedLog
+from drover.journal.port import Journal
+from drover.journal.snapshots import load_snapshots, write_snapshot
+from drover.runtime.metrics import Metrics
+from drover.shard.fold import ShardFold
+from events.topics import TopicNames
+
+# As much log as is folded in about a second, in records of any size.
+EVERY_BYTES = 16 * 1024 * 1024
+SHORTEST_PAUSE_S = 30.0
+# A clean stop is a good moment: a tenth of what is worth it otherwise.
+AT_STOP = 10
+STOP_TIMEOUT_S = 5.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Shard:
+    position: int = 0
+    bytes_since: int = 0
+    tried_s: float = -SHORTEST_PAUSE_S
+    writing: asyncio.Task[None] | None = field(default=None, repr=False)
+
+
+class SnapshotKeeper:
+    """Snapshots of every shard this worker owns: one is due every `every_records` records; 0 turns them off."""
+
+    def __init__(self, journal: Journal, topics: TopicNames, every_records: int, metrics: Metrics) -> None:
+        self._journal = journal
+        self._topics = topics
+        self._every_records = every_records
+        self._metrics = metrics
+        self._shards = {shard: _Shard() for shard in range(journal.shards)}
+        # Encoding takes processor time that decisions want: one at a time.
+        self._one_at_a_time = asyncio.Semaphore(1)
+
+    async def replay(self, log: FoldedLog) -> int:
+        """Fold the log to its end, from snapshots where they are to be had; see `FoldedLog.replay`."""
+        if self._every_records:
+            async with self._journal.reader() as reader:
+                folds = await load_snapshots(reader, self._topics, range(self._journal.shards), self._doubt)
+            if folds:
+                log.restore(folds)
+                positions = {shard: fold.position for shard, fold in folds.items()}
+                try:
+                    replayed = await log.replay()
+                except CorruptLogError as error:
+                    # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+                    _log.warning("snapshots are not used", snapshots=positions, why=str(error))
+                    log.restore({})
+                else:
+                    _log.info("snapshots are used", positions=positions)
+                    for shard, position in positions.items():
+                        self._shards[shard].position = position
+                    return replayed
+        return await log.replay()
+
+    def batch_appended(self, fold: ShardFold, payload_bytes: int) -> None:
+        """Take note of a batch that counts, and begin to write a snapshot if one is due; never waits."""
+        shard = self._shards[fold.shard]
+        shard.bytes_since += payload_bytes
+        if not self._is_due(fold, shard, 1) or shard.writing is not None:
+            return
+        if monotonic() - shard.tried_s < SHORTEST_PAUSE_S:
+            return
+        shard.writing = asyncio.create_task(self._write(fold.copy(), shard))
+        shard.writing.add_done_callback(lambda _: setattr(shard, "writing", None))
+
+    async def shard_closing(self, fold: ShardFold) -> None:
+        """Write a snapshot at a clean stop if enough was appended since the last one."""
+        shard = self._shards[fold.shard]
+        if not self._is_due(fold, shard, AT_STOP):
+            return
+        try:
+            async with asyncio.timeout(STOP_TIMEOUT_S):
+                await self._write(fold.copy(), shard)
+        except TimeoutError:
+            _log.warning("no snapshot was written: stopping does not wait for it", shard=fold.shard)
+
+    async def close(self) -> None:
+        """End what is being written; idempotent."""
+        tasks = [shard.writing for shard in self._shards.values() if shard.writing is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _is_due(self, fold: ShardFold, shard: _Shard, part: int) -> bool:
+        """Whether a part of what makes one due has been appended."""
+        if not self._every_records:
+            return False
+        grown = fold.position - shard.position
+        return part * grown >= self._every_records or part * shard.bytes_since >= EVERY_BYTES
+
+    async def _write(self, fold: ShardFold, shard: _Shard) -> None:
+        shard.tried_s = monotonic()
+        async with self._one_at_a_time:
+            began, since = monotonic(), shard.bytes_since
+            try:
+                size = await write_snapshot(self._journal, self._topics, fold)
+            except DroverError as error:
+                self._metrics.snapshot_ended(fold.shard, "failed")
+                _log.warning("no snapshot was written", shard=fold.shard, position=fold.position, why=str(error))
+                return
+            except Exception as error:  # noqa: BLE001 - the supervisor of an optimisation: the shard goes on without it
+                self._metrics.snapshot_ended(fold.shard, "failed")
+                _log.error("no snapshot was written", shard=fold.shard, position=fold.position, exc_info=error)
+                return
+        shard.position = fold.position
+        shard.bytes_since -= since
+        self._metrics.snapshot_ended(fold.shard, "written")
+        seconds = round(monotonic() - began, 2)
+        _log.info("a snapshot was written", shard=fold.shard, position=fold.position, bytes=size, seconds=seconds)
+
+    def _doubt(self, shard: int, why: str) -> None:
+        _log.warning("a snapshot is not used", shard=shard, why=why)

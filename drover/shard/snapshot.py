@@ -1,0 +1,301 @@
+"""Snapshots: what a shard's fold is at one position, as bytes and back. An optimisation, never truth.
+
+The body is a run of parts (clusters in slices, known commands in slices), compressed and cut into chunks. The manifest,
+written after them, holds the rest of the fold and what the chunks must be. What is in doubt raises
+`UnusableSnapshotError`, and its reader folds the log from the first record.
+
+The wire form is a contract as the log's is: values are maps by field name, fields are added with a default and never
+renamed or removed, and a snapshot that was written once is read for ever.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from drover.errors import UnusableSnapshotError
+from drover.reassignment.foreign import ForeignMove, GivenUp
+from drover.reassignment.state import (
+    BrokerThrottle,
+    ClusterState,
+    Freeze,
+    Limits,
+    Plan,
+    Reassignment,
+    TopicThrottle,
+)
+from drover.reassignment.waiting import HeldCommand, QueueEntry
+from drover.shard.fold import KnownCommand, ShardFold
+from drover.shard.state_hash import CURRENT_FORM
+from events.partitions import TopicPartition
+from events.records import Cursor
+
+SNAPSHOT_SCHEMA = 1
+# Encoding a part is one call that nothing interrupts: 2,000 reassignments take about a millisecond.
+PART_ITEMS = 2000
+CHUNK_BYTES = 1024 * 1024
+COMPRESSION_LEVEL = 1
+_LENGTH_BYTES = 4
+
+
+class ClusterPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="part", tag="cluster"):
+    """A cluster, or a slice of a large one: the first slice has all that is no map, every slice some entries of maps.
+
+    The fields are those of `ClusterState` without its indexes, under the same names; reassignments are in the order of
+    acceptance.
+    """
+
+    name: str
+    kafka_cluster_id: str | None = None
+    mismatched_kafka_cluster_id: str | None = None
+    freeze: Freeze | None = None
+    limits: Limits = Limits()
+    blacklist: tuple[int, ...] = ()
+    next_number: int = 1
+    failed_brokers: dict[int, int] = {}
+    plans: dict[str, Plan] = {}
+    broker_throttles: dict[int, BrokerThrottle] = {}
+    topic_throttles: dict[str, TopicThrottle] = {}
+    reassignments: tuple[Reassignment, ...] = ()
+    queue: dict[TopicPartition, QueueEntry] = {}
+    held: dict[str, HeldCommand] = {}
+    foreign: dict[TopicPartition, ForeignMove] = {}
+    given_up: dict[TopicPartition, GivenUp] = {}
+
+
+class KnownEntry(msgspec.Struct, frozen=True, gc=False):
+    """A command that was decided within the last 7 days of log time."""
+
+    cluster: str
+    id: str
+    digest: bytes
+    offset: int
+    at_ms: int
+
+
+class CommandsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag="commands"):
+    """A slice of the known commands, the first to be forgotten first."""
+
+    commands: tuple[KnownEntry, ...]
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="chunk"):
+    """A piece of a body. `since` is the offset at which the last complete snapshot before it begins, 0 if none does."""
+
+    schema: int
+    slot: int
+    number: int
+    since: int
+    data: bytes
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="manifest"):
+    """A complete snapshot: written last, it makes the chunks of its slot count.
+
+    `since` is the offset of its first chunk. `body_bytes` is the size before compression, `body_digest` is of the
+    chunks as they are. The other fields are those of `ShardFold` at that position, under the same names.
+    """
+
+    schema: int
+    slot: int
+    since: int
+    chunks: int
+    body_bytes: int
+    body_digest: bytes
+    state_hash: bytes
+    state_hash_form: int
+    shard: int
+    shards: int
+    position: int
+    epoch: int
+    token: bytes
+    owner: str
+    group: str
+    generation: int
+    sequence: int
+    chain: bytes
+    chain_offset: int
+    cursors: tuple[Cursor, ...]
+    at_ms: int
+    fenced_batches: int
+    stale_acquires: int
+
+
+# What a fold and a manifest both have, and what a cluster's state and its part both have.
+FOLD_FIELDS = tuple(field for field in Manifest.__struct_fields__ if field in ShardFold.__slots__)
+CLUSTER_FIELDS = tuple(field for field in ClusterPart.__struct_fields__ if field in ClusterState.__slots__)
+
+_Part = ClusterPart | CommandsPart
+_encoder = msgspec.msgpack.Encoder()
+_part_decoder: msgspec.msgpack.Decoder[_Part] = msgspec.msgpack.Decoder(_Part)
+_record_decoder: msgspec.msgpack.Decoder[Chunk | Manifest] = msgspec.msgpack.Decoder(Chunk | Manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A fold as bytes, before it is known where they will stand."""
+
+    fold: ShardFold
+    chunks: tuple[bytes, ...]
+    body_bytes: int
+    state_hash: bytes
+
+    def chunk(self, number: int, slot: int, since: int) -> bytes:
+        """Return one chunk as a record's value."""
+        data = self.chunks[number]
+        return _encoder.encode(Chunk(schema=SNAPSHOT_SCHEMA, slot=slot, number=number, since=since, data=data))
+
+    def manifest(self, slot: int, since: int) -> bytes:
+        """Return the manifest as a record's value."""
+        manifest = Manifest(
+            schema=SNAPSHOT_SCHEMA,
+            slot=slot,
+            since=since,
+            chunks=len(self.chunks),
+            body_bytes=self.body_bytes,
+            body_digest=_digest(self.chunks),
+            state_hash=self.state_hash,
+            state_hash_form=CURRENT_FORM,
+            **{field: getattr(self.fold, field) for field in FOLD_FIELDS},
+        )
+        return _encoder.encode(manifest)
+
+
+def chunk_key(shard: int, slot: int, number: int) -> bytes:
+    """Return a chunk's record key: a snapshot written later into the slot replaces it."""
+    return f"{shard}/{slot}/{number}".encode()
+
+
+def manifest_key(shard: int, slot: int) -> bytes:
+    """Return a manifest's record key."""
+    return f"{shard}/{slot}/manifest".encode()
+
+
+def encode_fold(fold: ShardFold) -> Image:
+    """Make an image of a fold that nobody changes meanwhile (`ShardFold.copy`).
+
+    May run in a thread: no single step holds the interpreter for long, whatever the size of the state.
+    """
+    packer = zlib.compressobj(COMPRESSION_LEVEL)
+    packed = bytearray()
+    size = 0
+    for part in _parts(fold):
+        encoded = _encoder.encode(part)
+        size += _LENGTH_BYTES + len(encoded)
+        packed += packer.compress(len(encoded).to_bytes(_LENGTH_BYTES, "big"))
+        packed += packer.compress(encoded)
+    packed += packer.flush()
+    chunks = tuple(bytes(packed[first : first + CHUNK_BYTES]) for first in range(0, len(packed), CHUNK_BYTES))
+    return Image(fold, chunks, size, fold.state.hash())
+
+
+def _parts(fold: ShardFold) -> Iterator[_Part]:
+    for state in fold.state.clusters.values():
+        yield from _slices(state)
+    commands = iter(fold.known.items())
+    while piece := tuple(islice(commands, PART_ITEMS)):
+        yield CommandsPart(
+            commands=tuple(
+                KnownEntry(cluster, id_, known.digest, known.offset, known.at_ms) for (cluster, id_), known in piece
+            )
+        )
+
+
+def _slices(state: ClusterState) -> Iterator[ClusterPart]:
+    content: dict[str, Any] = {field: getattr(state, field) for field in CLUSTER_FIELDS}
+    maps = {field: content.pop(field) for field in tuple(content) if isinstance(content[field], dict)}
+    yield ClusterPart(**content)
+    for field, entries in maps.items():
+        left = iter(entries.items())
+        while piece := dict(islice(left, PART_ITEMS)):
+            # The partition of a reassignment is in it already, and `put` finds it there.
+            value: Any = tuple(piece.values()) if field == "reassignments" else piece
+            yield ClusterPart(**{"name": state.name, field: value})
+
+
+def decode_record(value: bytes) -> Chunk | Manifest | None:
+    """Decode a record of the snapshots topic; None for what this reader does not understand."""
+    try:
+        record = _record_decoder.decode(value)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+    return record if record.schema <= SNAPSHOT_SCHEMA else None
+
+
+def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
+    """Return the fold that a manifest and its chunks describe.
+
+    Raises `UnusableSnapshotError` unless the chunks are those that the manifest names and the restored state has the
+    hash of the one that was written. Whether the log has this past is for its reader to prove.
+    """
+    if len(chunks) != manifest.chunks or _digest(chunks) != manifest.body_digest:
+        raise UnusableSnapshotError("its chunks are not those that its manifest names")
+    fold = ShardFold(manifest.shard, manifest.shards)
+    for field in FOLD_FIELDS:
+        setattr(fold, field, getattr(manifest, field))
+    try:
+        for part in _read_parts(chunks, manifest.body_bytes):
+            _add(fold, part)
+    except (zlib.error, msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise UnusableSnapshotError(f"its body is not understood: {error}") from error
+    if manifest.state_hash_form > CURRENT_FORM:
+        raise UnusableSnapshotError(f"its state's hash has form {manifest.state_hash_form}, which a newer Drover made")
+    if fold.state.hash(manifest.state_hash_form) != manifest.state_hash:
+        raise UnusableSnapshotError("its state has another hash than the one that was written")
+    return fold
+
+
+def differences(one: ShardFold, other: ShardFold) -> tuple[str, ...]:
+    """Name what two folds differ in, as fields of `ShardFold`; nothing if they are equal."""
+    found = [field for field in FOLD_FIELDS if getattr(one, field) != getattr(other, field)]
+    if list(one.known.items()) != list(other.known.items()):
+        found.append("known")
+    if one.state.hash() != other.state.hash():
+        found.append("state")
+    return tuple(found)
+
+
+def _read_parts(chunks: Sequence[bytes], body_bytes: int) -> Iterator[_Part]:
+    body = memoryview(zlib.decompress(b"".join(chunks), bufsize=max(1, body_bytes)))
+    place = 0
+    while place < len(body):
+        begin = place + _LENGTH_BYTES
+        place = begin + int.from_bytes(body[place:begin], "big")
+        yield _part_decoder.decode(body[begin:place])
+
+
+def _add(fold: ShardFold, part: _Part) -> None:
+    match part:
+        case CommandsPart():
+            for entry in part.commands:
+                identity = (entry.cluster, entry.id)
+                fold.known[identity] = KnownCommand(entry.digest, entry.offset, entry.at_ms)
+                fold.expiry.append((entry.at_ms, identity))
+        case ClusterPart():
+            _add_cluster(fold.state.clusters, part)
+
+
+def _add_cluster(clusters: dict[str, ClusterState], part: ClusterPart) -> None:
+    state = clusters.get(part.name)
+    is_first = state is None
+    if state is None:
+        state = clusters[part.name] = ClusterState(part.name)
+    for reassignment in part.reassignments:
+        state.put(reassignment)
+    for field in CLUSTER_FIELDS:
+        value: Any = getattr(part, field)
+        if isinstance(value, Mapping):
+            getattr(state, field).update(value)
+        elif is_first and field != "reassignments":
+            setattr(state, field, value)
+
+
+def _digest(chunks: Sequence[bytes]) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.digest()

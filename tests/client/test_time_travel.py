@@ -1,0 +1,115 @@
+"""The past of a shard: at every offset and at every moment it is what a fold of that prefix is."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from drover.client.time_travel import Point, Travel
+from drover.shard.fold import ShardFold
+from events.clusters import ClusterFrozen, ClusterUnfrozen
+from events.codec import encode_record
+from events.partitions import TopicPartition
+from tests.client.log import CLUSTER, Writer
+from tests.shard.world import World, alter, rollback
+
+FROZEN = ClusterFrozen(cluster=CLUSTER, by="me", reason="why")
+THAWED = ClusterUnfrozen(cluster=CLUSTER, by="me", reason="why")
+
+
+def prefix(log: list[bytes], until: int) -> ShardFold:
+    fold = ShardFold(0, 1)
+    for offset, payload in enumerate(log[:until]):
+        fold.fold(offset, payload)
+    return fold
+
+
+def travelled(log: list[bytes], *points: Point, start: ShardFold | None = None) -> Travel:
+    found = Travel(start or ShardFold(0, 1), points)
+    for offset in range(found.fold.position, len(log)):
+        found.take(offset, log[offset])
+    found.end()
+    return found
+
+
+def frozen_and_thawed() -> Writer:
+    """Offsets 0 and 1 are no batches; those at 2, 3, 4 are at 1000, 2000 and 3000 ms."""
+    writer = Writer()
+    writer.begin()
+    for event in (FROZEN, THAWED, FROZEN):
+        writer.say(event)
+    return writer
+
+
+def is_frozen(fold: ShardFold) -> bool:
+    state = fold.state.clusters.get(CLUSTER)
+    return state is not None and state.freeze is not None
+
+
+def test_at_an_offset_is_right_after_its_record() -> None:
+    log = frozen_and_thawed().records
+    points = [Point(offset=offset) for offset in range(5)]
+    found = travelled(log, *points)
+    assert [found.reached[point].position for point in points] == [1, 2, 3, 4, 5]
+    assert [is_frozen(found.reached[point]) for point in points] == [False, False, True, False, True]
+
+
+def test_at_a_moment_is_after_the_last_batch_that_is_not_later() -> None:
+    log = frozen_and_thawed().records
+    moments = {0: 2, 999: 2, 1000: 3, 1500: 3, 2000: 4, 2999: 4, 3000: 5, 9999: 5}
+    points = {at_ms: Point(at_ms=at_ms) for at_ms in moments}
+    found = travelled(log, *points.values())
+    assert {at_ms: found.reached[point].position for at_ms, point in points.items()} == moments
+
+
+def test_what_a_fenced_owner_wrote_ends_no_journey() -> None:
+    writer = frozen_and_thawed()
+    late = replace_time(writer, 9_000_000)
+    writer.acquire("w2")
+    writer.records.append(late)
+    writer.fold.fold(6, late)
+    writer.say(THAWED)
+    found = travelled(writer.records, Point(at_ms=4000))
+    assert found.reached[Point(at_ms=4000)].position == 8
+
+
+def replace_time(writer: Writer, at_ms: int) -> bytes:
+    return encode_record(msgspec.structs.replace(writer.batch(), at_ms=at_ms))
+
+
+def test_without_a_place_it_is_the_present() -> None:
+    log = frozen_and_thawed().records
+    assert travelled(log, Point()).reached[Point()].position == 5
+    assert travelled(log, Point(), start=prefix(log, 5)).reached[Point()].position == 5
+
+
+@pytest.mark.parametrize("start", range(6))
+def test_a_journey_may_begin_anywhere_that_is_not_behind_its_first_place(start: int) -> None:
+    log = frozen_and_thawed().records
+    points = [*(Point(offset=offset) for offset in range(5)), *(Point(at_ms=at_ms) for at_ms in (0, 1000, 2500, 3000))]
+    for point in points:
+        fold = prefix(log, start)
+        whole = travelled(log, point).reached[point]
+        if point.is_behind(fold):
+            assert whole.position < start
+        else:
+            found = travelled(log, point, start=fold).reached[point]
+            assert (found.position, found.state.hash()) == (whole.position, whole.state.hash())
+
+
+async def test_what_ended_between_two_places_is_told() -> None:
+    world = World(copy_bytes_per_second=300_000)
+    world.model.create_topic("orders", {0: [1, 2, 3], 1: [1, 2, 3]}, partition_bytes=300_000)
+    first, second = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    await world.send(alter({first: [2, 3, 4], second: [2, 3, 4]}))
+    await world.run(300)
+    begun = len(world.log) - 1
+    await world.send(rollback(second))
+    await world.finish()
+    found = travelled(world.log, Point(offset=begun), Point())
+    assert {(one.partition, one.how) for one in found.ended} == {
+        (first, "reassignment-completed"),
+        (second, "reassignment-rolled-back"),
+    }
+    assert travelled(world.log, Point(offset=begun)).ended == []
+    assert replace(found, points=(Point(),), reached={}).is_over is False

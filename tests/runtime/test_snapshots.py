@@ -1,0 +1,142 @@
+"""A worker that starts from snapshots and writes them: quicker, never another result, and never the cause of an end."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+import pytest_asyncio
+
+from drover.journal import snapshots as stored_snapshots
+from drover.journal.memory import MemoryJournal, StoredRecord
+from drover.journal.snapshots import write_snapshot
+from drover.runtime import snapshots
+from drover.runtime.host import ShardHost
+from drover.shard.fold import ShardFold
+from drover.shard.snapshot import Manifest, decode_record
+from events.codec import encode_record
+from events.records import SCHEMA_VERSION, Acquire
+from tests.runtime.world import SHARDS, FakeGroup, World, arrival_of, freeze
+
+EVERY = 20
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_snapshots, "SHORT_LOG", 1)
+    monkeypatch.setattr(snapshots, "SHORTEST_PAUSE_S", 0.0)
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    made = World()
+    yield made
+    await made.close()
+
+
+async def serving(world: World, owner: str = "w") -> tuple[ShardHost, FakeGroup]:
+    host, group, _ = await world.host(owner, snapshot_every_records=EVERY)
+    await world.assign(host, range(SHARDS), group.generation)
+    return host, group
+
+
+async def decide(world: World, host: ShardHost, group: FakeGroup, count: int) -> None:
+    """Decide that many commands of shard 0, each in a record of its own."""
+    for _ in range(count):
+        number = host.shards[0].next_offsets[1]
+        world.command(freeze(f"f{number}"))
+        host.arrive(0, arrival_of(freeze(f"f{number}"), number), group.generation)
+        await world.until(partial(is_decided, host, number), "a decision")
+
+
+def is_decided(host: ShardHost, number: int) -> bool:
+    return host.shards[0].next_offsets[1] > number
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return "".join(capsys.readouterr())
+
+
+def manifests(world: World, shard: int = 0) -> list[Manifest]:
+    records = map(decode_record, world.broker.values(world.broker.topics.snapshots, shard))
+    return [record for record in records if isinstance(record, Manifest)]
+
+
+def replayed(world: World, until: int | None = None) -> ShardFold:
+    fold = ShardFold(0, SHARDS)
+    for offset, payload in enumerate(world.broker.values(world.broker.topics.events, 0)[:until]):
+        fold.fold(offset, payload)
+    return fold
+
+
+async def test_a_snapshot_is_written_when_enough_was_appended(world: World) -> None:
+    host, group = await serving(world)
+    await decide(world, host, group, 3)
+    assert manifests(world) == []
+    await decide(world, host, group, EVERY)
+    await world.until(lambda: manifests(world), "a snapshot")
+    (manifest,) = manifests(world)
+    assert manifest.position >= EVERY
+    assert manifest.state_hash == replayed(world, manifest.position).state.hash()
+    await decide(world, host, group, 3)
+    assert len(manifests(world)) == 1
+
+
+async def test_a_clean_stop_leaves_a_snapshot_and_the_next_worker_starts_from_it(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, group = await serving(world)
+    await decide(world, host, group, 5)
+    await host.close_shards()
+    (manifest,) = manifests(world)
+    assert manifest.position == len(world.broker.values(world.broker.topics.events, 0))
+    second, group = await serving(world, "second")
+    assert second.shards[0].fold.state.hash() == replayed(world).state.hash()
+    assert list(second.shards[0].fold.known.items()) == list(replayed(world).known.items())
+    assert "snapshots are used" in said(capsys)
+    await decide(world, second, group, 2)
+    world.command(freeze("f0"))
+    second.arrive(0, arrival_of(freeze("f0"), 7), group.generation)
+    await world.until(lambda: len(world.outcomes()) == 8, "the duplicate's outcome")
+    assert world.outcomes()[-1].verdict == "duplicate"
+
+
+async def test_a_snapshot_that_the_tail_contradicts_is_not_used(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, group = await serving(world)
+    await decide(world, host, group, 5)
+    wrong = host.shards[0].fold.copy()
+    wrong.sequence += 1
+    await decide(world, host, group, 2)
+    await write_snapshot(MemoryJournal(world.broker, SHARDS), world.broker.topics, wrong)
+    second, _ = await serving(world, "second")
+    assert second.shards[0].fold.sequence == replayed(world).sequence
+    assert "snapshots are not used" in said(capsys)
+
+
+async def test_what_cannot_be_written_harms_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    host, group = await serving(world)
+    world.broker.aside_sends = 1
+    await decide(world, host, group, EVERY + 3)
+    await world.until(lambda: b'result="failed"' in host._metrics.render(), "a failure to be counted")
+    assert manifests(world) == []
+    world.broker.aside_sends = None
+    await decide(world, host, group, 1)
+    await world.until(lambda: manifests(world), "a snapshot")
+    assert "no snapshot was written" in said(capsys)
+
+
+async def test_a_log_that_grew_without_snapshots_gets_one_with_its_next_batch(world: World) -> None:
+    for epoch in range(1, EVERY + 1):
+        acquire = Acquire(schema=SCHEMA_VERSION, epoch=epoch, token=b"old", owner="old", group="g", generation=epoch)
+        world.broker.put(world.broker.topics.events, 0, StoredRecord(encode_record(acquire)))
+    host, group = await serving(world)
+    await decide(world, host, group, 1)
+    await world.until(lambda: manifests(world), "a snapshot")
+
+
+async def test_without_the_setting_nothing_is_read_or_written(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    await decide(world, host, group, EVERY + 1)
+    await host.close_shards()
+    assert manifests(world) == []

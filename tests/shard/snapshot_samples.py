@@ -1,0 +1,140 @@
+"""The golden snapshots: folds that Drover once wrote down, checked in, and restored for ever.
+
+`python -m tests.shard.snapshot_samples` adds the bytes of new samples. It never changes bytes that are there: if old
+ones are not restored any more, the form or a value of the state must be mended, not the file.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from drover.reassignment.foreign import ForeignMove, GivenUp
+from drover.reassignment.state import (
+    Block,
+    BrokerThrottle,
+    ClusterState,
+    Freeze,
+    Limits,
+    Phase,
+    Plan,
+    PlanStatus,
+    Reassignment,
+    Replacement,
+    Step,
+    TopicThrottle,
+)
+from drover.reassignment.waiting import HeldCommand, QueueEntry
+from drover.shard.fold import KnownCommand, ShardFold
+from drover.shard.snapshot import encode_fold
+from events.partitions import TopicPartition
+from events.reassignments import Blocker, CancelMode
+from events.records import Cursor
+from events.throttles import Entries, Rates
+
+GOLDEN = Path(__file__).parent / "golden"
+SLOT, SINCE = 1, 17
+
+
+def _plans(state: ClusterState) -> None:
+    state.plans["friday"] = Plan(
+        name="friday", by="ana@host", reason="drain broker 1", opened_ms=1_790_000_000_000, more=True,
+        extended_ms=1_790_000_000_500, throttle_bytes_per_second=10_000_000, active=3, completed=4, rolled_back=5,
+        failed=6, stopped=7, waiting=2, withdrawn=1,
+    )  # fmt: skip
+    state.plans["monday"] = Plan("monday", "bob", "", 1_789_000_000_000, status=PlanStatus.CANCELLED)
+
+
+def _reassignments(state: ClusterState) -> None:
+    first = Reassignment(
+        key=TopicPartition("orders", 0), topic_id="AAAAAAAAAAAAAAAAAAAAAQ", plan="friday", number=11,
+        original=(1, 2, 3), target=(4, 2, 3), queued_ms=1_790_000_000_000, phase=Phase.COPYING,
+        since_ms=1_790_000_000_100, current=(1, 2, 3), step=Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1), unsure=True,
+        attempts=2, bytes_copied=512, block=Block(Blocker.NO_LEADER, "nobody leads", 1_790_000_000_200),
+    )  # fmt: skip
+    second = Reassignment(
+        key=TopicPartition("orders", 1), topic_id="AAAAAAAAAAAAAAAAAAAAAQ", plan="friday", number=12,
+        original=(2, 3, 1), target=(4, 3, 2), queued_ms=1_790_000_000_000, phase=Phase.RESTORING,
+        since_ms=1_790_000_000_300, current=(2, 3, 1), step=Step(2, True, (2, 3, 1, 4), (4, 3, 2), None),
+        cancel_mode=CancelMode.STOP, replacement=Replacement("friday", (3, 4, 1)), restoring=(2, 3, 1),
+        lost_lists=((2, 3, 1, 4), (4, 3, 2)), mended=True,
+    )  # fmt: skip
+    third = Reassignment(
+        key=TopicPartition("bestellungen.größe", 0), topic_id="AAAAAAAAAAAAAAAAAAAAAg", plan="friday", number=13,
+        original=(1,), target=(2,), queued_ms=1_790_000_000_400, phase=Phase.QUEUED, since_ms=1_790_000_000_400,
+        current=(1,),
+    )  # fmt: skip
+    for one in (first, second, third):
+        state.put(one)
+
+
+def _waiting(state: ClusterState) -> None:
+    key = TopicPartition("payments", 3)
+    state.queue[key] = QueueEntry("alter-9", "friday", (1, 2), 1_790_000_000_600, (3, 2), False, True)
+    state.queue[TopicPartition("payments", 1)] = QueueEntry("alter-9", "friday", (2, 1), 1_790_000_000_600)
+    state.held["cancel-3"] = HeldCommand(b"\x81\xa4type\xa6cancel", "drover.cancel", 41, 1_790_000_000_700)
+    state.foreign[key] = ForeignMove((1, 2, 3), (3,), (1,), 1_790_000_000_800)
+    state.given_up[TopicPartition("orders", 7)] = GivenUp(
+        "AAAAAAAAAAAAAAAAAAAAAQ", "monday", ((1, 2), (2, 1)), (1, 2), 1_790_000_000_900
+    )
+
+
+def _brokers(state: ClusterState) -> None:
+    state.failed_brokers.update({3: 1_790_000_000_000, 5: 1_790_000_000_001})
+    state.broker_throttles[1] = BrokerThrottle(Rates(None, 7), Rates(10_000_000, 10_000_000), True, False)
+    state.broker_throttles[4] = BrokerThrottle(Rates(None, None), Rates(None, None), False, True)
+    state.topic_throttles["orders"] = TopicThrottle(
+        present=Entries(("0:1",), ("0:4",)), add=Entries((), ("1:4",)), remove=Entries(("1:2",), ()), pending=True,
+        left=True,
+    )  # fmt: skip
+
+
+def _full() -> ShardFold:
+    """Every field of everything is set, and most of them differ from their defaults."""
+    fold = ShardFold(2, 6)
+    fold.position, fold.epoch, fold.token, fold.owner = 4711, 9, bytes(range(16)), "worker-1"
+    fold.group, fold.generation, fold.sequence = "drover-worker", 12, 4000
+    fold.chain, fold.chain_offset, fold.at_ms = b"\xfe" * 16, 4709, 1_790_000_001_000
+    fold.cursors = tuple(Cursor(f"topic-id-{number}", 100 + number) for number in range(4))
+    fold.fenced_batches, fold.stale_acquires = 3, 1
+    state = fold.state.cluster("prod")
+    state.kafka_cluster_id, state.mismatched_kafka_cluster_id = "kafka-1", "kafka-2"
+    state.freeze = Freeze("bob", "incident 7", 1_790_000_000_950)
+    state.limits = Limits(100, 4, 2, mends_by_itself=True)
+    state.blacklist, state.next_number = (1, 4), 14
+    for fill in (_plans, _reassignments, _waiting, _brokers):
+        fill(state)
+    fold.state.cluster("another")
+    for number, identity in enumerate((("prod", "alter-1"), ("another", "freeze-1"))):
+        fold.known[identity] = KnownCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number)
+        fold.expiry.append((1_790_000_000_000 + number, identity))
+    return fold
+
+
+SAMPLES: Mapping[str, Callable[[], ShardFold]] = {"snapshot_1": _full}
+
+
+def written(fold: ShardFold) -> list[bytes]:
+    """Return a snapshot's records as they would be written today, the manifest last."""
+    image = encode_fold(fold)
+    return [
+        *(image.chunk(number, SLOT, SINCE) for number in range(len(image.chunks))),
+        image.manifest(SLOT, SINCE),
+    ]
+
+
+def read(name: str) -> list[bytes]:
+    """Return the records that are checked in."""
+    return msgspec.msgpack.decode((GOLDEN / f"{name}.msgpack").read_bytes(), type=list[bytes])
+
+
+def main() -> None:
+    """Add what is missing."""
+    for name, sample in SAMPLES.items():
+        file = GOLDEN / f"{name}.msgpack"
+        if not file.exists():
+            file.write_bytes(msgspec.msgpack.encode(written(sample())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Snapshots: what they hold, what they refuse, and that one plus the tail is what a replay makes."""
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from drover.errors import UnusableSnapshotError
+from drover.reassignment.state import ClusterState
+from drover.shard import snapshot
+from drover.shard.fold import ShardFold
+from drover.shard.snapshot import Chunk, ClusterPart, Image, Manifest, decode_record, encode_fold, restore
+from tests.shard.random_logs import random_log
+
+INDEXES = {"queued", "in_flight", "loads"}
+
+
+def folded(log: Sequence[bytes], until: int | None = None) -> ShardFold:
+    fold = ShardFold(0, 1)
+    for offset, payload in enumerate(log[:until]):
+        fold.fold(offset, payload)
+    return fold
+
+
+def everything(fold: ShardFold) -> dict[str, object]:
+    """All that a fold is, indexes included, in a form that compares."""
+    content = {field: getattr(fold, field) for field in ShardFold.__slots__ if field != "state"}
+    content["known"] = list(fold.known.items())
+    for name, state in fold.state.clusters.items():
+        for field in ClusterState.__slots__:
+            value = getattr(state, field)
+            ordered = isinstance(value, dict) and field not in {"loads", "in_flight"}
+            content[f"{name}.{field}"] = list(value.items()) if ordered else value
+    return content
+
+
+def written(fold: ShardFold, slot: int = 0) -> tuple[Manifest, list[bytes]]:
+    """A snapshot as its reader finds it."""
+    image = encode_fold(fold.copy())
+    manifest = decode_record(image.manifest(slot, 7))
+    assert isinstance(manifest, Manifest)
+    return manifest, [data_of(image, number) for number in range(manifest.chunks)]
+
+
+def data_of(image: Image, number: int) -> bytes:
+    chunk = decode_record(image.chunk(number, 1, 7))
+    assert isinstance(chunk, Chunk)
+    assert (chunk.number, chunk.slot, chunk.since) == (number, 1, 7)
+    return chunk.data
+
+
+def test_a_snapshot_has_everything_that_a_fold_has() -> None:
+    assert set(snapshot.FOLD_FIELDS) == set(ShardFold.__slots__) - {"state", "known", "expiry"}
+    assert set(snapshot.CLUSTER_FIELDS) == set(ClusterState.__slots__) - INDEXES
+    assert set(ClusterPart.__struct_fields__) == set(snapshot.CLUSTER_FIELDS)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_snapshot_and_the_tail_are_what_a_replay_makes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(snapshot, "PART_ITEMS", chance.choice([1, 2, 5]))
+    monkeypatch.setattr(snapshot, "CHUNK_BYTES", chance.choice([64, 500]))
+    log = random_log(seed, 100)
+    whole = everything(folded(log))
+    every = max(1, len(log) // 25)
+    for position in range(chance.randrange(every), len(log) + 1, every):
+        fold = restore(*written(folded(log, position)))
+        assert everything(fold) == everything(folded(log, position)), f"at position {position}"
+        for offset in range(max(0, position - 2), len(log)):
+            fold.fold(offset, log[offset])
+        assert everything(fold) == whole, f"from position {position}"
+
+
+def test_the_fold_that_is_written_may_change_meanwhile() -> None:
+    log = random_log(11, 100)
+    half = len(log) // 2
+    live = folded(log, half)
+    twin = live.copy()
+    for offset in range(half, len(log)):
+        live.fold(offset, log[offset])
+    assert everything(restore(*written(twin))) == everything(folded(log, half))
+    assert everything(live) == everything(folded(log))
+
+
+def test_any_damage_to_the_body_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "CHUNK_BYTES", 200)
+    manifest, chunks = written(folded(random_log(3, 100)))
+    assert len(chunks) > 3
+    spoiled = bytearray(chunks[1])
+    spoiled[17] ^= 1
+    for damaged in (
+        chunks[:-1],
+        chunks[1:],
+        [chunks[1], chunks[0], *chunks[2:]],
+        [chunks[0], bytes(spoiled), *chunks[2:]],
+        [],
+    ):
+        with pytest.raises(UnusableSnapshotError, match="not those that its manifest names"):
+            restore(manifest, damaged)
+
+
+def test_a_state_that_is_not_the_one_that_was_written_is_found() -> None:
+    manifest, chunks = written(folded(random_log(3, 100)))
+    with pytest.raises(UnusableSnapshotError, match="another hash"):
+        restore(msgspec.structs.replace(manifest, state_hash=b"x" * 16), chunks)
+
+
+def test_a_body_that_is_not_understood_is_no_fault_of_the_log() -> None:
+    manifest, _ = written(folded([]))
+    rubbish = b"no zlib"
+    bent = msgspec.structs.replace(manifest, chunks=1, body_digest=snapshot._digest([rubbish]))
+    with pytest.raises(UnusableSnapshotError, match="not understood"):
+        restore(bent, [rubbish])
+
+
+def test_records_of_a_newer_drover_and_rubbish_are_passed_over() -> None:
+    image = encode_fold(folded([]))
+    manifest = decode_record(image.manifest(0, 0))
+    assert isinstance(manifest, Manifest)
+    newer = msgspec.structs.replace(manifest, schema=snapshot.SNAPSHOT_SCHEMA + 1)
+    assert decode_record(msgspec.msgpack.encode(newer)) is None
+    assert decode_record(b"") is None
+    assert decode_record(b"\xc1") is None
+    plain = {**msgspec.msgpack.decode(image.manifest(0, 0)), "added_later": [1, 2]}
+    assert decode_record(msgspec.msgpack.encode(plain)) == manifest
+
+
+def test_no_chunk_is_larger_than_a_record_may_be() -> None:
+    image = Image(folded([]), (b"x" * snapshot.CHUNK_BYTES,), 1, b"")
+    assert len(image.chunk(0, 0, 0)) < 2 * 1024 * 1024

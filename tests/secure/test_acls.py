@@ -51,7 +51,10 @@ async def probers(secure: SecureCluster) -> AsyncIterator[dict[tuple[Part, Place
     producer = LogProducer(secure.local.connection(NAMES), "something-to-read")
     await producer.start()
     await asyncio.gather(
-        *(producer.send(topic, b"x") for topic in (*NAMES.commands, NAMES.progress, NAMES.dead_letters))
+        *(
+            producer.send(topic, b"x")
+            for topic in (*NAMES.commands, NAMES.progress, NAMES.dead_letters, NAMES.snapshots)
+        )
     )
     await producer.close()
     yield made

@@ -49,6 +49,14 @@ class FailureReason(StrEnum):
     PARTITION_GONE = "partition-gone"
 
 
+class WithdrawalReason(StrEnum):
+    """Why a target that was to replace another one is given up."""
+
+    CANCELLED = "cancelled"
+    REPLACED = "replaced"
+    FAILED = "failed"
+
+
 class ReassignmentQueued(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-queued"):
     """A reassignment was accepted and waits for a slot.
 
@@ -160,6 +168,18 @@ class TargetReplaced(PartitionEvent, frozen=True, kw_only=True, omit_defaults=Tr
 
     plan: str
     target: tuple[int, ...]
+
+
+class ReplacementWithdrawn(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="replacement-withdrawn"):
+    """The target that waits for the end of the running reassignment is given up; its plan counts it as withdrawn.
+
+    A cancel or a later target said so, or the running reassignment fails in this very record. `by` and `reason` are
+    empty when nobody asked.
+    """
+
+    why: WithdrawalReason
+    by: str = ""
+    reason: str = ""
 
 
 class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-skipped"):

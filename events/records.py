@@ -30,6 +30,7 @@ from events.reassignments import (
     ReassignmentRolledBack,
     ReassignmentStopped,
     ReassignmentUnblocked,
+    ReplacementWithdrawn,
     RollbackRequested,
     RollbackSkipped,
     StepConfirmed,
@@ -67,6 +68,7 @@ ReassignmentEvent = (
     | RollbackRequested
     | StopRequested
     | TargetReplaced
+    | ReplacementWithdrawn
     | RollbackSkipped
     | ReassignmentRolledBack
     | ReassignmentStopped

@@ -17,7 +17,7 @@ class QueueExit(StrEnum):
 class CommandHeld(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-held"):
     """A command names others in `after` that have not been decided: it waits, at most 30 s.
 
-    `payload` is the command as it stands in `topic` at `offset`, so that it can be decided from the log alone.
+    `payload` is the command in msgpack, so that it can be decided from the log alone; it stands in `topic` at `offset`.
     """
 
     id: str

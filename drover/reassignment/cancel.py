@@ -1,98 +1,137 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch foreign moves."""
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from drover.reassignment.decision import Decision, refuse, refuse_partition
-from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
+from drover.reassignment.entries import withdraw
+from drover.reassignment.state import ClusterState, PlanStatus, Reassignment
+from drover.reassignment.way_out import Asking, cancel, withdraw_replacement
 from events.commands import Cancel
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled
-from events.reassignments import ReassignmentRolledBack, RollbackRequested
+from events.reassignments import CancelMode, WithdrawalReason
 from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
 
 
 def decide_cancel(command: Cancel, state: ClusterState) -> Decision:
-    """Ask for the rollback of everything in the scope that has not ended (R236-1, R236-6).
+    """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
 
-    What is queued, or waits for its throttle before the first step, ends at once: nothing of it is in the cluster. What
-    is being rolled back already is unchanged.
+    What waits in the queue leaves it. What is accepted and untouched ends at once: nothing of it is in the cluster.
+    What is on that way out already is unchanged; a rollback overrules a stop, and a stop of what is being rolled back
+    is refused.
     """
-    if command.mode == "stop":
-        detail = "mode stop is not supported yet: use rollback"
-        return refuse(RefusalCode.UNSUPPORTED, detail, plan=command.plan)
+    if command.queued is not None:
+        return _withdraw_queued(command.queued, state)
     if command.plan is not None:
         return _cancel_plan(command, command.plan, state)
     keys, refusals = _resolve(command, state)
-    return _roll_back(command, state, keys, refusals)
+    return _cancel_all(command, state, keys, refusals)
+
+
+def _withdraw_queued(command_id: str, state: ClusterState) -> Decision:
+    keys = tuple(key for key, entry in state.queue.items() if entry.id == command_id)
+    if not keys:
+        detail = f"nothing of command {command_id} waits in the queue of {state.name}"
+        return refuse(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
+    return Decision(events=withdraw(keys, state.name), accepted=keys)
 
 
 def _cancel_plan(command: Cancel, name: str, state: ClusterState) -> Decision:
+    """Cancel what is the plan's own: its moves, its entries in the queue, its targets that wait for another's end."""
     plan = state.plans.get(name)
     if plan is None:
         return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)
     if plan.status is PlanStatus.FINISHED:
         return refuse(RefusalCode.PLAN_CLOSED, f"plan {name} has finished: nothing of it is moving", plan=name)
-    keys = [key for key, reassignment in state.reassignments.items() if reassignment.plan == name]
-    decision = _roll_back(command, state, keys, [])
+    moving = [key for key, reassignment in state.reassignments.items() if _belongs(reassignment, name)]
+    waiting = [key for key, entry in state.queue.items() if entry.plan == name]
+    decision = _cancel_all(command, state, [*moving, *waiting], [], plan=name)
     events = decision.events
     if plan.status is PlanStatus.OPEN:
         closed = PlanCancelled(cluster=state.name, plan=name, by=command.by, reason=command.reason)
         events = (closed, *events)
-    return Decision(events=events, accepted=decision.accepted, unchanged=decision.unchanged, plan=name)
+    return Decision(events, decision.accepted, decision.unchanged, decision.refusals, plan=name)
+
+
+def _belongs(reassignment: Reassignment, plan: str) -> bool:
+    waiting = reassignment.replacement
+    return reassignment.plan == plan or (waiting is not None and waiting.plan == plan)
 
 
 def _resolve(command: Cancel, state: ClusterState) -> tuple[list[TopicPartition], list[Refusal]]:
     nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
+    known = dict.fromkeys((*state.reassignments, *state.queue))
     if command.all:
-        return list(state.reassignments), []
+        return list(known), []
     keys: list[TopicPartition] = []
     refusals: list[Refusal] = []
     for name in dict.fromkeys(partition.key for partition in command.partitions or ()):
-        if name in state.reassignments:
+        if name in known:
             keys.append(name)
         else:
             refusals.append(refuse_partition(name, nothing, f"Drover is not moving {name}"))
     for topic in dict.fromkeys(command.topics or ()):
-        of_topic = [key for key in state.reassignments if key.topic == topic]
+        of_topic = [key for key in known if key.topic == topic]
         keys += of_topic
         if not of_topic:
             refusals.append(Refusal(nothing, f"Drover is moving no partition of {topic}", topic=topic))
     return keys, refusals
 
 
-def _roll_back(command: Cancel, state: ClusterState, keys: list[TopicPartition], refusals: list[Refusal]) -> Decision:
+def _cancel_all(
+    command: Cancel,
+    state: ClusterState,
+    keys: Iterable[TopicPartition],
+    refusals: list[Refusal],
+    plan: str | None = None,
+) -> Decision:
+    """Cancel these partitions, under way and queued; with `plan` only what belongs to it."""
     events: list[AnyEvent] = []
     accepted: list[TopicPartition] = []
     unchanged: list[TopicPartition] = []
-    for key in keys:
-        reassignment = state.reassignments[key]
-        if reassignment.is_cancelled:
-            unchanged.append(key)
-            continue
-        accepted.append(key)
-        events += _roll_back_one(command, state.name, reassignment)
+    for key in dict.fromkeys(keys):
+        found = _cancel_one(command, state, key, plan)
+        if isinstance(found, Refusal):
+            refusals.append(found)
+        else:
+            (accepted if found else unchanged).append(key)
+            events += found
     return Decision(tuple(events), tuple(accepted), tuple(unchanged), tuple(refusals))
 
 
-def _roll_back_one(command: Cancel, cluster: str, reassignment: Reassignment) -> list[AnyEvent]:
-    topic, partition = reassignment.key
-    requested = RollbackRequested(
-        cluster=cluster, topic=topic, partition=partition, by=command.by, reason=command.reason
-    )
-    if not _is_untouched(reassignment):
-        return [requested]
-    withdrawn = ReassignmentRolledBack(
-        cluster=cluster,
-        topic=topic,
-        partition=partition,
-        replicas=reassignment.original,
-        started=reassignment.attempts > 0,
-    )
-    return [requested, withdrawn]
+def _cancel_one(
+    command: Cancel, state: ClusterState, key: TopicPartition, plan: str | None
+) -> tuple[AnyEvent, ...] | Refusal:
+    entry, reassignment = state.queue.get(key), state.reassignments.get(key)
+    withdrawn: tuple[AnyEvent, ...] = ()
+    if entry is not None and plan in {None, entry.plan}:
+        withdrawn = withdraw((key,), state.name)
+    if reassignment is None or not (plan is None or _belongs(reassignment, plan)):
+        return withdrawn
+    found = _cancel_move(command, state.name, reassignment, plan)
+    if isinstance(found, Refusal):
+        # What it withdraws is done all the same.
+        return withdrawn or found
+    return (*withdrawn, *found)
 
 
-def _is_untouched(reassignment: Reassignment) -> bool:
-    """Whether nothing that Drover sent has changed the partition: still queued, or before the first step's call."""
-    if reassignment.phase is Phase.QUEUED:
-        return True
-    step = reassignment.step
-    return reassignment.phase is Phase.PREPARED and step is not None and step.number == 1
+def _cancel_move(
+    command: Cancel, cluster: str, reassignment: Reassignment, plan: str | None
+) -> tuple[AnyEvent, ...] | Refusal:
+    asked = Asking(command.by, command.reason)
+    waiting = reassignment.replacement
+    if plan is None or waiting is None:
+        return cancel(reassignment, CancelMode(command.mode), asked, cluster)
+    # Its plan ends this move; the target that waits for the end may be another plan's, which is left alone.
+    withdrawn: tuple[AnyEvent, ...] = ()
+    if waiting.plan == plan:
+        withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)
+    if reassignment.plan != plan:
+        return withdrawn
+    found = cancel(replace(reassignment, replacement=None), CancelMode(command.mode), asked, cluster)
+    if isinstance(found, Refusal):
+        return withdrawn or found
+    return (*withdrawn, *found)

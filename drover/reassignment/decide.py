@@ -4,22 +4,20 @@ from typing import assert_never
 
 from drover.reassignment.alter import decide_alter
 from drover.reassignment.cancel import decide_cancel
-from drover.reassignment.decision import Decision, Facts, refuse
+from drover.reassignment.decision import Decision, Facts
 from drover.reassignment.mend import decide_mend
 from drover.reassignment.state import ClusterState
 from events import commands
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.clusters import ClusterFrozen, ClusterUnfrozen
-from events.refusals import RefusalCode
 
 
 def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> Decision:
     """Decide one command; never changes `state`.
 
     A refusal is a value in the result. A command may be accepted in part: partitions stand for themselves (KIP-455).
+    What it names in `after` has been decided before.
     """
-    if command.after:
-        return refuse(RefusalCode.UNSUPPORTED, "after: ordering between commands is not supported yet")
     match command:
         case commands.Alter():
             return decide_alter(command, state, facts)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from drover.reassignment.facts import Move, PartitionFacts
 from events.partitions import TopicPartition
+from events.plans import PlanCancelled
 from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
 
@@ -26,6 +27,19 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of one partition of a command: accepted if there are events, refused, or as asked already.
+
+    `joins` says that its plan has something to do from it.
+    """
+
+    events: tuple[AnyEvent, ...] = ()
+    refusal: Refusal | None = None
+    unchanged: bool = False
+    joins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What follows from one command: events to record, and per partition: accepted, unchanged or refused."""
 
@@ -38,7 +52,8 @@ class Decision:
     @property
     def refused(self) -> bool:
         """Whether nothing of the command was accepted."""
-        return bool(self.refusals) and not self.accepted and not self.unchanged
+        closed = any(isinstance(event, PlanCancelled) for event in self.events)
+        return bool(self.refusals) and not (self.accepted or self.unchanged or closed)
 
 
 def refuse(code: RefusalCode, detail: str, *, plan: str | None = None) -> Decision:

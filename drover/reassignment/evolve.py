@@ -166,6 +166,13 @@ def _apply_replaced(state: ClusterState, event: reassignments.TargetReplaced, _a
     state.change(before, replace(before, replacement=Replacement(event.plan, event.target)))
 
 
+def _apply_withdrawn(state: ClusterState, event: reassignments.ReplacementWithdrawn, _at_ms: int) -> None:
+    before = state.reassignments[event.key]
+    assert before.replacement is not None, f"{event.key} has no other target waiting"
+    evolve_plans.stop_waiting(state, before.replacement.plan, withdrawn=True)
+    state.change(before, replace(before, replacement=None))
+
+
 def _apply_late(state: ClusterState, event: reassignments.LateChangeFound, at_ms: int) -> None:
     """What is corrected once is forgotten: a second time it is somebody else's doing."""
     state.given_up.pop(event.key, None)
@@ -293,6 +300,7 @@ APPLYING: Mapping[type[Event], Callable[[ClusterState, Any, int], None]] = {
     reassignments.ReassignmentQueued: _apply_queued,
     reassignments.ReassignmentAdopted: _apply_adopted,
     reassignments.TargetReplaced: _apply_replaced,
+    reassignments.ReplacementWithdrawn: _apply_withdrawn,
     reassignments.LateChangeFound: _apply_late,
 }
 ENDINGS: frozenset[type[Event]] = frozenset(get_args(evolve_plans.Ending))

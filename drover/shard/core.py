@@ -8,24 +8,26 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 
-from drover.reassignment.facts import BrokerRates, Move, ThrottledReplicas
-from drover.reassignment.state import ClusterState, Limits, Phase, PlanStatus
+from drover.reassignment.facts import Move
+from drover.reassignment.state import ClusterState, Limits, Phase, PlanStatus, Reassignment
+from drover.shard import holding
+from drover.shard.deciding import Place, Register
 from drover.shard.fold import ShardFold, ShardState
 from drover.shard.hearing import hear
-from drover.shard.intake import Intake, Place, decide_arrivals, named_partitions
+from drover.shard.intake import Intake, decide_arrivals, named_partitions
 from drover.shard.messages import (
     AlterPartitions,
     Arrival,
     CallEnded,
-    ChangeThrottles,
     Draft,
     Effect,
     Input,
     Moment,
-    ReadThrottles,
 )
 from drover.shard.outsiders import watch_outsiders
 from drover.shard.page import MORE_WAIT_MS, Page
+from drover.shard.queueing import take_from_queue
+from drover.shard.sending import CALL_START_MS, list_to_send, throttle_effects, throttles_pending
 from drover.shard.slots import give_slots
 from drover.shard.state_hash import CURRENT_FORM
 from drover.shard.track import FRESH_MS, TAKEOVER_WAIT_MS, ClusterTrack
@@ -33,10 +35,8 @@ from events.clusters import LimitsSet
 from events.codec import encode_record
 from events.partitions import TopicPartition
 from events.records import SCHEMA_VERSION, Batch, Cursor
-from events.throttles import Entries
 from events.topics import TopicNames, shard_of
 
-CALL_START_MS = 1000
 MAX_PARTITIONS_PER_CALL = 1000
 STATE_HASH_EVERY = 1000
 
@@ -77,6 +77,7 @@ class ShardCore:
         self._drafted: tuple[tuple[str, TopicPartition], ...] = ()
         self._due: list[tuple[str, TopicPartition]] = []
         self._drafted_ms = 0
+        self._looked_for: frozenset[tuple[str, str]] = frozenset()
 
     # -- ownership
 
@@ -106,7 +107,7 @@ class ShardCore:
             for key in state.in_flight:
                 if state.reassignments[key].call_open:
                     track.call_ends(key, until)
-            if _throttles_pending(state):
+            if throttles_pending(state):
                 track.throttles_from_ms = until
             track.waiting_plans = {
                 plan.name for plan in state.plans.values() if plan.status is PlanStatus.OPEN and plan.more
@@ -120,6 +121,7 @@ class ShardCore:
         self._inputs = []
         self._drafted = ()
         self._due = []
+        self._looked_for = frozenset()
 
     # -- in
 
@@ -129,8 +131,16 @@ class ShardCore:
             self._inputs.append(entry)
 
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
-        """List per cluster the partitions that must be observed, and delivered, before these arrivals are drafted."""
-        return named_partitions(arrivals, self._place, self._ahead)
+        """List per cluster the partitions that must be observed, and delivered, before these arrivals are drafted.
+
+        Held commands whose turn has come are decided by the same draft, and need their looks as well.
+        """
+        named = {cluster: set(keys) for cluster, keys in named_partitions(arrivals, self._place, self._ahead).items()}
+        due = holding.due(self._ahead, Register(self.fold.known, self.fold.at_ms), self._place)
+        for (cluster, _), keys in due.items():
+            named.setdefault(cluster, set()).update(keys)
+        self._looked_for = frozenset(due)
+        return {cluster: frozenset(keys) for cluster, keys in named.items()}
 
     # -- records
 
@@ -145,9 +155,14 @@ class ShardCore:
         inputs, self._inputs = self._inputs, []
         for entry in inputs:
             hear(page, entry)
-        intake = decide_arrivals(page, arrivals, self._place, self.fold.known, unavailable)
+        register = Register(self.fold.known, page.at_ms)
+        looked_for, self._looked_for = self._looked_for, frozenset()
+        for name in sorted(self._ahead.clusters):
+            holding.release(page, name, self._place, register, looked_for, unavailable.get(name))
+        intake = decide_arrivals(page, arrivals, self._place, register, unavailable)
         for name in sorted(self._ahead.clusters):
             self._set_limits(page, name)
+            take_from_queue(page, name, self._place)
             give_slots(page, name)
             watch_outsiders(page, name)
         page.finish_plans()
@@ -243,10 +258,10 @@ class ShardCore:
             if reassignment is None or not reassignment.call_open:
                 continue
             self._tracks[name].call_starts(key)
-            if self._may_call(state):
-                by_cluster.setdefault(name, {})[key] = _list_to_send(state, key)
+            detail = self._why_not_call(state, reassignment)
+            if detail is None:
+                by_cluster.setdefault(name, {})[key] = list_to_send(state, key)
             else:
-                detail = "another Kafka cluster answers under this name: nothing was sent"
                 self._inputs.append(CallEnded(name, (key,), now.monotonic_ms, None, detail=detail))
         self._due = []
         start_by_ms = self._drafted_ms + CALL_START_MS
@@ -257,8 +272,16 @@ class ShardCore:
                 effects.append(AlterPartitions(name, chunk, start_by_ms))
         for name, track in self._tracks.items():
             if self._may_call(self._ahead.cluster(name)):
-                effects += _throttle_effects(self._ahead.cluster(name), track, now, start_by_ms)
+                effects += throttle_effects(self._ahead.cluster(name), track, now.monotonic_ms, start_by_ms)
         return tuple(effects)
+
+    def _why_not_call(self, state: ClusterState, reassignment: Reassignment) -> str | None:
+        """A freeze may have come between an intent and its call: it holds back steps, and no way back (R236-9)."""
+        if not self._may_call(state):
+            return "another Kafka cluster answers under this name: nothing was sent"
+        if state.freeze is not None and reassignment.phase is Phase.INTENDED:
+            return f"{state.name} was frozen by {state.freeze.by} before the call: nothing was sent"
+        return None
 
     def _may_call(self, state: ClusterState) -> bool:
         return state.name in self._limits and state.mismatched_kafka_cluster_id is None
@@ -272,7 +295,8 @@ class ShardCore:
         track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
         if track is None or state is None:
             return frozenset()
-        wanted = {*track.needed, *track.doubted()} & state.reassignments.keys()
+        known, queue = state.reassignments, state.queue
+        wanted = {key for key in (*track.needed, *track.doubted()) if key in known or key in queue}
         wanted.update(key for key in track.outsiders if track.fresh(key, now.monotonic_ms) is None)
         for key in state.in_flight:
             phase = state.reassignments[key].phase
@@ -292,8 +316,9 @@ class ShardCore:
             return Urgency.IDLE
         if state.in_flight or track.needed:
             return Urgency.BUSY
-        waits = (state.reassignments, state.broker_throttles, state.topic_throttles, state.foreign, track.outsiders)
-        return Urgency.WAITING if any(waits) or track.has_unrecorded else Urgency.IDLE
+        throttles = state.broker_throttles or state.topic_throttles
+        waits = (state.reassignments, state.queue, throttles, state.foreign, track.outsiders, track.has_unrecorded)
+        return Urgency.WAITING if any(waits) else Urgency.IDLE
 
     def needs_liveness(self, cluster: str, now: Moment) -> bool:
         """Whether somebody must look who is there: another cluster answered last, or the throttle ledger waits.
@@ -340,42 +365,7 @@ class ShardCore:
         times = [due for track in self._tracks.values() if (due := track.next_due_ms(now.monotonic_ms)) is not None]
         if any(track.waiting_plans for track in self._tracks.values()):
             times.append(now.monotonic_ms + MORE_WAIT_MS)
+        refusal_ms = holding.next_refusal_ms(self._ahead.clusters)
+        if refusal_ms is not None:
+            times.append(now.monotonic_ms + max(0, refusal_ms - max(now.wall_ms, self.fold.at_ms)))
         return min(times, default=None)
-
-
-def _throttles_pending(state: ClusterState) -> bool:
-    brokers = any(entry.pending for entry in state.broker_throttles.values())
-    return brokers or any(topic.pending for topic in state.topic_throttles.values())
-
-
-def _list_to_send(state: ClusterState, key: TopicPartition) -> tuple[int, ...] | None:
-    reassignment = state.reassignments[key]
-    if reassignment.phase is Phase.CANCEL_INTENDED:
-        return None
-    if reassignment.phase is Phase.RESTORE_INTENDED:
-        return reassignment.original if reassignment.restoring is None else reassignment.restoring
-    assert reassignment.step is not None, f"{key} has an intent without a step"
-    return reassignment.step.replicas
-
-
-def _throttle_effects(state: ClusterState, track: ClusterTrack, now: Moment, start_by_ms: int) -> tuple[Effect, ...]:
-    effects: list[Effect] = []
-    if _throttles_pending(state) and not track.changing and track.throttles_from_ms <= now.monotonic_ms:
-        rates = {
-            broker: BrokerRates(entry.intended.leader, entry.intended.follower)
-            for broker, entry in state.broker_throttles.items()
-            if entry.pending and broker in track.live
-        }
-        add = {topic: _lists(known.add) for topic, known in state.topic_throttles.items() if known.pending}
-        remove = {topic: _lists(known.remove) for topic, known in state.topic_throttles.items() if known.pending}
-        if rates or add:
-            track.changing = True
-            effects.append(ChangeThrottles(state.name, rates, add, remove, start_by_ms))
-    if (track.read_brokers or track.read_topics) and not track.reading and not track.changing:
-        track.reading = True
-        effects.append(ReadThrottles(state.name, track.read_brokers, track.read_topics))
-    return tuple(effects)
-
-
-def _lists(entries: Entries) -> ThrottledReplicas:
-    return ThrottledReplicas(entries.leader, entries.follower)

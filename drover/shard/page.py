@@ -3,25 +3,20 @@
 from collections.abc import Iterable
 
 from drover.reassignment.evolve import apply
+from drover.reassignment.evolve_plans import Ending
 from drover.reassignment.state import ClusterState, PlanStatus
+from drover.reassignment.way_out import succession
 from drover.shard.fold import ShardState
 from drover.shard.messages import Moment
 from drover.shard.track import ClusterTrack
 from events.partitions import TopicPartition
 from events.plans import PlanExtended, PlanFinished, PlanOpened
-from events.reassignments import (
-    CallIntended,
-    ReassignmentCompleted,
-    ReassignmentFailed,
-    ReassignmentRolledBack,
-    ReassignmentStopped,
-)
+from events.reassignments import CallIntended, ReplacementWithdrawn
 from events.records import AnyEvent, Outcome
+from events.waiting import QueueEntryRemoved
 
 # An announced further command that does not come: after a minute the plan may finish without it.
 MORE_WAIT_MS = 60_000
-
-_ENDINGS = (ReassignmentCompleted, ReassignmentRolledBack, ReassignmentStopped, ReassignmentFailed)
 
 
 class Page:
@@ -46,9 +41,20 @@ class Page:
         return track
 
     def write(self, event: AnyEvent) -> None:
-        """Add one event to the record and let it have its effect on the state as it will be."""
+        """Add one event to the record and let it have its effect on the state as it will be.
+
+        The end of a reassignment whose target was replaced comes with what becomes of the new one.
+        """
+        if not isinstance(event, Ending):
+            self._write(event)
+            return
+        following = succession(self.ahead.cluster(event.cluster).reassignments[event.key], event, event.cluster)
+        for one in (*following.before, event, *following.after):
+            self._write(one)
+
+    def _write(self, event: AnyEvent) -> None:
         state = self.ahead.cluster(event.cluster)
-        if isinstance(event, _ENDINGS):
+        if isinstance(event, Ending):
             self._plans[event.cluster, state.reassignments[event.key].plan] = None
             self.track(event.cluster).forget(event.key)
             self.ended.add((event.cluster, event.key))
@@ -56,6 +62,13 @@ class Page:
             self._plans[event.cluster, event.plan] = None
         elif isinstance(event, CallIntended):
             self.intended.append((event.cluster, event.key))
+        elif isinstance(event, ReplacementWithdrawn):
+            replacement = state.reassignments[event.key].replacement
+            assert replacement is not None, f"{event.key} has no other target waiting"
+            self._plans[event.cluster, replacement.plan] = None
+        elif isinstance(event, QueueEntryRemoved):
+            self._plans[event.cluster, state.queue[event.key].plan] = None
+            self.track(event.cluster).needed.pop(event.key, None)
         apply(state, event, self.at_ms)
         self.events.append(event)
 

@@ -1,7 +1,7 @@
 """One value or more of every message type; `golden.json` beside it holds the bytes they were once written as."""
 
 from events import brokers, clusters, commands, foreign, plans, progress, reassignments, records, throttles, waiting
-from events.reassignments import Blocker, Call, FailureReason, SkipReason
+from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
 
 TOKEN = bytes(range(16))
@@ -174,6 +174,9 @@ EVENTS: dict[str, records.AnyEvent] = {
     ),
     "target-replaced": reassignments.TargetReplaced(
         cluster="local", topic="orders", partition=0, plan="saturday", target=(1, 2, 5)
+    ),
+    "replacement-withdrawn": reassignments.ReplacementWithdrawn(
+        cluster="local", topic="orders", partition=0, why=WithdrawalReason.CANCELLED, by="ann", reason="not now"
     ),
     "reassignment-stopped": reassignments.ReassignmentStopped(
         cluster="local", topic="orders", partition=0, replicas=(1, 2, 3, 4), started=False

@@ -14,7 +14,14 @@ from drover.reassignment.state import ClusterState, Phase, Reassignment, Step
 from events.commands import Alter, Cancel, PartitionName, PartitionTarget
 from events.partitions import TopicPartition
 from events.plans import PlanOpened
-from events.reassignments import Call, CallAccepted, CallIntended, ReassignmentQueued, RollbackRequested
+from events.reassignments import (
+    Call,
+    CallAccepted,
+    CallIntended,
+    ReassignmentQueued,
+    RollbackRequested,
+    StopRequested,
+)
 from events.records import AnyEvent
 
 CLUSTER = "local"
@@ -70,6 +77,10 @@ def accepted(call: Call = Call.STEP, key: TopicPartition = KEY) -> CallAccepted:
 
 def requested(key: TopicPartition = KEY) -> RollbackRequested:
     return RollbackRequested(cluster=CLUSTER, topic=key.topic, partition=key.partition, by="bob", reason="r")
+
+
+def stop_requested(key: TopicPartition = KEY) -> StopRequested:
+    return StopRequested(cluster=CLUSTER, topic=key.topic, partition=key.partition, by="bob", reason="r")
 
 
 def copying() -> ClusterState:

@@ -155,9 +155,3 @@ def test_a_plan_that_nobody_knows_or_that_has_finished_is_refused() -> None:
     finished = PlanFinished(cluster=CLUSTER, plan="p", completed=0, rolled_back=0, failed=0)
     state = state_after([opened(), finished])
     assert codes(decide(cancel(plan="p"), state, NO_FACTS)) == ["plan-closed"]
-
-
-def test_stop_is_recognised_and_refused() -> None:
-    decision = decide(cancel(KEY, mode="stop"), three(), NO_FACTS)
-    assert codes(decision) == ["unsupported"]
-    assert decision.events == ()

@@ -8,7 +8,7 @@ from drover.reassignment.evolve import apply
 from drover.reassignment.state import ClusterState
 from events.brokers import BlacklistSet, BrokerReturnRecorded
 from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
-from tests.reassignment.support import CLUSTER, codes, state_after, tags
+from tests.reassignment.support import CLUSTER, state_after, tags
 
 WHO: dict[str, Any] = {"cluster": CLUSTER, "by": "ana", "reason": "r"}
 
@@ -66,8 +66,3 @@ def test_a_return_from_before_the_failure_is_an_old_report() -> None:
     assert told(state, BrokerReturned(id="3", broker=4, at_ms=499, **WHO)) == []
     assert told(state, BrokerReturned(id="4", broker=4, at_ms=500, **WHO)) == ["broker-return-recorded"]
     assert state.failed_brokers == {}
-
-
-def test_after_is_recognised_in_every_command() -> None:
-    command = Freeze(id="1", after=("x",), **WHO)
-    assert codes(decide(command, state_after(), Facts())) == ["unsupported"]

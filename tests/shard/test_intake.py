@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from drover.reassignment.state import Limits
-from drover.shard import intake
+from drover.shard import deciding
 from drover.shard.core import ShardCore
 from drover.shard.fold import IDENTITY_RETENTION_MS, ShardFold
 from drover.shard.messages import Arrival, Draft, Moment
@@ -238,7 +238,7 @@ def test_a_record_is_closed_at_a_mebibyte_and_the_rest_waits() -> None:
 async def test_a_decision_that_is_too_large_is_refused_before_anything_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(intake, "MAX_DECISION_BYTES", 2000)
+    monkeypatch.setattr(deciding, "MAX_DECISION_BYTES", 2000)
     world = World()
     world.model.create_topic("orders", {number: [1, 2, 3] for number in range(40)})
     keys = [TopicPartition("orders", number) for number in range(40)]

@@ -1,0 +1,132 @@
+"""Deciding about one partition's new target: what Kafka would refuse is said before anything is queued (KIP-455)."""
+
+from dataclasses import dataclass
+
+from drover.reassignment.decision import Facts, Verdict, refuse_partition
+from drover.reassignment.facts import PartitionFacts
+from drover.reassignment.state import ClusterState, Reassignment
+from drover.reassignment.way_out import Asking, replace_target, withdraw_replacement
+from events.partitions import TopicPartition
+from events.reassignments import ReassignmentQueued, TargetReplaced, WithdrawalReason
+from events.refusals import Refusal, RefusalCode
+
+
+@dataclass(frozen=True, slots=True)
+class NewTarget:
+    """One partition of an alter command, or of an entry in the queue, and the plan it belongs to.
+
+    `original_replicas` is an assertion about the present list, None if nothing is asserted.
+    """
+
+    key: TopicPartition
+    replicas: tuple[int, ...]
+    plan: str
+    asked: Asking
+    original_replicas: tuple[int, ...] | None = None
+    allow_replication_factor_change: bool = True
+    allow_drover_topics: bool = False
+
+
+def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Verdict:
+    """Queue one partition, let its target replace the one it is moving to, or refuse it by the first rule that applies.
+
+    What Drover is moving is judged by the original list that is recorded: it needs no look at the partition itself.
+    """
+    refusal = refuse_form(new, facts)
+    if refusal is not None:
+        return Verdict(refusal=refusal)
+    active = state.reassignments.get(new.key)
+    if active is not None:
+        return _decide_moving(new, active, state, facts)
+    seen = facts.partitions.get(new.key)
+    if seen is None:
+        detail = f"{new.key} does not exist in {state.name}"
+        return Verdict(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
+    refusal = _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, facts)
+    if refusal is not None:
+        return Verdict(refusal=refusal)
+    if new.replicas == seen.replicas:
+        return Verdict(unchanged=True)
+    return Verdict(events=(queued_from(new, seen, state.name),), joins=True)
+
+
+def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, facts: Facts) -> Verdict:
+    refusal = refuse_original(new.key, new.original_replicas, active.original)
+    if refusal is not None:
+        return Verdict(refusal=refusal)
+    if active.target == new.replicas and not active.is_cancelled:
+        withdrawn = withdraw_replacement(active, WithdrawalReason.REPLACED, new.asked, state.name)
+        return Verdict(events=withdrawn, unchanged=True)
+    if active.replacement is not None and active.replacement.target == new.replicas:
+        return Verdict(unchanged=True)
+    refusal = _refuse_replicas(new, active.original, facts)
+    if refusal is not None:
+        return Verdict(refusal=refusal)
+    events = replace_target(active, new.plan, new.replicas, new.asked, state.name)
+    return Verdict(events=events, joins=any(isinstance(event, ReassignmentQueued | TargetReplaced) for event in events))
+
+
+def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
+    """Refuse what is wrong whatever the cluster looks like."""
+    invalid = RefusalCode.INVALID_REPLICA_ASSIGNMENT
+    if new.key.topic in facts.own_topics and not new.allow_drover_topics:
+        detail = f"{new.key.topic} is Drover's own: set allow_drover_topics if that is meant"
+        return refuse_partition(new.key, RefusalCode.DROVER_TOPIC, detail)
+    if not new.replicas:
+        return refuse_partition(new.key, invalid, f"{new.key}: the replica list is empty")
+    if len(set(new.replicas)) != len(new.replicas):
+        return refuse_partition(new.key, invalid, f"{new.key}: {list(new.replicas)} names a broker twice")
+    return None
+
+
+def _refuse_replicas(new: NewTarget, present: tuple[int, ...], facts: Facts) -> Refusal | None:
+    """R455-3 and the guard of KIP-860: what Kafka itself would refuse, said before anything is queued."""
+    key, replicas = new.key, new.replicas
+    unknown = [broker for broker in replicas if broker not in facts.live_brokers and broker not in present]
+    if unknown:
+        detail = f"{key}: broker {', '.join(map(str, unknown))} is unknown or not alive"
+        return refuse_partition(key, RefusalCode.INVALID_REPLICA_ASSIGNMENT, detail)
+    wrong_factor = RefusalCode.INVALID_REPLICATION_FACTOR
+    if len(replicas) != len(present) and not new.allow_replication_factor_change:
+        detail = (
+            f"{key}: the replication factor would change from {len(present)} to {len(replicas)}, "
+            "which the command does not allow"
+        )
+        return refuse_partition(key, wrong_factor, detail)
+    min_isr = facts.min_isr.get(key.topic, 1)
+    if len(replicas) < min_isr <= len(present):
+        # X17: a smaller list than min.insync.replicas would refuse every acks=all write once it is reached.
+        detail = f"{key}: {len(replicas)} replicas are fewer than min.insync.replicas={min_isr}: lower that first"
+        return refuse_partition(key, wrong_factor, detail)
+    return None
+
+
+def _refuse_situation(new: NewTarget, seen: PartitionFacts, facts: Facts) -> Refusal | None:
+    if seen.move is not None or new.key in facts.moves:
+        detail = f"{new.key} is being moved by somebody else: wait for that, or cancel it with their tool"
+        return refuse_partition(new.key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
+    return refuse_original(new.key, new.original_replicas, seen.replicas)
+
+
+def refuse_original(key: TopicPartition, asserted: tuple[int, ...] | None, original: tuple[int, ...]) -> Refusal | None:
+    """R236-2: what a client sends along is an assertion about the true list, never the truth."""
+    if asserted is None or asserted == original:
+        return None
+    detail = (
+        f"{key}: original_replicas {list(asserted)} differ from the true list {list(original)}: look again, then leave "
+        "them out or correct them"
+    )
+    return refuse_partition(key, RefusalCode.ORIGINAL_REPLICAS_DIFFER, detail)
+
+
+def queued_from(new: NewTarget, seen: PartitionFacts, cluster: str) -> ReassignmentQueued:
+    """Accept a partition, from the list it was seen with."""
+    return ReassignmentQueued(
+        cluster=cluster,
+        topic=new.key.topic,
+        partition=new.key.partition,
+        topic_id=seen.topic_id,
+        plan=new.plan,
+        original=seen.replicas,
+        target=new.replicas,
+    )

@@ -1,0 +1,52 @@
+"""What is sent to a cluster: the list of an intended call, and the throttles that are owed or must be read."""
+
+from drover.reassignment.facts import BrokerRates, ThrottledReplicas
+from drover.reassignment.state import ClusterState, Phase
+from drover.shard.messages import ChangeThrottles, Effect, ReadThrottles
+from drover.shard.track import ClusterTrack
+from events.partitions import TopicPartition
+from events.throttles import Entries
+
+# A call that has not begun by then is not made.
+CALL_START_MS = 1000
+
+
+def throttles_pending(state: ClusterState) -> bool:
+    """Whether a write to the throttle settings is owed."""
+    brokers = any(entry.pending for entry in state.broker_throttles.values())
+    return brokers or any(topic.pending for topic in state.topic_throttles.values())
+
+
+def list_to_send(state: ClusterState, key: TopicPartition) -> tuple[int, ...] | None:
+    """Return what an intended call sends of a partition; None cancels."""
+    reassignment = state.reassignments[key]
+    if reassignment.phase is Phase.CANCEL_INTENDED:
+        return None
+    if reassignment.phase is Phase.RESTORE_INTENDED:
+        return reassignment.original if reassignment.restoring is None else reassignment.restoring
+    assert reassignment.step is not None, f"{key} has an intent without a step"
+    return reassignment.step.replicas
+
+
+def throttle_effects(state: ClusterState, track: ClusterTrack, now_ms: int, start_by_ms: int) -> tuple[Effect, ...]:
+    """Write the throttles that are owed and read what must be known, one of each at a time."""
+    effects: list[Effect] = []
+    if throttles_pending(state) and not track.changing and track.throttles_from_ms <= now_ms:
+        rates = {
+            broker: BrokerRates(entry.intended.leader, entry.intended.follower)
+            for broker, entry in state.broker_throttles.items()
+            if entry.pending and broker in track.live
+        }
+        add = {topic: _lists(known.add) for topic, known in state.topic_throttles.items() if known.pending}
+        remove = {topic: _lists(known.remove) for topic, known in state.topic_throttles.items() if known.pending}
+        if rates or add:
+            track.changing = True
+            effects.append(ChangeThrottles(state.name, rates, add, remove, start_by_ms))
+    if (track.read_brokers or track.read_topics) and not track.reading and not track.changing:
+        track.reading = True
+        effects.append(ReadThrottles(state.name, track.read_brokers, track.read_topics))
+    return tuple(effects)
+
+
+def _lists(entries: Entries) -> ThrottledReplicas:
+    return ThrottledReplicas(entries.leader, entries.follower)

@@ -1,7 +1,7 @@
 """PURE: finding what became of commands among the folded records of their shard."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drover.errors import DroverError
 from drover.shard.fold import Folded, ShardFold, Verdict
@@ -79,12 +79,13 @@ class Answers:
                 recorded.append(Answer(outcome, shard, folded.offset, record.at_ms))
 
     def answer(self, sent: Sent) -> Answer | None:
-        """Return the outcome of one command, None while there is none."""
+        """Return the final outcome of one command; None while there is none, or while it is held for others."""
         recorded = self._recorded[(sent.command.cluster, sent.command.id)]
         for answer in recorded:
             outcome = answer.outcome
             if outcome.offset == sent.offset and outcome.topic == sent.topic:
-                return _first(answer, recorded) if outcome.verdict == "duplicate" else answer
+                first = _first(answer, recorded) if outcome.verdict == "duplicate" else answer
+                return _after_holding(first, recorded) if first.outcome.verdict == "held" else first
         return None
 
     def repeated_from(self, *, before: int) -> tuple[int, ...]:
@@ -111,8 +112,18 @@ def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
     where = duplicate.offset if duplicate.outcome.first_offset is None else duplicate.outcome.first_offset
     for answer in recorded:
         if answer.offset == where and answer.outcome.verdict != "duplicate":
-            return Answer(answer.outcome, answer.shard, answer.offset, answer.at_ms, repeated=True)
+            return replace(answer, repeated=True)
     return duplicate
+
+
+def _after_holding(held: Answer, recorded: Sequence[Answer]) -> Answer | None:
+    """Find what became of a held command when it was released: the second outcome of where it stands."""
+    place = (held.outcome.topic, held.outcome.offset)
+    for answer in recorded:
+        outcome = answer.outcome
+        if outcome.verdict not in {"held", "duplicate"} and (outcome.topic, outcome.offset) == place:
+            return replace(answer, repeated=held.repeated)
+    return None
 
 
 def ownership_of(fold: ShardFold, last_record_ms: int | None) -> Ownership:

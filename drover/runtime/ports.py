@@ -16,7 +16,7 @@ class ClusterSide(Protocol):
         ...
 
     def start(self, core: ShardCore, effects: Sequence[Effect], wake: Callable[[], None]) -> None:
-        """Run the effects as tasks, deliver their results, and call `wake` after each."""
+        """Run the effects as tasks, deliver their results, and call `wake` after each; none only rouses who watches."""
         ...
 
     def own(self, core: ShardCore, wake: Callable[[], None]) -> None:

@@ -228,16 +228,17 @@ class HostedShard:
         self.inbox.settle(len(draft.taken))
         if self.inbox.is_low:
             self._release()
-        self._start_effects()
+        self._start_effects(is_news=True)
         self._count(draft)
         if self._services.snapshots is not None:
             self._services.snapshots.batch_appended(self.fold, len(draft.payload))
 
-    def _start_effects(self) -> None:
+    def _start_effects(self, *, is_news: bool = False) -> None:
+        """Start what is due; after each record even if that is nothing: an idle cluster may have to be looked at."""
         if not self.holds_token:
             return
         effects = self.core.effects(now())
-        if effects:
+        if effects or is_news:
             self._services.clusters.start(self.core, effects, self.wake)
 
     def _count(self, draft: Draft) -> None:

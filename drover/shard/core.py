@@ -321,14 +321,15 @@ class ShardCore:
         return Urgency.WAITING if any(waits) else Urgency.IDLE
 
     def needs_liveness(self, cluster: str, now: Moment) -> bool:
-        """Whether somebody must look who is there: another cluster answered last, or the throttle ledger waits.
+        """Whether somebody must look who is there.
 
-        The ledger waits for brokers that were dead at the last look.
+        Another cluster answered last, or none yet while something is queued for it; or the throttle ledger waits for
+        brokers that were dead at the last look.
         """
         track, state = self._tracks.get(cluster), self._ahead.clusters.get(cluster)
         if track is None or state is None:
             return False
-        if state.mismatched_kafka_cluster_id is not None:
+        if state.mismatched_kafka_cluster_id is not None or (state.queue and state.kafka_cluster_id is None):
             return True
         if not state.broker_throttles:
             return False

@@ -65,3 +65,22 @@ def test_what_a_fenced_owner_wrote_is_not_believed() -> None:
     found = answer_of(writer, sent("f", 3))
     assert found is not None
     assert found.outcome.verdict == "refused"
+
+
+def test_a_held_command_is_waited_for() -> None:
+    held = outcome("f", 3, verdict="held")
+    assert answer_of(recorded((held,)), sent("f", 3)) is None
+    found = answer_of(recorded((held, outcome("g", 4), outcome("f", 3, verdict="refused"))), sent("f", 3))
+    assert found is not None
+    assert (found.offset, found.outcome.verdict, found.repeated) == (4, "refused", False)
+
+
+def test_a_duplicate_of_a_held_command_leads_to_what_became_of_it() -> None:
+    held, again = outcome("f", 3, verdict="held"), outcome("f", 4, verdict="duplicate", first_offset=2)
+    assert answer_of(recorded((held, again)), sent("f", 4)) is None
+    found = answer_of(recorded((held, again, outcome("f", 3))), sent("f", 4))
+    assert found is not None
+    assert (found.offset, found.outcome.verdict, found.repeated) == (4, "accepted", True)
+    later = answer_of(recorded((held, outcome("f", 3), again)), sent("f", 4))
+    assert later is not None
+    assert (later.offset, later.repeated) == (3, True)

@@ -57,7 +57,7 @@ class FakeClusters:
         return dict.fromkeys(needed, "out of reach")
 
     def start(self, _core: ShardCore, effects: Sequence[Effect], _wake: Callable[[], None]) -> None:
-        raise AssertionError(f"no effect was expected: {effects}")
+        assert not effects, f"no effect was expected: {effects}"
 
     def own(self, core: ShardCore, _wake: Callable[[], None]) -> None:
         self.owned.append(core.fold.shard)

@@ -221,8 +221,10 @@ class World:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way and no throttle is held."""
-        return not (self.state.reassignments or self.state.broker_throttles or self.state.topic_throttles)
+        """Whether nothing is under way, nothing waits and no throttle is held."""
+        state = self.state
+        under_way = state.reassignments or state.queue or state.held
+        return not (under_way or state.broker_throttles or state.topic_throttles)
 
     @property
     def state(self) -> ClusterState:
@@ -282,7 +284,15 @@ def alter(targets: dict[TopicPartition, Sequence[int] | None], **fields: Any) ->
 
 
 def rollback(*keys: TopicPartition, **fields: Any) -> Cancel:
+    return cancel(*keys, mode="rollback", **fields)
+
+
+def stop(*keys: TopicPartition, **fields: Any) -> Cancel:
+    return cancel(*keys, mode="stop", **fields)
+
+
+def cancel(*keys: TopicPartition, **fields: Any) -> Cancel:
     fields.setdefault("id", f"cancel-{next(_numbers)}")
     if keys:
         fields["partitions"] = tuple(PartitionName(key.topic, key.partition) for key in keys)
-    return Cancel(cluster=CLUSTER, by="bob", reason="test", mode="rollback", **fields)
+    return Cancel(cluster=CLUSTER, by="bob", reason="test", **fields)

@@ -1,0 +1,401 @@
+"""What waits: the queue of KIP-236, commands held for others, other targets; with owners that die."""
+
+import pytest
+
+from drover.cluster.port import AlterRequest
+from drover.reassignment.state import Limits, Phase, PlanStatus
+from drover.shard.holding import HOLD_MS
+from events.commands import Freeze, Unfreeze
+from events.partitions import TopicPartition
+from events.refusals import RefusalCode
+from tests.shard.invariants import commands_are_answered, indexes_agree, lives_do_not_overlap
+from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
+
+FIRST, SECOND, THIRD = (TopicPartition("orders", number) for number in range(3))
+DEATHS = (*Death, None)
+
+
+def world(**options: object) -> World:
+    made = World(brokers=5, **options)  # type: ignore[arg-type]  # passed on as they are
+    made.model.create_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}, partition_bytes=1_000_000)
+    return made
+
+
+async def tell(made: World, *commands: object, die: Death | None = None) -> None:
+    """Write commands; the owner dies at this place of the turn that decides them."""
+    for command in commands:
+        made.put(command)  # type: ignore[arg-type]  # commands of every type
+    await made.turn(die=die)
+    await made.settle()
+
+
+def verdicts(made: World, id_: str) -> list[str]:
+    return [outcome.verdict for outcome in made.outcomes() if outcome.id == id_]
+
+
+def is_frozen(made: World) -> bool:
+    return made.state.freeze is not None
+
+
+def sound(made: World) -> None:
+    indexes_agree(made.state)
+    lives_do_not_overlap(made)
+    commands_are_answered(made)
+
+
+# -- stop
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_what_is_queued_is_stopped_without_a_call(death: Death | None) -> None:
+    made = world(limits=Limits(max_partitions_in_flight=1), joins_by_itself=False)
+    await made.send(alter({FIRST: [4, 2, 3], SECOND: [4, 3, 1]}, id="p"))
+    await made.run(300)
+    await tell(made, stop(SECOND), die=death)
+    assert made.tags(SECOND) == ["reassignment-queued", "stop-requested", "reassignment-stopped"]
+    assert made.state.plans["p"].stopped == 1
+    sound(made)
+
+
+# -- another target
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_another_target_is_reached_over_the_original_list(death: Death | None) -> None:
+    """R455-8, X18: rolled back first, never re-targeted, whoever dies on the way."""
+    made = world(joins_by_itself=False)
+    await made.send(alter({FIRST: [4, 2, 3]}, id="old"))
+    await made.run(1000)
+    assert made.reassignment(FIRST).phase is Phase.COPYING
+    await tell(made, alter({FIRST: [5, 2, 3]}, id="new"), die=death)
+    await made.run(9000)
+    assert made.reassignment(FIRST).plan == "new"
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert made.replicas(FIRST) == (5, 2, 3)
+    sent = [getattr(event, "replicas", None) for event in made.events() if getattr(event, "call", None) is not None]
+    assert (4, 2, 3) in sent
+    assert (made.state.plans["old"].rolled_back, made.state.plans["new"].completed) == (1, 1)
+    assert {plan.status for plan in made.state.plans.values()} == {PlanStatus.FINISHED}
+    sound(made)
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_successor_at_any_turn_of_a_replacement_ends_at_the_new_target(turns: int) -> None:
+    made = world(copy_bytes_per_second=2_000_000)
+    await made.send(alter({FIRST: [4, 2, 3]}, id="old"))
+    await made.run(300)
+    made.put(alter({FIRST: [5, 2, 1]}, id="new", throttle_bytes_per_second=1_500_000))
+    for _ in range(turns):
+        made.model.advance(100)
+        await made.look()
+        await made.turn()
+    made.crash()
+    await made.finish()
+    assert made.replicas(FIRST) == (5, 2, 1)
+    assert made.state.plans["new"].completed == 1
+    sound(made)
+
+
+async def test_a_move_that_was_done_before_the_cancel_goes_on_from_there() -> None:
+    made = world(joins_by_itself=False)
+    await made.send(alter({FIRST: [4, 2, 3]}, id="old"))
+    await made.run(500)
+    made.put(alter({FIRST: [5, 2, 3]}, id="new"))
+    made.model.join_isr(FIRST, 4)
+    await made.settle()
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert made.replicas(FIRST) == (5, 2, 3)
+    assert made.state.plans["old"].completed == 1
+    tags = made.tags(FIRST)
+    ended = tags.index("reassignment-completed")
+    assert tags[ended + 1] == "reassignment-queued"
+
+
+async def test_a_partition_that_is_gone_gives_the_new_target_up() -> None:
+    made = world(joins_by_itself=False)
+    await made.send(alter({FIRST: [4, 2, 3]}, id="old"))
+    await made.run(500)
+    await made.send(alter({FIRST: [5, 2, 3]}, id="new"))
+    made.model.delete_topic("orders")
+    await made.finish()
+    assert made.tags(FIRST)[-2:] == ["replacement-withdrawn", "reassignment-failed"]
+    plan = made.state.plans["new"]
+    assert (plan.withdrawn, plan.status) == (1, PlanStatus.FINISHED)
+
+
+async def test_what_copies_while_its_call_is_open_may_be_given_another_target() -> None:
+    """Nothing counts of a partition whose call is open; its new target is judged without it."""
+    made = world(joins_by_itself=False)
+    made.hold_effects = True
+    await made.send(alter({FIRST: [4, 2, 3]}))
+    assert made.reassignment(FIRST).phase is Phase.INTENDED
+    assert (await made.send(alter({FIRST: [5, 2, 3]}, id="new"))).verdict == "accepted"
+    made.hold_effects = False
+    await made.release_effects()
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert made.replicas(FIRST) == (5, 2, 3)
+
+
+async def test_a_new_target_on_a_cluster_out_of_reach_is_refused_and_a_stop_is_not() -> None:
+    made = world(joins_by_itself=False)
+    await made.send(alter({FIRST: [4, 2, 3]}))
+    await made.run(300)
+    made.driver.unreachable = True
+    refused = await made.send(alter({FIRST: [5, 2, 3]}))
+    assert [refusal.code for refusal in refused.refusals] == [RefusalCode.CLUSTER_UNAVAILABLE]
+    assert (await made.send(alter({FIRST: None}))).verdict == "accepted"
+
+
+# -- the queue
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_the_queue_is_taken_in_its_order_behind_what_was_accepted(death: Death | None) -> None:
+    """R236-12."""
+    made = world(limits=Limits(max_partitions_in_flight=1), copy_bytes_per_second=4_000_000)
+    await tell(made, alter({SECOND: [4, 3, 1], THIRD: [4, 1, 2]}, id="q", queue=True), die=death)
+    assert (await made.send(alter({FIRST: [4, 2, 3]}, id="now"))).verdict == "accepted"
+    await made.finish()
+    ends = [event.key for event in made.events() if type(event).__name__ == "ReassignmentCompleted"]  # type: ignore[union-attr]
+    assert ends == [FIRST, SECOND, THIRD]
+    assert made.state.plans["q"].completed == 2
+    assert made.state.plans["q"].status is PlanStatus.FINISHED
+    sound(made)
+
+
+@pytest.mark.parametrize("turns", range(10))
+async def test_a_successor_at_any_turn_takes_each_entry_once(turns: int) -> None:
+    made = world(limits=Limits(max_partitions_in_flight=1))
+    made.put(alter({FIRST: [4, 2, 3], SECOND: [4, 3, 1]}, id="q", queue=True))
+    for _ in range(turns):
+        made.model.advance(100)
+        await made.look()
+        await made.turn()
+    made.crash()
+    await made.finish()
+    assert (made.replicas(FIRST), made.replicas(SECOND)) == ((4, 2, 3), (4, 3, 1))
+    assert made.state.plans["q"].completed == 2
+    sound(made)
+
+
+async def test_a_queued_entry_takes_a_moving_partition_back_first() -> None:
+    made = world(joins_by_itself=False)
+    await made.send(alter({FIRST: [4, 2, 3]}, id="old"))
+    await made.run(500)
+    assert (await made.send(alter({FIRST: [5, 2, 3]}, id="q", queue=True))).verdict == "accepted"
+    await made.run(500)
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert made.replicas(FIRST) == (5, 2, 3)
+    assert (made.state.plans["old"].rolled_back, made.state.plans["q"].completed) == (1, 1)
+
+
+async def test_nothing_is_taken_while_the_cluster_is_frozen() -> None:
+    """R236-9."""
+    made = world()
+    await made.freeze()
+    await made.send(alter({FIRST: [4, 2, 3]}, id="q", queue=True))
+    await made.run(3000)
+    assert list(made.state.queue) == [FIRST]
+    assert made.state.reassignments == {}
+    await made.unfreeze()
+    await made.finish(within_ms=5000)
+    assert made.replicas(FIRST) == (4, 2, 3)
+
+
+async def test_an_entry_waits_for_a_foreign_move_and_those_behind_it_do_not() -> None:
+    made = world(joins_by_itself=False)
+    made.model.alter([AlterRequest(FIRST, (5, 2, 3))])
+    await made.send(alter({FIRST: [4, 2, 3], SECOND: [4, 3, 1]}, id="q", queue=True))
+    await made.run(3000)
+    assert list(made.state.queue) == [FIRST]
+    assert made.reassignment(SECOND).phase is Phase.COPYING
+    made.model.joins_by_itself = True
+    made.model.join_isr(FIRST, 5)
+    made.model.join_isr(SECOND, 4)
+    await made.finish()
+    assert made.replicas(FIRST) == (4, 2, 3)
+
+
+async def test_what_is_refused_at_its_turn_says_why_and_ends_its_plan() -> None:
+    made = world()
+    absent = TopicPartition("orders", 9)
+    await made.send(alter({absent: [4, 2, 3], FIRST: [99, 2, 3]}, id="q", queue=True))
+    await made.finish()
+    details = [getattr(event, "detail", "") for event in made.events() if type(event).__name__ == "QueueEntryRemoved"]
+    assert [detail.split(":")[0] for detail in details] == ["unknown-topic-or-partition", "invalid-replica-assignment"]
+    plan = made.state.plans["q"]
+    assert (plan.withdrawn, plan.status) == (2, PlanStatus.FINISHED)
+
+
+async def test_a_withdrawn_entry_is_no_reason_to_look_any_more() -> None:
+    made = world()
+    await made.freeze()
+    await made.send(alter({FIRST: [4, 2, 3]}, id="q", queue=True))
+    await made.unfreeze()
+    made.put(rollback(queued="q", id="away"))
+    await made.settle()
+    assert verdicts(made, "away") == ["accepted"]
+    assert made.core.urgency(CLUSTER).name == "IDLE"
+    assert made.state.plans["q"].status is PlanStatus.FINISHED
+    assert made.is_idle
+
+
+# -- after
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_a_command_waits_for_the_one_it_names_across_topics(death: Death | None) -> None:
+    made = world()
+    await tell(made, Freeze(id="second", after=("first",), cluster=CLUSTER, by="ana", reason="r"), die=death)
+    assert verdicts(made, "second") == ["held"]
+    assert not is_frozen(made)
+    await tell(made, alter({FIRST: [4, 2, 3]}, id="first"), die=death)
+    assert verdicts(made, "second") == ["held", "accepted"]
+    assert is_frozen(made)
+    assert made.state.held == {}
+    sound(made)
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_a_held_alter_is_decided_on_what_the_cluster_shows_then(death: Death | None) -> None:
+    made = world()
+    await tell(made, alter({FIRST: [4, 2, 3]}, id="move", after=("go",)), die=death)
+    made.model.advance(5000)
+    await tell(made, Unfreeze(id="go", cluster=CLUSTER, by="ana", reason="r"), die=death)
+    await made.settle()
+    assert verdicts(made, "move") == ["held", "accepted"]
+    await made.finish()
+    assert made.replicas(FIRST) == (4, 2, 3)
+    sound(made)
+
+
+async def test_what_was_decided_before_holds_nothing_back_and_a_refusal_counts() -> None:
+    made = world()
+    assert (await made.send(rollback(plan="nothing", id="refused"))).verdict == "refused"
+    outcome = await made.send(Freeze(id="next", after=("refused",), cluster=CLUSTER, by="ana", reason="r"))
+    assert outcome.verdict == "accepted"
+    assert verdicts(made, "next") == ["accepted"]
+
+
+async def test_commands_in_one_record_follow_each_other() -> None:
+    made = world()
+    made.put(alter({FIRST: [4, 2, 3]}, id="one"))
+    made.put(alter({SECOND: [4, 3, 1]}, id="two", after=("one",)))
+    await made.turn()
+    assert (verdicts(made, "one"), verdicts(made, "two")) == (["accepted"], ["accepted"])
+
+
+async def test_a_chain_of_held_commands_is_decided_in_its_order() -> None:
+    made = world()
+    for name, before in (("d", "c"), ("c", "b"), ("b", "a")):
+        await made.send(Freeze(id=name, after=(before,), cluster=CLUSTER, by="ana", reason="r"))
+    assert list(made.state.held) == ["d", "c", "b"]
+    await made.send(Unfreeze(id="a", cluster=CLUSTER, by="ana", reason="r"))
+    await made.settle()
+    decided = [outcome.id for outcome in made.outcomes() if outcome.verdict == "accepted"]
+    assert decided == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_after_thirty_seconds_a_held_command_is_refused_by_name(death: Death | None) -> None:
+    made = world()
+    await tell(made, Freeze(id="late", after=("never", "late"), cluster=CLUSTER, by="ana", reason="r"), die=death)
+    due = made.core.wake_at_ms(made.now)
+    assert due is not None
+    assert HOLD_MS - 1000 <= due - made.now.monotonic_ms <= HOLD_MS
+    made.model.advance(HOLD_MS - 1000)
+    await made.settle()
+    assert verdicts(made, "late") == ["held"]
+    made.model.advance(1000)
+    await tell(made, die=death)
+    held, refused = (outcome for outcome in made.outcomes() if outcome.id == "late")
+    assert [refusal.code for refusal in refused.refusals] == [RefusalCode.AFTER_UNDECIDED]
+    assert "never, late" in refused.refusals[0].detail
+    assert (refused.topic, refused.offset) == (held.topic, held.offset)
+    assert made.state.freeze is None
+    assert made.core.wake_at_ms(made.now) is None
+    sound(made)
+
+
+async def test_a_duplicate_of_a_held_command_names_the_record_in_which_it_was_held() -> None:
+    """R5: it is known from then on, and decided once."""
+    made = world()
+    command = Freeze(id="f", after=("go",), cluster=CLUSTER, by="ana", reason="r")
+    await made.send(command)
+    held_at = len(made.log) - 1
+    await made.send(command)
+    await made.send(Unfreeze(id="go", cluster=CLUSTER, by="ana", reason="r"))
+    await made.settle()
+    await made.send(command)
+    assert verdicts(made, "f") == ["held", "duplicate", "accepted", "duplicate"]
+    repeated = [outcome.first_offset for outcome in made.outcomes() if outcome.verdict == "duplicate"]
+    assert repeated == [held_at, held_at]
+
+
+async def test_a_held_command_on_a_cluster_out_of_reach_is_refused_at_its_turn() -> None:
+    made = world()
+    await made.send(alter({FIRST: [4, 2, 3]}, id="move", after=("go",)))
+    made.driver.unreachable = True
+    await made.send(Freeze(id="go", cluster=CLUSTER, by="ana", reason="r"))
+    await made.settle()
+    refused = next(outcome for outcome in reversed(made.outcomes()) if outcome.id == "move")
+    assert [refusal.code for refusal in refused.refusals] == [RefusalCode.CLUSTER_UNAVAILABLE]
+
+
+async def test_too_many_held_commands_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drover.shard.holding.MAX_HELD", 1)
+    made = world()
+    await made.send(Freeze(id="one", after=("x",), cluster=CLUSTER, by="ana", reason="r"))
+    outcome = await made.send(Freeze(id="two", after=("x",), cluster=CLUSTER, by="ana", reason="r"))
+    assert [refusal.code for refusal in outcome.refusals] == [RefusalCode.AFTER_UNDECIDED]
+
+
+# -- the freeze, just before a call
+
+
+async def test_a_freeze_between_the_intent_and_the_call_holds_the_step_back() -> None:
+    """R236-9, S12: it is checked again just before the call."""
+    made = world()
+    made.put(alter({FIRST: [4, 2, 3]}))
+    await decide_without_calls(made)
+    assert made.reassignment(FIRST).phase is Phase.INTENDED
+    made.put(Freeze(id="f", cluster=CLUSTER, by="ana", reason="r"))
+    await decide_without_calls(made)
+    assert made.core.effects(made.now) == ()
+    await made.settle()
+    assert made.tags(FIRST)[-1] == "call-lapsed"
+    assert made.model.moves() == {}
+    await made.unfreeze()
+    await made.finish()
+    assert made.replicas(FIRST) == (4, 2, 3)
+
+
+async def test_a_freeze_holds_no_rollback_back() -> None:
+    """R236-9: the ways back go on."""
+    made = world(joins_by_itself=False)
+    await made.send(alter({FIRST: [4, 2, 3]}))
+    await made.run(500)
+    made.put(rollback(FIRST))
+    await decide_without_calls(made)
+    await made.look()
+    await decide_without_calls(made)
+    assert made.reassignment(FIRST).phase is Phase.CANCEL_INTENDED
+    made.put(Freeze(id="f", cluster=CLUSTER, by="ana", reason="r"))
+    await decide_without_calls(made)
+    assert len(made.core.effects(made.now)) == 1
+
+
+async def decide_without_calls(made: World) -> None:
+    """One turn in which the record becomes durable and the calls do not start yet."""
+    arrivals = made.inbox.take(made.core.next_offsets)
+    for keys in made.core.facts_needed(arrivals).values():
+        made.core.deliver(await made.driver.observe(keys, with_min_isr=True))
+    draft = made.core.draft(made.now, arrivals, {})
+    assert draft is not None
+    made.append(draft.payload)
+    made.core.settle(draft)
+    made.inbox.settle(len(draft.taken))

@@ -33,6 +33,10 @@ class UnknownSchemaError(CorruptLogError):
     """A record has a schema version or a tag that this reader does not know: it must be upgraded."""
 
 
+class NothingToUndoError(DroverError):
+    """A plan whose inverse was asked for is unknown, or has completed nothing."""
+
+
 class LogUnavailableError(DroverError):
     """The Kafka that holds the log did not answer in time; nothing is known to be lost, retrying is allowed."""
 

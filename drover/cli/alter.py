@@ -1,5 +1,6 @@
 """`drover alter`: move partitions to the replicas of a plan in the stock tool's format."""
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,39 +15,55 @@ from drover.cli.parameters import Rate
 from drover.cli.plan_file import AlterRequest, alter_commands, parse_plan
 from drover.cli.submitting import checked, connect, make_request, plain, send, write_options
 from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
 from events.codec import encode_command
-from events.commands import Alter
+from events.commands import Alter, PartitionTarget
 
 
 @click.command()
-@click.argument("file", metavar="PLAN.json", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.argument(
+    "file", metavar="[PLAN.json]", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+)
+@click.option("--undo", metavar="PLAN", help="Instead of a file: bring back what this plan has completed.")
 @click.option("--plan", metavar="NAME", help="The plan's name; several commands may add to one.  [default: the id]")
 @click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second.")
+@click.option("--queue", is_flag=True, help="Let it wait behind everything that was accepted before (KIP-236).")
 @click.option("--follow", is_flag=True, help="Show the plan's progress until it ends.")
-@click.option("--dry-run", is_flag=True, help="Check the file and show what would be sent; contacts nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be sent and send nothing; only --undo has to read the log for it."
+)
 @write_options
 @pass_invocation
 def alter(
     invocation: Invocation,
-    file: Path,
+    file: Path | None,
+    undo: str | None,
     plan: str | None,
     throttle: int | None,
     *,
+    queue: bool,
     follow: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
     """Move partitions to the replicas that PLAN.json names (- reads standard input).
 
-    The file is in the format of kafka-reassign-partitions, or the whole output of its --generate.
+    The file is in the format of kafka-reassign-partitions, or the whole output of its --generate; where it says null
+    for a partition's replicas, that partition is stopped. With --undo a new plan takes back what PLAN has completed;
+    partitions that were moved since are refused.
     """
-    targets = parse_plan(_text(file), str(file))
-    if dry_run:
+    if (file is None) is (undo is None):
+        raise click.UsageError("give either a PLAN.json or --undo PLAN")
+    targets = () if file is None else parse_plan(_text(file), str(file))
+    if dry_run and undo is None:
         cluster = invocation.cluster_of(invocation.settings())
     else:
         connection, cluster = connect(invocation)
+        targets = targets if undo is None else _undone(connection, cluster, undo)
     request = make_request(invocation, "alter", cluster, options)
-    asked = AlterRequest(request.id, cluster, request.by, request.reason, plan, throttle)
+    asked = AlterRequest(
+        request.id, cluster, request.by, request.reason, plan, throttle, queue=queue, after=request.after
+    )
     commands = alter_commands(asked, targets)
     if dry_run:
         _show(commands, request.output)
@@ -67,6 +84,12 @@ def alter(
     raise click.exceptions.Exit(code)
 
 
+def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:
+    from drover.client.undo import read_undo  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    return asyncio.run(read_undo(connection, cluster, plan)).targets()
+
+
 def _text(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
@@ -83,12 +106,8 @@ def _show(commands: Sequence[Alter], output: str) -> ExitCode:
         rows = [plain(command) for command in commands]
         print_document({"commands": rows}, rows, output)
         return ExitCode.DONE
-    rows = [
-        (str(target.key), ", ".join(map(str, target.replicas or ())))
-        for command in commands
-        for target in command.partitions
-    ]
-    console().print(table(("partition", "replicas"), rows))
+    lines = [_line(target) for command in commands for target in command.partitions]
+    console().print(table(("partition", "replicas", "must be now"), lines))
     count = sum(len(command.partitions) for command in commands)
     size = sum(len(encode_command(command)) for command in commands)
     click.echo(
@@ -97,3 +116,9 @@ def _show(commands: Sequence[Alter], output: str) -> ExitCode:
         err=True,
     )
     return ExitCode.DONE
+
+
+def _line(target: PartitionTarget) -> tuple[str, str, str]:
+    replicas = "stop its move" if target.replicas is None else ", ".join(map(str, target.replicas))
+    asserted = "" if target.original_replicas is None else ", ".join(map(str, target.original_replicas))
+    return str(target.key), replicas, asserted

@@ -13,7 +13,14 @@ from events.records import Outcome
 from events.refusals import RefusalCode
 
 # Refusals by a rule that protects the cluster: the request was understood, and something must be said or mended first.
-GUARDS = frozenset({RefusalCode.DROVER_TOPIC, RefusalCode.INVALID_REPLICATION_FACTOR, RefusalCode.CLUSTER_CHANGED})
+GUARDS = frozenset(
+    {
+        RefusalCode.DROVER_TOPIC,
+        RefusalCode.INVALID_REPLICATION_FACTOR,
+        RefusalCode.CLUSTER_CHANGED,
+        RefusalCode.ORIGINAL_REPLICAS_DIFFER,
+    }
+)
 
 
 def exit_code(answers: Sequence[Answer]) -> ExitCode:

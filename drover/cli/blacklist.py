@@ -40,8 +40,7 @@ def _send(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, A
         raise ConfigurationError("a broker is named twice")
     connection, cluster = connect(invocation)
     request = make_request(invocation, "blacklist", cluster, options)
-    command = Blacklist(id=request.id, cluster=cluster, by=request.by, reason=request.reason, brokers=brokers)
-    send_one(connection, command, request)
+    send_one(connection, Blacklist(**request.envelope, brokers=brokers), request)
 
 
 @blacklist.command()

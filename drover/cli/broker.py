@@ -30,10 +30,7 @@ def failed(invocation: Invocation, number: int, at: datetime | None, **options: 
     """Record that broker N failed; the first time that was reported holds."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "broker-failed", cluster, options)
-    command = BrokerFailed(
-        id=request.id, cluster=cluster, by=request.by, reason=request.reason, broker=number, at_ms=_milliseconds(at)
-    )
-    send_one(connection, command, request)
+    send_one(connection, BrokerFailed(**request.envelope, broker=number, at_ms=_milliseconds(at)), request)
 
 
 @broker.command()
@@ -45,10 +42,7 @@ def returned(invocation: Invocation, number: int, at: datetime | None, **options
     """Record that broker N is back."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "broker-returned", cluster, options)
-    command = BrokerReturned(
-        id=request.id, cluster=cluster, by=request.by, reason=request.reason, broker=number, at_ms=_milliseconds(at)
-    )
-    send_one(connection, command, request)
+    send_one(connection, BrokerReturned(**request.envelope, broker=number, at_ms=_milliseconds(at)), request)
 
 
 def _milliseconds(at: datetime | None) -> int:

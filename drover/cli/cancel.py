@@ -22,6 +22,7 @@ from events.partitions import TopicPartition
 @click.option("--partition", "partitions", multiple=True, type=Partition(), metavar="T:P", help="May be repeated.")
 @click.option("--topic", "topics", multiple=True, metavar="T", help="Every move of a topic; may be repeated.")
 @click.option("--plan", metavar="NAME", help="Every move of a plan, which is then closed.")
+@click.option("--queued", metavar="ID", help="What of the alter command with this id still waits in the queue.")
 @click.option("--all", "everything", is_flag=True, help="Every move of the cluster; asks first.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
@@ -32,6 +33,7 @@ def cancel(
     partitions: tuple[TopicPartition, ...],
     topics: tuple[str, ...],
     plan: str | None,
+    queued: str | None,
     *,
     everything: bool,
     yes: bool,
@@ -39,26 +41,25 @@ def cancel(
 ) -> None:
     """Cancel moves, queued ones too; moves that others started are never touched.
 
-    Exactly one of --partition, --topic, --plan and --all.
+    Exactly one of --partition, --topic, --plan, --queued and --all. --queued needs neither --rollback nor --stop.
     """
-    if mode is None:
+    if mode is None and queued is None:
         raise click.UsageError("say how with --rollback or --stop")
-    if sum((bool(partitions), bool(topics), plan is not None, everything)) != 1:
-        raise click.UsageError("say what with exactly one of --partition, --topic, --plan and --all")
+    if sum((bool(partitions), bool(topics), plan is not None, queued is not None, everything)) != 1:
+        raise click.UsageError("say what with exactly one of --partition, --topic, --plan, --queued and --all")
     connection, cluster = connect(invocation)
     if everything and not yes:
-        _ask(connection, cluster, mode)
+        _ask(connection, cluster, mode or "rollback")
     request = make_request(invocation, "cancel", cluster, options)
     command = Cancel(
-        id=request.id,
-        cluster=cluster,
-        by=request.by,
-        reason=request.reason,
-        mode=mode,
+        **request.envelope,
+        # What waits in the queue is taken out of it, whatever the mode.
+        mode=mode or "rollback",
         partitions=tuple(PartitionName(key.topic, key.partition) for key in dict.fromkeys(partitions)) or None,
         topics=tuple(dict.fromkeys(topics)) or None,
         plan=plan,
         all=everything,
+        queued=queued,
     )
     send_one(connection, command, request)
 
@@ -70,7 +71,7 @@ def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
 
     (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
     state = fold.state.clusters.get(cluster)
-    count = 0 if state is None else len(state.reassignments)
+    count = 0 if state is None else len({*state.reassignments, *state.queue})
     question = (
         f"{mode.capitalize()} {plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued?"
     )

@@ -11,7 +11,7 @@ from rich.live import Live
 from drover.cli.exits import ExitCode
 from drover.cli.output import console, plural, print_line, timestamp
 from drover.cli.status_rows import StatusRow
-from drover.cli.status_view import layout, rows_of, summary
+from drover.cli.status_view import layout, queue_of, rows_of, summary
 from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
 from drover.reassignment.state import Plan
@@ -35,7 +35,7 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
         if found is None:
             return False
         last[:] = [found]
-        return not found.active and not found.more
+        return found.is_idle and not found.more
 
     try:
         asyncio.run(_show(watch(connection, cluster, PAUSE_S), cluster, plan, output, ended))
@@ -49,10 +49,11 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
     (found,) = last
     click.echo(
         f"Plan {plan} has ended: {plural(found.completed, 'partition')} completed, {found.rolled_back} rolled back, "
-        f"{found.failed} failed.",
+        f"{found.stopped} stopped, {found.failed} failed, {found.withdrawn} withdrawn.",
         err=True,
     )
-    return ExitCode.FAILED if found.rolled_back or found.failed else ExitCode.DONE
+    undone = found.rolled_back or found.stopped or found.failed or found.withdrawn
+    return ExitCode.FAILED if undone else ExitCode.DONE
 
 
 def plan_of(view: View, cluster: str, plan: str) -> Plan | None:
@@ -90,7 +91,7 @@ async def _show_lines(
     views: AsyncGenerator[View, None], cluster: str | None, plan: str | None, output: str, ended: Callable[[View], bool]
 ) -> None:
     shown: dict[tuple[str, str, int], StatusRow] = {}
-    counted: list[tuple[str, str, int]] | None = None
+    counted: tuple[list[tuple[str, str, int]], int] | None = None
     async for view in views:
         rows = {(row.cluster, row.topic, row.partition): row for row in rows_of(view, cluster, plan)}
         for key, row in rows.items():
@@ -98,9 +99,10 @@ async def _show_lines(
                 _print_row(row, shown.get(key), output)
         for key in shown.keys() - rows.keys():
             _print_gone(shown[key], output)
-        if output == "table" and counted != list(rows):
-            counted = list(rows)
-            click.echo(summary(list(rows.values())))
+        queued = len(queue_of(view, cluster, plan))
+        if output == "table" and counted != (list(rows), queued):
+            counted = (list(rows), queued)
+            click.echo(summary(list(rows.values()), queued))
         shown = rows
         if ended(view):
             return

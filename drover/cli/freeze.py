@@ -17,7 +17,7 @@ def freeze(invocation: Invocation, **options: Any) -> None:
     """Let nothing new start on the cluster; what is copying goes on."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "freeze", cluster, options)
-    send_one(connection, Freeze(id=request.id, cluster=cluster, by=request.by, reason=request.reason), request)
+    send_one(connection, Freeze(**request.envelope), request)
 
 
 @click.command()
@@ -27,4 +27,4 @@ def unfreeze(invocation: Invocation, **options: Any) -> None:
     """Let work start again."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "unfreeze", cluster, options)
-    send_one(connection, Unfreeze(id=request.id, cluster=cluster, by=request.by, reason=request.reason), request)
+    send_one(connection, Unfreeze(**request.envelope), request)

@@ -8,13 +8,25 @@ import msgspec
 
 from drover.client.history import ValidRecord
 from events.base import PartitionEvent
+from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlanThrottleSet
-from events.reassignments import ReassignmentQueued, RollbackRequested
+from events.reassignments import (
+    LateChangeFound,
+    ReassignmentAdopted,
+    ReassignmentQueued,
+    ReplacementWithdrawn,
+    RollbackRequested,
+    StopRequested,
+    TargetReplaced,
+)
 from events.records import AnyEvent, Outcome, PlanEvent
+from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved
 
 # Where every event says itself what these fields do.
-_NAMED_ELSEWHERE = frozenset({"type", "cluster", "topic", "partition", "plan", "by", "reason", "topic_id"})
+_NAMED_ELSEWHERE = frozenset(
+    {"type", "cluster", "topic", "partition", "plan", "by", "reason", "topic_id", "id", "payload", "offset"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,10 @@ class Chronicle:
 
     _plans: dict[tuple[str, str], _Cause] = field(default_factory=dict)
     _moves: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
+    # The targets that follow a move, and the entries of the queue: each has a cause of its own.
+    _next: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
+    _queue: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
+    _held: dict[tuple[str, str], _Cause] = field(default_factory=dict)
 
     def rows(self, record: ValidRecord) -> Iterator[HistoryRow]:
         """Yield one batch's rows: first what was asked for, then what happened."""
@@ -103,6 +119,8 @@ class Chronicle:
             yield self._event(record, event)
 
     def _command(self, record: ValidRecord, outcome: Outcome) -> HistoryRow:
+        if outcome.verdict == "held":
+            self._held[outcome.cluster, outcome.id] = _Cause(outcome.by, outcome.reason, outcome.plan)
         refused = [key for refusal in outcome.refusals if (key := refusal.key) is not None]
         named = (*outcome.accepted, *outcome.unchanged)
         return HistoryRow(
@@ -131,13 +149,16 @@ class Chronicle:
             by=cause.by,
             reason=cause.reason,
             detail=event_detail(event),
+            id=event.id if isinstance(event, CommandHeld | CommandReleased | QueueEntryAdded) else None,
             plan=cause.plan,
             partitions=(event.key,) if isinstance(event, PartitionEvent) else (),
         )
 
     def _cause(self, event: AnyEvent) -> _Cause:
         if isinstance(event, PartitionEvent):
-            return self._cause_of_move(event)
+            return self._cause_of_partition(event)
+        if isinstance(event, CommandHeld | CommandReleased):
+            return self._held.get((event.cluster, event.id), _Cause("", ""))
         cause = _Cause(getattr(event, "by", ""), getattr(event, "reason", ""))
         if isinstance(event, PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished):
             return self._cause_of_plan(event, cause)
@@ -149,15 +170,37 @@ class Chronicle:
             self._plans[event.cluster, event.plan] = cause
         return self._plans.get((event.cluster, event.plan), cause)
 
-    def _cause_of_move(self, event: PartitionEvent) -> _Cause:
-        move = (event.cluster, event.key)
-        if isinstance(event, ReassignmentQueued):
-            opened = self._plans.get((event.cluster, event.plan), _Cause("", ""))
-            self._moves[move] = replace(opened, plan=event.plan)
-        elif isinstance(event, RollbackRequested):
+    def _cause_of_partition(self, event: PartitionEvent) -> _Cause:
+        place, nobody = (event.cluster, event.key), _Cause("", "")
+        match event:
+            case QueueEntryAdded():
+                self._queue[place] = self._opener(event.cluster, event.plan)
+                return self._queue[place]
+            case QueueEntryRemoved():
+                return self._queue.pop(place, nobody)
+            case TargetReplaced():
+                self._next[place] = self._opener(event.cluster, event.plan)
+                return self._next[place]
+            case ReplacementWithdrawn():
+                waited = self._next.pop(place, nobody)
+                return _Cause(event.by, event.reason, waited.plan) if event.by else waited
+            case LateChangeFound():
+                return self._opener(event.cluster, event.plan)
+            case ForeignMoveSeen() | ForeignMoveEnded():
+                return nobody
+            case _:
+                return self._cause_of_move(event, place)
+
+    def _cause_of_move(self, event: PartitionEvent, move: tuple[str, TopicPartition]) -> _Cause:
+        if isinstance(event, ReassignmentQueued | ReassignmentAdopted):
+            self._moves[move] = self._opener(event.cluster, event.plan)
+        elif isinstance(event, RollbackRequested | StopRequested):
             plan = self._moves[move].plan if move in self._moves else None
             self._moves[move] = _Cause(event.by, event.reason, plan)
         return self._moves.get(move, _Cause("", ""))
+
+    def _opener(self, cluster: str, plan: str) -> _Cause:
+        return replace(self._plans.get((cluster, plan), _Cause("", "")), plan=plan)
 
 
 def outcome_detail(outcome: Outcome) -> str:
@@ -167,6 +210,8 @@ def outcome_detail(outcome: Outcome) -> str:
         parts.append(f"{len(outcome.accepted)} accepted")
     if outcome.unchanged:
         parts.append(f"{len(outcome.unchanged)} already as asked")
+    if outcome.verdict == "held":
+        parts.append("waits until what it names in after is decided")
     if outcome.verdict == "duplicate":
         where = "in this record" if outcome.first_offset is None else f"at offset {outcome.first_offset}"
         parts.append(f"decided before, {where}")

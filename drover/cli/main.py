@@ -12,6 +12,7 @@ COMMANDS = {
     "worker": ("drover.cli.worker:worker", "Run a worker."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
+    "mend": ("drover.cli.mend:mend", "End moves that can never end by themselves."),
     "freeze": ("drover.cli.freeze:freeze", "Let nothing new start."),
     "unfreeze": ("drover.cli.freeze:unfreeze", "Let work start again."),
     "blacklist": ("drover.cli.blacklist:blacklist", "Brokers that should not lead."),

@@ -22,8 +22,9 @@ MAX_PARTITIONS = 5000
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str
     partition: int
-    replicas: tuple[int, ...]
+    replicas: tuple[int, ...] | None
     log_dirs: tuple[str, ...] = ()
+    original_replicas: tuple[int, ...] | None = None
 
 
 class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,12 +42,16 @@ class AlterRequest:
     reason: str
     plan: str | None = None
     throttle_bytes_per_second: int | None = None
+    queue: bool = False
+    after: tuple[str, ...] = ()
 
 
 def parse_plan(text: str, name: str) -> tuple[PartitionTarget, ...]:
     """Read `{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}`, or the output of `--generate`.
 
-    Of that output the proposed block is taken. Raises `ConfigurationError` that names the file and the place.
+    Of that output the proposed block is taken. Two things are read beyond the stock format: `replicas` may be null,
+    which stops that partition's move, and `original_replicas` (KIP-236) is an assertion about the present list. Raises
+    `ConfigurationError` that names the file and the place.
     """
     try:
         plan = msgspec.json.decode(_document(text, name), type=_Plan)
@@ -60,7 +65,12 @@ def parse_plan(text: str, name: str) -> tuple[PartitionTarget, ...]:
         raise ConfigurationError(f"{name} names no partition: there is nothing to do")
     _check_entries(plan.partitions, name)
     return tuple(
-        PartitionTarget(topic=entry.topic, partition=entry.partition, replicas=entry.replicas)
+        PartitionTarget(
+            topic=entry.topic,
+            partition=entry.partition,
+            replicas=entry.replicas,
+            original_replicas=entry.original_replicas,
+        )
         for entry in plan.partitions
     )
 
@@ -86,9 +96,9 @@ def _check_entries(entries: Iterable[_Entry], name: str) -> None:
         if where in seen:
             raise ConfigurationError(f"{name} names partition {where} twice")
         seen.add(where)
-        if not entry.replicas:
+        if entry.replicas == ():
             raise ConfigurationError(f"{name}: {where} has no replicas")
-        if entry.log_dirs and len(entry.log_dirs) != len(entry.replicas):
+        if entry.log_dirs and len(entry.log_dirs) != len(entry.replicas or ()):
             raise ConfigurationError(f"{name}: {where} must have as many log_dirs as replicas")
         if any(directory != ANY_LOG_DIRECTORY for directory in entry.log_dirs):
             raise ConfigurationError(
@@ -114,6 +124,8 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             plan=plan,
             more=number < len(parts),
             throttle_bytes_per_second=request.throttle_bytes_per_second,
+            queue=request.queue,
+            after=request.after,
         )
         for number, part in enumerate(parts, start=1)
     )

@@ -21,7 +21,7 @@ class StatusRow:
 
     `bytes_done` of `bytes_total` covers all its steps; both are None before the first sample. `rate` is bytes per
     second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms`
-    is the moment since when it waits.
+    is the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended.
     """
 
     cluster: str
@@ -39,6 +39,8 @@ class StatusRow:
     eta_ms: int | None
     since_ms: int
     waiting: str | None
+    next_plan: str | None = None
+    next_target: tuple[int, ...] | None = None
 
     @property
     def fraction(self) -> float | None:
@@ -86,6 +88,8 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
         eta_ms=_arrival(transfer, done, total),
         since_ms=entry.since_ms if reason is None else reason.since_ms,
         waiting=waiting,
+        next_plan=None if entry.replacement is None else entry.replacement.plan,
+        next_target=None if entry.replacement is None else entry.replacement.target,
     )
 
 
@@ -175,7 +179,7 @@ def cluster_document(state: ClusterState, owner: str, epoch: int) -> dict[str, A
         ],
         "owner": owner,
         "epoch": epoch,
-        "plans": [_plan(plan) for plan in state.plans.values() if plan.status is PlanStatus.OPEN or plan.active],
+        "plans": [_plan(plan) for plan in state.plans.values() if plan.status is PlanStatus.OPEN or not plan.is_idle],
     }
 
 

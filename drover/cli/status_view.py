@@ -9,8 +9,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from drover.cli.output import amount, duration, plural
+from drover.cli.output import amount, duration, plural, table
 from drover.cli.status_rows import ForeignRow, StatusRow, foreign_rows, notices, status_rows, totals
+from drover.cli.waiting_rows import HeldRow, QueueRow, held_rows, queue_rows
 from drover.client.watching import View
 from drover.reassignment.state import ClusterState
 
@@ -19,6 +20,7 @@ COLUMNS = (
 )  # fmt: skip
 FOREIGN_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "what to do")
 MOST_FOREIGN_ROWS = 20
+QUEUE_COLUMNS = ("in the queue", "id", "plan", "target", "for", "waits for")
 RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
 COLOURS = {"copying": "green", "queued": "dim"}
 
@@ -37,6 +39,12 @@ def clusters_of(view: View, cluster: str | None) -> list[tuple[ClusterState, str
 def rows_of(view: View, cluster: str | None, plan: str | None = None) -> list[StatusRow]:
     """Return every reassignment to show."""
     rows = [row for state, _, _ in clusters_of(view, cluster) for row in status_rows(state, view.transfers)]
+    return [row for row in rows if plan in {None, row.plan, row.next_plan}]
+
+
+def queue_of(view: View, cluster: str | None, plan: str | None = None) -> list[QueueRow]:
+    """Return every entry of the queue to show, in its order."""
+    rows = [row for state, _, _ in clusters_of(view, cluster) for row in queue_rows(state)]
     return [row for row in rows if plan in {None, row.plan}]
 
 
@@ -46,8 +54,9 @@ def foreign_of(view: View, cluster: str | None) -> list[ForeignRow]:
 
 
 def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: int | None = None) -> RenderableType:
-    """Lay the present out; with `most_rows` only so many reassignments are listed."""
+    """Lay the present out; with `most_rows` only so many reassignments are listed, and of the queue what fits below."""
     rows = rows_of(view, cluster, plan)
+    queue = queue_of(view, cluster, plan)
     states = [state for state, _, _ in clusters_of(view, cluster)]
     parts: list[RenderableType] = [Text(line, style="yellow") for state in states for line in notices(state)]
     if rows:
@@ -59,14 +68,27 @@ def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: 
         parts.append(_foreign_table(foreign[:MOST_FOREIGN_ROWS], several=len(states) > 1))
     if len(foreign) > MOST_FOREIGN_ROWS:
         parts.append(Text(f"and {len(foreign) - MOST_FOREIGN_ROWS:,} more moves of others", style="dim"))
-    parts.append(Text(summary(rows)))
+    fitting = None if most_rows is None else max(1, most_rows - len(rows))
+    if queue:
+        parts.append(_queue_table(queue[:fitting], several=len(states) > 1))
+    if fitting is not None and len(queue) > fitting:
+        parts.append(Text(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
+    parts += [Text(held_line(row), style="yellow") for state in states for row in held_rows(state)]
+    parts.append(Text(summary(rows, len(queue))))
     return Group(*parts)
 
 
-def summary(rows: Sequence[StatusRow]) -> str:
-    """Sum up in one line."""
+def held_line(row: HeldRow) -> str:
+    """Say in one line what a command waits for."""
+    waited = duration(int(time.time() * 1000) - row.since_ms)
+    return f"{row.cluster}: {row.type} {row.id} by {row.by} has waited {waited} for {', '.join(row.after)}"
+
+
+def summary(rows: Sequence[StatusRow], queued: int = 0) -> str:
+    """Sum up in one line; `queued` is how many partitions wait in the queue."""
+    waiting = f"; {plural(queued, 'partition')} in the queue" if queued else ""
     if not rows:
-        return "No reassignment is under way."
+        return f"No reassignment is under way{waiting}."
     sums = totals(rows)
     states = ", ".join(f"{count:,} {state}" for state, count in sums["states"].items())
     line = f"{plural(len(rows), 'reassignment')}: {states}"
@@ -74,35 +96,53 @@ def summary(rows: Sequence[StatusRow]) -> str:
         line += f"; {amount(sums['bytes_done'])} of {amount(sums['bytes_total'])} copied"
     if sums["rate"] > 0:
         line += f", {amount(sums['rate'])}/s"
-    return line
+    return line + waiting
 
 
 def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> Table:
     from rich import box  # noqa: PLC0415 - beside its only use
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in COLUMNS:
-        table.add_column(column, justify="right" if column in RIGHT else "left", no_wrap=column != "waits for")
+        laid.add_column(column, justify="right" if column in RIGHT else "left", no_wrap=column != "waits for")
     now_ms = int(time.time() * 1000)
     for row in rows:
         cells: list[Any] = [Text(cell) for cell in cells_of(row, now_ms, several=several)]
         if live and row.fraction is not None:
             cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
-        table.add_row(*cells, style=COLOURS.get(row.state, "yellow" if row.waiting else None))
-    return table
+        laid.add_row(*cells, style=COLOURS.get(row.state, "yellow" if row.waiting else None))
+    return laid
+
+
+def _queue_table(rows: Sequence[QueueRow], *, several: bool) -> Table:
+    now_ms = int(time.time() * 1000)
+    return table(QUEUE_COLUMNS, [queue_cells(row, now_ms, several=several) for row in rows], right=("for",))
+
+
+def queue_cells(row: QueueRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
+    """Write one entry of the queue; with `several` clusters each partition says which it is in."""
+    name = f"{row.topic}:{row.partition}"
+    return (
+        f"{row.cluster}/{name}" if several else name,
+        row.id,
+        row.plan,
+        _list(row.target),
+        duration(now_ms - row.since_ms),
+        row.waiting,
+    )
 
 
 def _foreign_table(rows: Sequence[ForeignRow], *, several: bool) -> Table:
     from rich import box  # noqa: PLC0415 - beside its only use
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in FOREIGN_COLUMNS:
-        table.add_column(column, justify="right" if column == "for" else "left", no_wrap=column != "what to do")
+        laid.add_column(column, justify="right" if column == "for" else "left", no_wrap=column != "what to do")
     now_ms = int(time.time() * 1000)
     for row in rows:
         cells = [Text(cell) for cell in foreign_cells_of(row, now_ms, several=several)]
-        table.add_row(*cells, style="yellow" if row.never_ends else "dim")
-    return table
+        laid.add_row(*cells, style="yellow" if row.never_ends else "dim")
+    return laid
 
 
 def foreign_cells_of(row: ForeignRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
@@ -127,7 +167,8 @@ def cells_of(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
         row.plan,
         row.state,
         str(row.step or "-"),
-        f"{_list(row.original)} → {_list(row.target)}",
+        f"{_list(row.original)} → {_list(row.target)}"
+        + ("" if row.next_target is None else f", then {_list(row.next_target)} in {row.next_plan}"),
         "-" if row.bytes_done is None else amount(row.bytes_done),
         "-" if row.bytes_total is None else amount(row.bytes_total),
         "-" if fraction is None else f"{fraction * 100:.0f}",

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import click
 import msgspec
@@ -24,6 +24,16 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 AnyCommandType = TypeVar("AnyCommandType", bound=Command)
 
 
+class Envelope(TypedDict):
+    """The fields that every command has."""
+
+    id: str
+    cluster: str
+    by: str
+    reason: str
+    after: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """The options that every writing command takes; `timeout_s` is None with `--no-wait`."""
@@ -34,10 +44,22 @@ class Request:
     reason: str
     timeout_s: float | None
     output: str
+    after: tuple[str, ...] = ()
+
+    @property
+    def envelope(self) -> Envelope:
+        """What every command says, as keyword arguments."""
+        return {
+            "id": self.id,
+            "cluster": self.cluster,
+            "by": self.by,
+            "reason": self.reason,
+            "after": self.after,
+        }
 
 
 def write_options(command: Decorated) -> Decorated:
-    """Add `--reason`, `--id`, `--timeout`, `--no-wait` and `-o`."""
+    """Add `--reason`, `--id`, `--after`, `--timeout`, `--no-wait` and `-o`."""
     for option in (
         click.option(
             "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
@@ -49,6 +71,12 @@ def write_options(command: Decorated) -> Decorated:
             default="30s",
             show_default=True,
             help="How long to wait for the recorded outcome.",
+        ),
+        click.option(
+            "--after",
+            multiple=True,
+            metavar="ID",
+            help="Decide this only after the command with that id, which must come within 30 s; may be repeated.",
         ),
         click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id is done once."),
         click.option("--reason", required=True, help="Why; recorded for ever."),
@@ -71,6 +99,7 @@ def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[
         reason=options["reason"],
         timeout_s=None if options["no_wait"] else options["timeout"],
         output=options["output"],
+        after=tuple(dict.fromkeys(options["after"])),
     )
 
 

@@ -54,7 +54,7 @@ def why_closed(state: ClusterState) -> str | None:
     if state.mismatched_kafka_cluster_id is not None:
         return f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
     if state.freeze is not None:
-        return f"frozen by {state.freeze.by}: {state.freeze.reason}"
+        return f"withheld, frozen by {state.freeze.by} ({state.freeze.reason}): `drover unfreeze`"
     if len(state.in_flight) >= state.limits.max_partitions_in_flight:
         return f"a slot: {len(state.in_flight)} partitions are in flight, the most allowed"
     if _something_waits_for_a_slot(state):

@@ -1,0 +1,34 @@
+"""`drover mend`: end moves that Kafka itself can never end."""
+
+from typing import Any
+
+import click
+
+from drover.cli.invocation import Invocation, pass_invocation
+from drover.cli.parameters import Partition
+from drover.cli.simple import send_one
+from drover.cli.submitting import connect, make_request, write_options
+from events.commands import Mend, PartitionName
+from events.partitions import TopicPartition
+
+
+@click.command()
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    type=Partition(),
+    metavar="T:P",
+    help="May be repeated.  [default: all that are known]",
+)
+@write_options
+@pass_invocation
+def mend(invocation: Invocation, partitions: tuple[TopicPartition, ...], **options: Any) -> None:
+    """End moves in which a broker is both being added and being removed, whoever began them.
+
+    Kafka lists such a move for ever; `drover status` names them.
+    """
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "mend", cluster, options)
+    named = tuple(PartitionName(key.topic, key.partition) for key in dict.fromkeys(partitions))
+    send_one(connection, Mend(**request.envelope, partitions=named or None), request)

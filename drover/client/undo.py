@@ -1,0 +1,93 @@
+"""The inverse of a plan: for each partition that it has completed, the way back from the list reached."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from drover.client.history import ValidRecord, open_log, read_log
+from drover.errors import NothingToUndoError
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogReader
+from events.commands import PartitionTarget
+from events.partitions import TopicPartition
+from events.plans import PlanOpened
+from events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentQueued
+from events.records import AnyEvent
+
+
+@dataclass(frozen=True, slots=True)
+class _Completed:
+    """A partition on its list after the plan, and the list from before it."""
+
+    original: tuple[int, ...]
+    reached: tuple[int, ...]
+
+
+class Undo:
+    """PURE: collects what one plan of a cluster has completed; give it the valid batches in the order of the log.
+
+    A partition that the plan has moved several times is taken back to where the first of these moves began, as long as
+    nobody else moved it in between.
+    """
+
+    def __init__(self, cluster: str, plan: str) -> None:
+        self.cluster = cluster
+        self.plan = plan
+        self._opened = False
+        self._running: dict[TopicPartition, tuple[str, tuple[int, ...]]] = {}
+        self._completed: dict[TopicPartition, _Completed] = {}
+
+    def see(self, records: Iterable[ValidRecord]) -> None:
+        """Take note of batches."""
+        for record in records:
+            for event in record.batch.events:
+                if event.cluster == self.cluster:
+                    self._see(event)
+
+    def _see(self, event: AnyEvent) -> None:
+        match event:
+            case PlanOpened():
+                self._opened = self._opened or event.plan == self.plan
+            case ReassignmentQueued() | ReassignmentAdopted():
+                self._running[event.key] = (event.plan, event.original)
+            case ReassignmentCompleted():
+                plan, original = self._running[event.key]
+                if plan == self.plan:
+                    self._complete(event.key, original, event.replicas)
+            case _:
+                pass
+
+    def _complete(self, key: TopicPartition, original: tuple[int, ...], reached: tuple[int, ...]) -> None:
+        earlier = self._completed.get(key)
+        if earlier is not None and earlier.reached == original:
+            original = earlier.original
+        self._completed[key] = _Completed(original, reached)
+
+    def targets(self) -> tuple[PartitionTarget, ...]:
+        """Return the inverse, each partition asserted to be where the plan has left it.
+
+        Raises `NothingToUndoError` when there is no such plan, or when it has completed nothing.
+        """
+        targets = tuple(
+            PartitionTarget(
+                topic=key.topic, partition=key.partition, replicas=done.original, original_replicas=done.reached
+            )
+            for key, done in self._completed.items()
+            if done.original != done.reached
+        )
+        if not self._opened:
+            raise NothingToUndoError(f"there is no plan {self.plan} in {self.cluster}: see `drover history`")
+        if not targets:
+            raise NothingToUndoError(
+                f"plan {self.plan} has completed nothing in {self.cluster}: nothing is to be undone"
+            )
+        return targets
+
+
+async def read_undo(connection: LogConnection, cluster: str, plan: str) -> Undo:
+    """Read what a plan has completed from the log, up to its present end."""
+    undo = Undo(cluster, plan)
+    async with LogReader(connection) as reader:
+        log = await open_log(reader, connection, cluster)
+        async for records in read_log(reader, connection, log):
+            undo.see(records)
+    return undo

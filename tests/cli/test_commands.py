@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,24 @@ from drover.cli.dead_letters import shown
 from drover.cli.exits import ExitCode, failure_of
 from drover.cli.main import COMMANDS, cli
 from drover.client.answers import Answer
-from drover.client.history import FoldedLog
+from drover.client.history import FoldedLog, ValidRecord
+from drover.client.undo import Undo
 from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
 from drover.reassignment.state import Phase, Reassignment
 from drover.shard.fold import ShardFold
 from events.partitions import TopicPartition
-from events.records import PartitionReference
+from events.plans import PlanOpened
+from events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from events.records import AnyEvent, PartitionReference
 from events.refusals import Refusal, RefusalCode
-from tests.client.log import outcome
+from tests.client.log import Writer, outcome
 
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
+PLAN_OPENED = PlanOpened(cluster="prod", plan="p", by="ann", reason="r")
+QUEUED = ReassignmentQueued(
+    cluster="prod", topic="t", partition=0, topic_id="id", plan="p", original=(1, 2), target=(3, 4)
+)
+COMPLETED = ReassignmentCompleted(cluster="prod", topic="t", partition=0, replicas=(3, 4))
 # Nothing listens there.
 CONFIG = """
 [log]
@@ -67,7 +76,11 @@ def test_every_command_explains_itself(name: str) -> None:
         (["alter", "plan.json", "--reason", "x", "--id", "a b", "--dry-run"], "this makes no command"),
         (["alter", "plan.json", "--reason", "x", "--follow", "--no-wait"], "choose one"),
         (["alter", "plan.json", "--reason", "x", "--config", "gone.toml"], "gone.toml cannot be read"),
+        (["alter", "--reason", "x"], "either a PLAN.json or --undo PLAN"),
+        (["alter", "plan.json", "--undo", "p", "--reason", "x"], "either a PLAN.json or --undo PLAN"),
+        (["alter", "plan.json", "--reason", "x", "--after", "a b", "--dry-run"], "this makes no command"),
         (["cancel", "--all", "--reason", "x"], "--rollback or --stop"),
+        (["cancel", "--queued", "a1", "--all", "--reason", "x"], "exactly one of"),
         (["cancel", "--rollback", "--reason", "x"], "exactly one of"),
         (["cancel", "--rollback", "--reason", "x", "--all", "--plan", "p"], "exactly one of"),
         (["cancel", "--rollback", "--reason", "x", "--partition", "t"], "write TOPIC:PARTITION"),
@@ -150,6 +163,55 @@ def test_a_plan_is_read_from_standard_input() -> None:
     result = run("alter", "-", "--reason", "x", "--dry-run", stdin=json.dumps(PLAN))
     assert result.exit_code == 0
     assert "t:0" in result.stdout
+
+
+def test_what_stops_and_what_is_asserted_is_shown_before_it_is_sent() -> None:
+    partitions = [
+        {"topic": "t", "partition": 0, "replicas": None},
+        {"topic": "t", "partition": 1, "replicas": [1, 2], "original_replicas": [2, 1]},
+    ]
+    arguments = ("alter", "-", "--reason", "x", "--dry-run", "--queue", "--after", "a0")
+    text = json.dumps({"partitions": partitions})
+    result = run(*arguments, stdin=text)
+    assert "stop its move" in result.stdout
+    assert "2, 1" in result.stdout
+    (command,) = json.loads(run(*arguments, "-o", "json", stdin=text).stdout)["commands"]
+    assert (command["queue"], command["after"]) == (True, ["a0"])
+    assert command["partitions"] == partitions
+
+
+@pytest.mark.parametrize(
+    ("events", "said"), [((), "there is no plan p in prod"), ((PLAN_OPENED,), "plan p has completed nothing in prod")]
+)
+def test_an_undo_of_nothing_is_refused(
+    monkeypatch: pytest.MonkeyPatch, events: tuple[PlanOpened, ...], said: str
+) -> None:
+    monkeypatch.setattr("drover.client.undo.read_undo", undo_of(events))
+    result = run("alter", "--undo", "p", "--reason", "x")
+    assert said in result.stderr
+    assert result.exit_code == ExitCode.FAILED
+
+
+def test_an_undo_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drover.client.undo.read_undo", undo_of((PLAN_OPENED, QUEUED, COMPLETED)))
+    result = run("alter", "--undo", "p", "--reason", "x", "--dry-run", "-o", "json")
+    (command,) = json.loads(result.stdout)["commands"]
+    assert command["partitions"] == [
+        {"topic": "t", "partition": 0, "replicas": [1, 2], "original_replicas": [3, 4]},
+    ]
+
+
+def undo_of(events: tuple[AnyEvent, ...]) -> Callable[..., Awaitable[Undo]]:
+    """Read these events of cluster prod, whatever the log says."""
+
+    async def read(_connection: object, cluster: str, plan: str) -> Undo:
+        undo = Undo(cluster, plan)
+        writer = Writer()
+        writer.begin()
+        undo.see([ValidRecord(0, 2, writer.batch(*events))])
+        return undo
+
+    return read
 
 
 def test_a_log_that_does_not_answer_is_named_with_the_remedy_and_without_a_traceback() -> None:

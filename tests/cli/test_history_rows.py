@@ -7,11 +7,22 @@ from drover.cli.history_rows import Chronicle, HistoryRow, Wanted, event_detail,
 from drover.client.history import FoldedLog, ValidRecord
 from drover.journal.reader import LogRecord
 from events.clusters import ClusterFrozen
+from events.foreign import ForeignMoveSeen
 from events.partitions import TopicPartition
 from events.plans import PlanOpened
-from events.reassignments import ReassignmentQueued, ReassignmentRolledBack, RollbackRequested
+from events.reassignments import (
+    ReassignmentQueued,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+    ReplacementWithdrawn,
+    RollbackRequested,
+    StopRequested,
+    TargetReplaced,
+    WithdrawalReason,
+)
 from events.records import PartitionReference
 from events.refusals import Refusal, RefusalCode
+from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved, QueueExit
 from tests.client.log import CLUSTER, Writer, outcome
 
 KEY = TopicPartition("orders", 3)
@@ -51,6 +62,48 @@ def test_everything_that_counts_is_told_in_order_with_its_place() -> None:
         (6, "rollback-requested", "ben", "too slow"),
         (7, "reassignment-rolled-back", "ben", "too slow"),
     ]
+
+
+def test_what_waits_is_told_with_who_caused_it_and_under_which_plan() -> None:
+    writer = Writer()
+    writer.begin()
+    plans = [PlanOpened(cluster=CLUSTER, plan=plan, by=by, reason=by) for plan, by in (("p", "ann"), ("q", "ben"))]
+    writer.say(
+        *plans,
+        CommandHeld(cluster=CLUSTER, id="f", payload=b"x", topic="drover.cancel", offset=4),
+        QueueEntryAdded(**NAME, id="a2", plan="q", target=(4, 5)),
+        ReassignmentQueued(**NAME, topic_id="id", plan="p", original=(1, 2), target=(2, 3)),
+        StopRequested(**NAME, by="cay", reason="enough"),
+        TargetReplaced(**NAME, plan="q", target=(4, 5)),
+        ReplacementWithdrawn(**NAME, why=WithdrawalReason.CANCELLED, by="dot", reason="no"),
+        TargetReplaced(**NAME, plan="q", target=(4, 5)),
+        ReplacementWithdrawn(**NAME, why=WithdrawalReason.FAILED),
+        ReassignmentStopped(**NAME, replicas=(1, 2)),
+        QueueEntryRemoved(**NAME, why=QueueExit.REFUSED, detail="no such thing"),
+        ForeignMoveSeen(**NAME, replicas=(1, 2), adding=(2,), removing=()),
+        CommandReleased(cluster=CLUSTER, id="f"),
+        outcomes=(outcome("f", 4, verdict="held", by="eve"),),
+    )
+    log = FoldedLog({0: Writer().fold})
+    records = log.take([LogRecord(0, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
+    found = select(records, Wanted(), Chronicle())
+    assert [(row.what, row.id, row.by, row.plan) for row in found if row.what != "plan-opened"] == [
+        ("freeze held", "f", "eve", None),
+        ("command-held", "f", "eve", None),
+        ("queue-entry-added", "a2", "ben", "q"),
+        ("reassignment-queued", None, "ann", "p"),
+        ("stop-requested", None, "cay", "p"),
+        ("target-replaced", None, "ben", "q"),
+        ("replacement-withdrawn", None, "dot", "q"),
+        ("target-replaced", None, "ben", "q"),
+        ("replacement-withdrawn", None, "ben", "q"),
+        ("reassignment-stopped", None, "cay", "p"),
+        ("queue-entry-removed", None, "ben", "q"),
+        ("foreign-move-seen", None, "", None),
+        ("command-released", "f", "eve", None),
+    ]
+    assert found[0].detail == "waits until what it names in after is decided"
+    assert "payload" not in "".join(row.detail for row in found)
 
 
 def test_filters() -> None:

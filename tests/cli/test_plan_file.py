@@ -58,6 +58,23 @@ def test_a_wrong_file_is_refused_with_the_place(text: str, said: str) -> None:
     assert "p.json" in str(raised.value)
 
 
+def test_null_replicas_and_asserted_originals_are_read() -> None:
+    text = plan(
+        {"topic": "t", "partition": 0, "replicas": None},
+        {"topic": "t", "partition": 1, "replicas": [1, 2], "original_replicas": [2, 1]},
+    )
+    assert parse_plan(text, "p.json") == (
+        PartitionTarget(topic="t", partition=0, replicas=None),
+        PartitionTarget(topic="t", partition=1, replicas=(1, 2), original_replicas=(2, 1)),
+    )
+
+
+def test_every_part_of_a_plan_waits_and_queues_alike() -> None:
+    request = AlterRequest(id="a1", cluster="prod", by="me", reason="r", queue=True, after=("a0",))
+    targets = [PartitionTarget(topic="t", partition=number, replicas=(1,)) for number in range(MAX_PARTITIONS + 1)]
+    assert [(command.queue, command.after) for command in alter_commands(request, targets)] == [(True, ("a0",))] * 2
+
+
 def test_a_small_plan_is_one_command_under_the_id() -> None:
     (command,) = alter_commands(REQUEST, [PartitionTarget(topic="t", partition=0, replicas=(1,))])
     assert (command.id, command.plan, command.more, command.plan_name) == ("a1", None, False, "a1")

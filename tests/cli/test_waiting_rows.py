@@ -1,0 +1,126 @@
+"""What `status` shows of the queue, of held commands, and of work that a freeze withholds."""
+
+from typing import Any
+
+from rich.console import Console
+
+from drover.cli.status import status_document
+from drover.cli.status_rows import status_rows, why_waiting
+from drover.cli.status_view import cells_of, held_line, layout, summary
+from drover.cli.waiting_rows import held_rows, queue_rows
+from drover.client.history import FoldedLog
+from drover.client.transfers import Transfers
+from drover.client.watching import View
+from drover.reassignment.evolve import apply
+from drover.reassignment.state import ClusterState, Phase
+from drover.shard.fold import ShardFold
+from events.clusters import ClusterFrozen
+from events.codec import encode_command
+from events.commands import Freeze
+from events.partitions import TopicPartition
+from events.plans import PlanOpened
+from events.reassignments import ReassignmentQueued, RollbackRequested, StepPrepared, TargetReplaced
+from events.records import AnyEvent
+from events.waiting import CommandHeld, QueueEntryAdded
+
+CLUSTER = "prod"
+
+
+def name(partition: int) -> dict[str, Any]:
+    return {"cluster": CLUSTER, "topic": "t", "partition": partition}
+
+
+def added(partition: int, target: tuple[int, ...] = (3, 4)) -> QueueEntryAdded:
+    return QueueEntryAdded(**name(partition), id="a1", plan="p", target=target)
+
+
+MOVING = ReassignmentQueued(**name(9), topic_id="id", plan="p", original=(1, 2), target=(3, 4))
+PREPARED = StepPrepared(**name(9), step=1, final=True, expected=(1, 2), replicas=(3, 4), leader=1)
+FROZEN = ClusterFrozen(cluster=CLUSTER, by="ann", reason="lunch")
+HELD = CommandHeld(
+    cluster=CLUSTER,
+    id="f1",
+    payload=encode_command(Freeze(id="f1", cluster=CLUSTER, by="ben", reason="later", after=("a1", "a2"))),
+    topic="drover.cancel",
+    offset=3,
+)
+
+
+def folded(*events: AnyEvent) -> tuple[ClusterState, View]:
+    fold = ShardFold(0, 1)
+    state = fold.state.cluster(CLUSTER)
+    for event in (PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="r"), *events):
+        apply(state, event, 1000)
+    return state, View(FoldedLog({0: fold}), Transfers())
+
+
+def printed(view: View, most_rows: int | None = None) -> str:
+    console = Console(width=300)
+    with console.capture() as capture:
+        console.print(layout(view, CLUSTER, most_rows=most_rows))
+    return capture.get()
+
+
+def test_the_queue_is_shown_in_its_order_with_what_each_waits_for() -> None:
+    state, view = folded(added(0), added(1))
+    rows = queue_rows(state)
+    assert [(row.partition, row.id, row.plan, row.target, row.state, row.since_ms) for row in rows] == [
+        (0, "a1", "p", (3, 4), "waiting", 1000),
+        (1, "a1", "p", (3, 4), "waiting", 1000),
+    ]
+    assert [row.waiting for row in rows] == ["its turn: it is the next", "its turn: 1 before it"]
+    assert "No reassignment is under way; 2 partitions in the queue." in printed(view)
+    assert "and 1 more in the queue" in printed(view, most_rows=1)
+
+
+def test_what_was_accepted_before_and_a_move_to_the_same_list_are_waited_for() -> None:
+    waiting, _ = folded(MOVING, added(0))
+    assert [row.waiting for row in queue_rows(waiting)] == ["its turn: 1 accepted before have not started"]
+    same, _ = folded(MOVING, PREPARED, added(9), added(0))
+    assert [row.waiting for row in queue_rows(same)] == [
+        "its move to that very list in plan p",
+        "its turn: 1 before it",
+    ]
+
+
+def test_a_freeze_withholds_what_has_not_begun() -> None:
+    """R236-9."""
+    state, view = folded(MOVING, added(0), FROZEN)
+    (row,) = status_rows(state, Transfers())
+    assert (row.state, row.waiting) == ("withheld", "frozen by ann: lunch")
+    (entry,) = queue_rows(state)
+    assert (entry.state, entry.waiting) == ("withheld", "frozen by ann: lunch")
+    assert "1 reassignment: 1 withheld; 1 partition in the queue" in printed(view)
+    prepared, _ = folded(MOVING, PREPARED, FROZEN)
+    moving = prepared.reassignments[TopicPartition("t", 9)]
+    assert (moving.phase, why_waiting(prepared, moving)) == (Phase.PREPARED, "frozen by ann: lunch")
+
+
+def test_a_target_that_follows_is_shown_beside_the_running_one() -> None:
+    other = PlanOpened(cluster=CLUSTER, plan="q", by="ann", reason="r")
+    rollback = RollbackRequested(**name(9), by="ben", reason="r")
+    state, view = folded(MOVING, PREPARED, other, rollback, TargetReplaced(**name(9), plan="q", target=(5, 6)))
+    (row,) = status_rows(state, Transfers())
+    assert (row.next_plan, row.next_target) == ("q", (5, 6))
+    assert "1,2 → 3,4, then 5,6 in q" in cells_of(row, 2000, several=False)
+    assert "then 5,6 in q" in printed(view)
+
+
+def test_held_commands_say_what_they_wait_for() -> None:
+    state, view = folded(HELD)
+    (row,) = held_rows(state)
+    assert (row.id, row.type, row.by, row.after) == ("f1", "freeze", "ben", ("a1", "a2"))
+    assert held_line(row).endswith("for a1, a2")
+    assert "freeze f1 by ben" in printed(view)
+
+
+def test_programs_get_the_queue_and_what_is_held() -> None:
+    _, view = folded(added(0), HELD)
+    document = status_document(view, CLUSTER)
+    assert [row["id"] for row in document["queue"]] == ["a1"]
+    assert [(row["id"], row["since_ms"]) for row in document["held"]] == [("f1", 1000)]
+    assert [plan["waiting"] for plan in document["clusters"][0]["plans"]] == [1]
+
+
+def test_the_line_for_people_counts_the_queue() -> None:
+    assert summary([], 2) == "No reassignment is under way; 2 partitions in the queue."

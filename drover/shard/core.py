@@ -27,7 +27,7 @@ from drover.shard.messages import (
 from drover.shard.outsiders import watch_outsiders
 from drover.shard.page import MORE_WAIT_MS, Page
 from drover.shard.queueing import take_from_queue
-from drover.shard.sending import CALL_START_MS, list_to_send, throttle_effects, throttles_pending
+from drover.shard.sending import list_to_send, throttle_effects, throttles_pending
 from drover.shard.slots import give_slots
 from drover.shard.state_hash import CURRENT_FORM
 from drover.shard.track import FRESH_MS, TAKEOVER_WAIT_MS, ClusterTrack
@@ -37,6 +37,7 @@ from events.partitions import TopicPartition
 from events.records import SCHEMA_VERSION, Batch, Cursor
 from events.topics import TopicNames, shard_of
 
+CALL_START_MS = 1000
 MAX_PARTITIONS_PER_CALL = 1000
 STATE_HASH_EVERY = 1000
 

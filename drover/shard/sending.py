@@ -7,9 +7,6 @@ from drover.shard.track import ClusterTrack
 from events.partitions import TopicPartition
 from events.throttles import Entries
 
-# A call that has not begun by then is not made.
-CALL_START_MS = 1000
-
 
 def throttles_pending(state: ClusterState) -> bool:
     """Whether a write to the throttle settings is owed."""

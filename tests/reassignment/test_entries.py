@@ -129,7 +129,7 @@ def test_an_entry_waits_for_a_slot_and_for_the_unfreeze() -> None:
     )
     assert why_closed(state) == "a slot: 1 partitions are in flight, the most allowed"
     apply(state, ClusterFrozen(cluster=CLUSTER, by="ann", reason="incident"), 2000)
-    assert why_closed(state) == "frozen by ann: incident"
+    assert why_closed(state) == "withheld, frozen by ann (incident): `drover unfreeze`"
 
 
 def test_a_partition_that_does_not_move_is_queued_from_what_is_seen_then() -> None:

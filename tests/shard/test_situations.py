@@ -5,14 +5,11 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from drover.cluster.port import AlterRequest
-from drover.reassignment.decision import Decision
 from drover.reassignment.state import Limits, Phase
 from drover.reassignment.waiting_reason import waiting_reason
-from drover.shard import intake
-from events.commands import Freeze
 from events.partitions import TopicPartition
-from events.reassignments import Blocker, StopRequested
-from tests.shard.world import CLUSTER, World, alter, rollback
+from events.reassignments import Blocker
+from tests.shard.world import World, alter, rollback, stop
 
 KEY = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)
@@ -64,11 +61,7 @@ async def rolling_back(made: World) -> None:
 
 async def stopping(made: World) -> None:
     await second_step(made)
-    stop = StopRequested(cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, by="bob", reason="test")
-    made.put(Freeze(id="stop", cluster=CLUSTER, by="bob", reason="test"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(intake, "decide", lambda *_: Decision(events=(stop,)))
-        await made.turn()
+    await made.send(stop(KEY))
 
 
 WORK: Mapping[str, Callable[[World], Awaitable[None]]] = {

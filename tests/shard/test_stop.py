@@ -1,31 +1,14 @@
 """Stop on the model cluster: what earlier steps brought in stays, the running one goes (R455-9, R455-10)."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from drover.cluster.simulated import Loss
-from drover.reassignment.decision import Decision
 from drover.reassignment.state import Phase
-from drover.shard import intake
-from events.commands import Freeze
 from events.partitions import TopicPartition
-from events.reassignments import ReassignmentRolledBack, ReassignmentStopped, RollbackRequested, StopRequested
-from events.records import AnyEvent
-from tests.shard.world import CLUSTER, World, alter
+from events.reassignments import ReassignmentRolledBack, ReassignmentStopped
+from tests.shard.world import World, alter, rollback, stop
 
 KEY = TopicPartition("orders", 0)
-
-
-def asked(kind: type[StopRequested | RollbackRequested]) -> StopRequested | RollbackRequested:
-    return kind(cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, by="bob", reason="test")
-
-
-async def decided(made: World, events: Sequence[AnyEvent], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the next command be decided by these events."""
-    with monkeypatch.context() as patch:
-        patch.setattr(intake, "decide", lambda *_: Decision(events=tuple(events)))
-        await made.send(Freeze(id=f"c{len(made.log)}", cluster=CLUSTER, by="bob", reason="test"))
 
 
 async def second_step(original: tuple[int, ...] = (1, 2, 3)) -> World:
@@ -41,10 +24,10 @@ async def second_step(original: tuple[int, ...] = (1, 2, 3)) -> World:
     return made
 
 
-async def test_e2_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_e2_of_the_page() -> None:
     """TV-214."""
     made = await second_step()
-    await decided(made, [asked(StopRequested)], monkeypatch)
+    await made.send(stop(KEY))
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3, 4)
     assert made.model.moves() == {}
@@ -55,10 +38,10 @@ async def test_e2_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("loss", list(Loss))
-async def test_a_lost_cancel_stops_all_the_same(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_cancel_stops_all_the_same(loss: Loss) -> None:
     made = await second_step((2, 1, 3))
     made.hold_effects = True
-    await decided(made, [asked(StopRequested)], monkeypatch)
+    await made.send(stop(KEY))
     while made.reassignment(KEY).phase is not Phase.CANCEL_INTENDED:
         await made.run(100)
     made.hold_effects = False
@@ -68,30 +51,28 @@ async def test_a_lost_cancel_stops_all_the_same(loss: Loss, monkeypatch: pytest.
     assert made.replicas(KEY) == (2, 1, 3, 4)
 
 
-async def test_a_step_that_was_done_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_that_was_done_meanwhile_is_kept() -> None:
     made = await second_step()
-    await decided(made, [asked(StopRequested)], monkeypatch)
+    await made.send(stop(KEY))
     made.model.join_isr(KEY, 5)
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3, 4, 5)
 
 
 @pytest.mark.parametrize("moment", range(8))
-async def test_a_stop_may_become_a_rollback_at_any_moment(moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stop_may_become_a_rollback_at_any_moment(moment: int) -> None:
     """The first step of one that replaces at once: Kafka's cancel loses the order, so that there is a restore."""
     made = World(brokers=5, joins_by_itself=False)
     made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1000)
     await made.send(alter({KEY: [4, 2, 1]}))
     await made.run(500)
-    made.put(Freeze(id="stop", cluster=CLUSTER, by="bob", reason="test"))
-    with monkeypatch.context() as patch:
-        patch.setattr(intake, "decide", lambda *_: Decision(events=(asked(StopRequested),)))
-        await made.turn()
+    made.put(stop(KEY))
+    await made.turn()
     for number in range(moment):
         await (made.look() if number % 2 else made.turn())
         made.model.advance(50)
     if KEY in made.state.reassignments:
-        await decided(made, [asked(RollbackRequested)], monkeypatch)
+        await made.send(rollback(KEY))
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)
     ends = [event for event in made.events() if isinstance(event, ReassignmentStopped | ReassignmentRolledBack)]
@@ -116,24 +97,24 @@ async def held_in_the_last_step() -> World:
     return made
 
 
-async def test_the_order_that_the_cancel_of_the_last_step_loses_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_order_that_the_cancel_of_the_last_step_loses_is_put_back() -> None:
     """X1, live fact: the null-cancel leaves [3,4,5,1,2]."""
     made = await held_in_the_last_step()
-    await decided(made, [asked(StopRequested)], monkeypatch)
+    await made.send(stop(KEY))
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3, 4, 5)
     assert made.tags(KEY)[-1] == "reassignment-stopped"
 
 
-async def test_after_the_restore_of_a_stop_a_rollback_goes_on_to_the_original(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_the_restore_of_a_stop_a_rollback_goes_on_to_the_original() -> None:
     made = await held_in_the_last_step()
-    await decided(made, [asked(StopRequested)], monkeypatch)
+    await made.send(stop(KEY))
     while made.reassignment(KEY).phase is not Phase.CANCELLING:
         await made.run(100)
     made.hold_effects = True
     while made.reassignment(KEY).phase is not Phase.RESTORE_INTENDED:
         await made.run(100)
-    await decided(made, [asked(RollbackRequested)], monkeypatch)
+    await made.send(rollback(KEY))
     assert made.reassignment(KEY).restoring == (1, 2, 3, 4, 5)
     made.hold_effects = False
     await made.release_effects()

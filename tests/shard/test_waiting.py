@@ -8,7 +8,7 @@ from drover.shard.holding import HOLD_MS
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
 from events.refusals import RefusalCode
-from tests.shard.invariants import commands_are_answered, indexes_agree, lives_do_not_overlap
+from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
 
 FIRST, SECOND, THIRD = (TopicPartition("orders", number) for number in range(3))
@@ -35,12 +35,6 @@ def verdicts(made: World, id_: str) -> list[str]:
 
 def is_frozen(made: World) -> bool:
     return made.state.freeze is not None
-
-
-def sound(made: World) -> None:
-    indexes_agree(made.state)
-    lives_do_not_overlap(made)
-    commands_are_answered(made)
 
 
 # -- stop

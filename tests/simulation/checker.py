@@ -32,7 +32,7 @@ from events.reassignments import (
     StopRequested,
     TargetReplaced,
 )
-from events.records import AnyEvent, Batch
+from events.records import AnyEvent, Batch, Outcome
 from events.throttles import (
     BrokerThrottleIntended,
     BrokerThrottleLeft,
@@ -115,6 +115,7 @@ class Checker:
         self.throttled: set[tuple[str, str]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
+        self.held: dict[tuple[str, str], tuple[str, int]] = {}
         self.seen: dict[Place, Partition] = {}
         self.isr_changed_ms: dict[Place, int] = {}
         self.hashes: list[dict[int, bytes]] = [{} for _ in range(shards)]
@@ -123,6 +124,13 @@ class Checker:
         self.steps = 0
 
     # -- the log
+
+    def is_release(self, outcome: Outcome) -> bool:
+        """Whether this is what became of a command that was held: it stands where that one stands, and is the same."""
+        identity = (outcome.cluster, outcome.id)
+        held = self.held.get(identity) == (outcome.topic, outcome.offset)
+        assert not held or self.digests[identity] == outcome.digest, f"S14: {outcome} was held as another command"
+        return held
 
     def judged(self, shard: int, offset: int) -> Folded:
         """Say how a record was judged."""
@@ -142,8 +150,8 @@ class Checker:
         if folded.verdict is not Verdict.VALID:
             return
         assert isinstance(folded.record, Batch)
-        rules.s14_each_command_is_decided_once(self, shard, folded.record)
         rules.s17_nothing_is_skipped_silently(self, shard, folded.record)
+        rules.s14_each_command_is_decided_once(self, shard, folded.record)
         for event in folded.record.events:
             rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)

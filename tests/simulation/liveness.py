@@ -1,5 +1,6 @@
 """What must be true in the end: after healing everything ends, or says what it waits for (L1 to L8)."""
 
+from drover.reassignment.entries import why_closed, why_passed_over
 from drover.reassignment.state import ClusterState, Phase, PlanStatus
 from drover.shard.fold import ShardFold
 from tests.simulation.actions import perform
@@ -53,7 +54,11 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
             assert reassignment.block.detail, f"L8: {reassignment} does not say what would unblock it"
     for plan in state.plans.values():
         if plan.status is PlanStatus.OPEN:
-            assert plan.active, f"L1: {plan} has nothing left and is open"
+            assert not plan.is_idle, f"L1: {plan} has nothing left and is open"
+    assert not state.held, f"L1: {state.held} are held for ever"
+    for key, entry in state.queue.items():
+        waits = why_closed(state) or why_passed_over(key, state)
+        assert state.reassignments or state.foreign, f"L1: {key}: {entry} waits for {waits or 'nothing'}"
 
 
 def l2_every_shard_is_owned(world: World) -> None:

@@ -270,6 +270,8 @@ class World:
         """Whether by the log nothing is under way, no plan is open and no throttle is held."""
         return not self.calls and not any(
             state.reassignments
+            or state.queue
+            or state.held
             or state.broker_throttles
             or state.topic_throttles
             or any(plan.status is PlanStatus.OPEN for plan in state.plans.values())

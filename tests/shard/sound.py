@@ -1,0 +1,66 @@
+"""What must hold in a world of one owner at any moment; the simulation checks the same for many."""
+
+from collections import Counter
+
+from drover.reassignment.evolve import apply
+from drover.reassignment.evolve_plans import Ending
+from drover.reassignment.state import ClusterState
+from events.plans import PlanFinished
+from events.reassignments import ReplacementWithdrawn
+from events.waiting import CommandReleased, QueueEntryRemoved, QueueExit
+from tests.shard.world import CLUSTER, World
+from tests.simulation.invariants import s7_indexes_agree
+
+
+def sound(world: World) -> None:
+    """Check everything."""
+    s7_indexes_agree(world.state)
+    plans_end_with_what_happened(world)
+    commands_are_answered(world)
+
+
+def plans_end_with_what_happened(world: World) -> None:
+    """A plan's last word counts each end of its reassignments, and each target that was given up."""
+    ends: Counter[str] = Counter()
+    given_up: Counter[str] = Counter()
+    state = ClusterState(CLUSTER)
+    for batch in world.batches():
+        for event in batch.events:
+            if isinstance(event, Ending):
+                ends[state.reassignments[event.key].plan] += 1
+            elif isinstance(event, ReplacementWithdrawn):
+                replacement = state.reassignments[event.key].replacement
+                assert replacement is not None
+                given_up[replacement.plan] += 1
+            elif isinstance(event, QueueEntryRemoved):
+                given_up[state.queue[event.key].plan] += event.why is not QueueExit.STARTED
+            elif isinstance(event, PlanFinished):
+                counted = event.completed + event.rolled_back + event.failed + event.stopped
+                assert (counted, event.withdrawn) == (ends[event.plan], given_up[event.plan]), event
+            apply(state, event, batch.at_ms)
+
+
+def commands_are_answered(world: World) -> None:
+    """No command is lost and none is decided twice: one outcome per readable command, in the order of its topic.
+
+    What was held has a second one, in the record that releases it.
+    """
+    offsets: dict[str, list[int]] = {}
+    held: set[tuple[str, int]] = set()
+    for batch in world.batches():
+        released = sum(isinstance(event, CommandReleased) for event in batch.events)
+        for outcome in batch.outcomes:
+            place = (outcome.topic, outcome.offset)
+            if place in held:
+                assert outcome.verdict in {"accepted", "refused"}
+                held.remove(place)
+                released -= 1
+                continue
+            offsets.setdefault(outcome.topic, []).append(outcome.offset)
+            if outcome.verdict == "held":
+                held.add(place)
+        assert released == 0
+    assert len(held) == len(world.state.held)
+    for topic, found in offsets.items():
+        assert found == sorted(set(found)), f"{topic}: {found}"
+    assert list(world.core.next_offsets) == world.offsets

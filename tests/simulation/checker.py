@@ -152,6 +152,9 @@ class Checker:
         assert isinstance(folded.record, Batch)
         rules.s17_nothing_is_skipped_silently(self, shard, folded.record)
         rules.s14_each_command_is_decided_once(self, shard, folded.record)
+        for outcome in folded.record.outcomes:
+            if outcome.verdict == "held":
+                self.held[outcome.cluster, outcome.id] = (outcome.topic, outcome.offset)
         for event in folded.record.events:
             rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)

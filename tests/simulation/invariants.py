@@ -315,8 +315,6 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
         if checker.is_release(outcome):
             del checker.held[identity]
             continue
-        if outcome.verdict == "held":
-            checker.held[identity] = (outcome.topic, outcome.offset)
         known = checker.digests.get(identity)
         if known is None:
             assert outcome.verdict != "duplicate", f"S14: {outcome} comes for the first time"

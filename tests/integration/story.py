@@ -11,7 +11,7 @@ from drover.journal.connection import LogConnection
 from events.topics import COMMAND_KINDS, DEFAULT_SHARDS
 
 ENDS = ("call-accepted", "call-rejected", "call-lapsed", "call-outcome-lost")
-TERMINAL = ("reassignment-completed", "reassignment-rolled-back", "reassignment-failed")
+TERMINAL = ("reassignment-completed", "reassignment-rolled-back", "reassignment-stopped", "reassignment-failed")
 
 
 @dataclass
@@ -102,8 +102,12 @@ def _read_shard(story: Story, shard: int, records: list[Any]) -> None:
         if record["sequence"] != sequence:
             story.faults.append(f"shard {shard} offset {stored.offset}: sequence {record['sequence']}, not {sequence}")
         for outcome in record.get("outcomes", ()):
-            story.outcomes[outcome["id"]].append(outcome)
-            story.decided[outcome["topic"], shard].append(outcome["offset"])
+            earlier = story.outcomes[outcome["id"]]
+            places = [(one["topic"], one["offset"]) for one in earlier if one["verdict"] == "held"]
+            if (outcome["topic"], outcome["offset"]) not in places:
+                # What was held has a second outcome; the command stands there once.
+                story.decided[outcome["topic"], shard].append(outcome["offset"])
+            earlier.append(outcome)
         for event in record.get("events", ()):
             if "topic" in event and "partition" in event:
                 story.events[event["topic"], event["partition"]].append(event)
@@ -116,7 +120,7 @@ def _check_partition(story: Story, key: tuple[str, int], events: list[dict[str, 
         kind = event["type"]
         if kind == "reassignment-queued":
             is_open = rollback = False
-        elif kind == "rollback-requested":
+        elif kind in {"rollback-requested", "stop-requested"}:
             rollback = True
         elif kind == "call-intended":
             if is_open:

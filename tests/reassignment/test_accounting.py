@@ -27,7 +27,7 @@ from tests.reassignment.support import CLUSTER, PATIENT, accepted, alter, cancel
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(3))
 keys = st.sampled_from(KEYS)
-lists = st.permutations([1, 2, 3, 4]).map(lambda brokers: tuple(brokers[:3]))
+lists = st.sampled_from([(1, 2, 3), (4, 2, 1), (5, 2, 1), (3, 2, 1), (4, 5, 6)])
 plans = st.sampled_from(["p", "q", "r"])
 targets = st.dictionaries(keys, st.one_of(lists, lists, lists, st.none()), min_size=1)
 altering = st.tuples(st.just("alter"), targets, plans, st.booleans())
@@ -37,7 +37,7 @@ cancelling = st.tuples(
 ending = st.tuples(st.just("end"), keys, st.sampled_from(["completed", "rolled back", "stopped", "failed"]))
 beginning = st.tuples(st.just("begin"), keys)
 taking = st.tuples(st.just("take"), keys)
-whatever = st.lists(st.one_of(altering, altering, cancelling, ending, beginning, taking), max_size=40)
+whatever = st.lists(st.one_of(altering, altering, cancelling, ending, beginning, taking), max_size=25)
 
 
 class Ledger:

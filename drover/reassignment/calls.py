@@ -39,11 +39,14 @@ def open_call(reassignment: Reassignment) -> Call:
 def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Say what one partition's answer means for its open call.
 
-    85 on a cancel means that nothing was moving any more, which is what was wanted (the next look tells the rest).
+    85 on a cancel means that nothing was moving any more: the call had no effect, and what is seen next may be old
+    metadata from before the step that has meanwhile completed.
     """
     call, name = open_call(reassignment), event_name(cluster, reassignment.key)
-    if result.code == NONE or (call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS):
+    if result.code == NONE:
         return (CallAccepted(**name, call=call),)
+    if call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS:
+        return (CallLapsed(**name, call=call, detail="nothing was moving any more"),)
     if result.code not in _JUDGED:
         return (CallOutcomeLost(**name, call=call, detail=f"Kafka answered {_words(result)}"),)
     rejected = CallRejected(**name, call=call, code=result.code, message=result.message)

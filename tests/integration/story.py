@@ -102,12 +102,8 @@ def _read_shard(story: Story, shard: int, records: list[Any]) -> None:
         if record["sequence"] != sequence:
             story.faults.append(f"shard {shard} offset {stored.offset}: sequence {record['sequence']}, not {sequence}")
         for outcome in record.get("outcomes", ()):
-            earlier = story.outcomes[outcome["id"]]
-            places = [(one["topic"], one["offset"]) for one in earlier if one["verdict"] == "held"]
-            if (outcome["topic"], outcome["offset"]) not in places:
-                # What was held has a second outcome; the command stands there once.
-                story.decided[outcome["topic"], shard].append(outcome["offset"])
-            earlier.append(outcome)
+            story.outcomes[outcome["id"]].append(outcome)
+            story.decided[outcome["topic"], shard].append(outcome["offset"])
         for event in record.get("events", ()):
             if "topic" in event and "partition" in event:
                 story.events[event["topic"], event["partition"]].append(event)
@@ -120,7 +116,7 @@ def _check_partition(story: Story, key: tuple[str, int], events: list[dict[str, 
         kind = event["type"]
         if kind == "reassignment-queued":
             is_open = rollback = False
-        elif kind in {"rollback-requested", "stop-requested"}:
+        elif kind in {"rollback-requested", "stop-requested", "reassignment-adopted"}:
             rollback = True
         elif kind == "call-intended":
             if is_open:

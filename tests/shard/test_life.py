@@ -1,5 +1,7 @@
 """The life of reassignments on the model cluster, from command to terminal event."""
 
+from dataclasses import replace
+
 import pytest
 
 from drover.cluster.port import SetBrokerRates
@@ -69,6 +71,32 @@ async def test_a_rollback_restores_the_original_replicas_in_their_original_order
         "call-accepted",
         "reassignment-rolled-back",
     ]
+
+
+async def test_old_metadata_after_85_does_not_pass_for_what_the_cancel_left() -> None:
+    """A grow step that was done just before its cancel: the list from before it is what a cancel would leave."""
+    made = World(brokers=5, joins_by_itself=False)
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    await made.send(alter({ORDERS_0: [4, 5, 1]}))
+    await made.run(300)
+    made.put(rollback(ORDERS_0))
+    made.hold_effects = True
+    while made.reassignment(ORDERS_0).phase is not Phase.CANCEL_INTENDED:
+        await made.turn()
+        made.model.advance(100)
+        await made.look()
+    made.hold_effects = False
+    made.driver.freeze_metadata()
+    made.model.join_isr(ORDERS_0, 4)
+    before = made.driver._frozen
+    assert before is not None
+    before[ORDERS_0] = replace(before[ORDERS_0], replicas=(1, 2, 3), move=None)
+    await made.release_effects()
+    await made.run(1000)
+    made.driver.thaw_metadata()
+    await made.finish()
+    assert made.replicas(ORDERS_0) == (1, 2, 3)
+    assert made.tags(ORDERS_0)[-1] == "reassignment-rolled-back"
 
 
 async def test_a_rollback_between_grow_steps_takes_the_grown_replica_away_again() -> None:

@@ -87,11 +87,11 @@ def topic_grown(made: World) -> None:
 
 
 def stops(*brokers: int) -> Situation:
-    def stop(made: World) -> None:
+    def kill(made: World) -> None:
         for broker in brokers:
             made.model.stop_broker(broker)
 
-    return stop
+    return kill
 
 
 def out_of_sync(made: World) -> None:

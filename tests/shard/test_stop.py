@@ -66,8 +66,7 @@ async def test_a_stop_may_become_a_rollback_at_any_moment(moment: int) -> None:
     made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1000)
     await made.send(alter({KEY: [4, 2, 1]}))
     await made.run(500)
-    made.put(stop(KEY))
-    await made.turn()
+    await made.send(stop(KEY))
     for number in range(moment):
         await (made.look() if number % 2 else made.turn())
         made.model.advance(50)

@@ -77,6 +77,8 @@ def _count_ended(plan: Plan, event: Ending) -> Plan:
 
 
 def _remember(state: ClusterState, before: Reassignment, event: Ending, at_ms: int) -> None:
+    if not state.given_up and not before.lost_lists:
+        return
     if state.given_up:
         horizon_ms = at_ms - LATE_MS
         state.given_up = {key: known for key, known in state.given_up.items() if known.ended_ms > horizon_ms}

@@ -41,7 +41,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     async def raise_group_fault(self) -> None:
         """Raise what keeps us out of the group; runs in the consumer's own thread."""
         # aiokafka tells whoever polls, and Faust does not poll before something is assigned.
-        coordinator = self._ensure_consumer()._coordinator  # noqa: SLF001 - see above
+        coordinator = None if self._consumer is None else self._consumer._coordinator  # noqa: SLF001 - see above
+        if coordinator is None:
+            return  # not started yet
         try:
             coordinator.check_errors()
         except AUTHORIZATION_ERRORS as error:

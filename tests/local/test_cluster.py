@@ -93,6 +93,8 @@ async def test_up_where_it_runs_says_so_and_changes_nothing(cluster: LocalCluste
     assert [cluster.pid(node) for node in cluster.spec.nodes] == pids
     with pytest.raises(ConfigurationError, match="holds a cluster of 3 brokers in 2 racks"):
         await cluster.up(4)
+    with pytest.raises(ConfigurationError, match="holds a cluster that is not secure; take it down first"):
+        await cluster.up(secure=True)
 
 
 @pytest.mark.cluster

@@ -223,7 +223,7 @@ def altered(
 
 
 def stumbles(before: Partition, after: Partition) -> bool:
-    """Whether 4.3.1 fails to decide an alter and answers UNKNOWN_SERVER_ERROR (seen live).
+    """Whether 4.3.1 fails to decide; to an alter it then answers UNKNOWN_SERVER_ERROR (seen live).
 
     A move leaves replicas that it has removed in the ELR. When later the ISR is empty and an alter names such a broker
     again, the controller wants to elect it and finds that it holds no replica.

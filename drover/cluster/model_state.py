@@ -157,6 +157,8 @@ class ModelState:
         rules = self.rules(partition.topic, crashed)
         before = self.the_partition(partition)
         after = controller_model.settle(before, wanted, self.electable, election, rules)
+        if controller_model.stumbles(before, after):
+            return before  # the controller fails at this event and steps down
         self.store(partition, after)
         return after
 

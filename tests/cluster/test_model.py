@@ -1,7 +1,7 @@
 """The model cluster against Kafka's own controller tests (3.4 of the catalogue) and against what was seen on 4.3.1.
 
-Left out: TV-053, TV-057 and TV-074 (wire and queue details that no client of the port can see) and TV-073 (automatic
-balance, which the model does not have).
+Left out: TV-053, TV-057 and TV-074 (wire and queue details that no client of the port can see). TV-073 is in
+test_model_brokers.py, with all that happens to brokers.
 """
 
 import pytest

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import logging
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -33,6 +34,10 @@ async def _play_once(name: str, seed: int, *, long: bool, simulated_disk: bool) 
 
 
 async def _play(arguments: argparse.Namespace) -> int:
+    playing = asyncio.current_task()
+    assert playing
+    # Whoever ends a soak gets the cluster and the disk cleared away, as with Ctrl-C.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, playing.cancel)
     names = [arguments.scenario] if arguments.scenario else list(SCENARIOS)
     until = time.monotonic() + arguments.hours * 3600
     for seed in itertools.count(arguments.seed):

@@ -24,6 +24,9 @@ BROKEN = re.compile(
     r"\b(?:Assertion|Attribute|CorruptLog|Index|Key|Name|Type|UnboundLocal|UnknownSchema)Error\b[^\n]*", re.MULTILINE
 )
 
+OWNED = re.compile(r"shards are owned +shards=\[\d")
+REGAINED = re.compile(r"a shard is acquired again")
+
 
 @dataclass
 class Crew:
@@ -59,6 +62,22 @@ class Crew:
         """What workers have said that no fault of the world may lead to."""
         logs = sorted(self.installation.directory.glob("*.log"))
         return [f"{log.name}: {words}" for log in logs for words in BROKEN.findall(log.read_text(errors="replace"))]
+
+    def owned(self, name: str) -> int:
+        """How often a worker has said that shards are its own."""
+        return self._said(OWNED, name)
+
+    def regained(self) -> int:
+        """How often workers have said that they took a shard back from somebody."""
+        return sum(self._said(REGAINED, name) for name in NAMES)
+
+    def _said(self, words: re.Pattern[str], name: str) -> int:
+        log = self.installation.directory / f"{name}.log"
+        return len(words.findall(log.read_text(errors="replace"))) if log.exists() else 0
+
+    async def all_serve(self) -> bool:
+        """Whether each worker has owned shards."""
+        return all(self.owned(name) for name in NAMES)
 
     async def start(self, name: str, *options: str) -> None:
         """Start a worker whose clock is ten minutes ahead, ten minutes behind, or right: each in its turn."""

@@ -6,6 +6,7 @@ after the other, so that at any moment at most one worker, one or two brokers an
 
 import asyncio
 import contextlib
+import itertools
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -22,32 +23,34 @@ from drover.local.layout import CONTROLLER
 from drover.local.processes import ProcessState
 from drover.local.waiting import wait_until
 from events.commands import Alter, PartitionTarget
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
 from tests.faults.crew import NAMES, Crew
 from tests.faults.disks import Disk
 from tests.faults.planning import Planning
 from tests.integration.support import MANAGED, Installation
-from tests.kill.hostile import harass
+from tests.kill.hostile import steal
 
 SESSION_TIMEOUT_S = 6.0
 SERVE_ATTEMPTS = 3
 RIVAL = "rival"
+FIGHT_BEGINS_WITHIN_S = 20.0
 DISK_FAILS_WITHIN_S = 12.0
 
 
 @dataclass
 class Scene:
-    """What can be broken, and the words said about it."""
+    """What can be broken, and the words said about it; `log_replicas` hold the shard of the managed cluster."""
 
     cluster: LocalCluster
     installation: Installation
     crew: Crew
     planning: Planning
     disk: Disk
+    log_replicas: tuple[int, ...]
     quorum_gone_s: float
     began_s: float = field(default_factory=time.monotonic)
     story: list[str] = field(default_factory=list)
+    # A fight over a log that takes nothing would be none.
+    log_in_use: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -112,28 +115,47 @@ async def pause_worker(scene: Scene, random: Random) -> None:
 
 async def fight(scene: Scene, random: Random) -> None:
     """A worker of another group owns every shard as well, and a writer without manners takes and forges at will."""
-    seconds = random.uniform(6, 9)
-    scene.say(f"two groups of workers and a forger fight for every shard for {seconds:.1f} s")
+    async with scene.log_in_use:
+        await _fight(scene, random)
+
+
+async def _fight(scene: Scene, random: Random) -> None:
+    seconds = random.uniform(3, 6)
+    scene.say("a worker of another group and a forger come to fight for every shard")
+    owned, regained = scene.crew.owned(RIVAL), scene.crew.regained()
     await scene.crew.start(RIVAL, "--group", f"{scene.installation.names.prefix}-{RIVAL}")
-    forging = asyncio.create_task(_forge(scene, random.randrange(2**32)))
+    over = asyncio.Event()
+    forging = asyncio.create_task(_forge(scene, Random(random.random()), over))
     try:
+        with contextlib.suppress(ClusterUnavailableError):  # the group's coordinator may be away for a while
+            await wait_until(
+                lambda: scene.crew.owned(RIVAL) > owned and scene.crew.regained() > regained,
+                what="shards change hands",
+                timeout_s=FIGHT_BEGINS_WITHIN_S,
+            )
         await asyncio.sleep(seconds)
     finally:
-        forging.cancel()
-        await asyncio.gather(forging, return_exceptions=True)
+        over.set()
+        await forging
         await scene.crew.end(RIVAL, signal.SIGKILL)
         scene.installation.workers.pop(RIVAL)
+        scene.say(f"the fight is over, shards were taken back {scene.crew.regained() - regained} times")
 
 
-async def _forge(scene: Scene, seed: int) -> None:
-    producer = AIOKafkaProducer(**scene.installation.connection.client_options, enable_idempotence=True)
-    await producer.start()
-    try:
-        while True:
-            with contextlib.suppress(KafkaError):
-                await harass(scene.installation.connection, producer, (MANAGED,), seed)
-    finally:
-        await producer.stop()
+async def _forge(scene: Scene, random: Random, over: asyncio.Event) -> None:
+    """Steal and forge until it is over; never cancelled in the middle, which the client does not survive in order."""
+    connection = scene.installation.connection
+    for number in itertools.count(1):
+        producer = AIOKafkaProducer(**connection.client_options, enable_idempotence=True)
+        try:
+            await producer.start()
+            await steal(connection, producer, (MANAGED,), random, number)
+        except KafkaError:
+            await asyncio.sleep(0.5)
+        finally:
+            await producer.stop()
+        if over.is_set():
+            return
 
 
 # -- brokers
@@ -161,8 +183,8 @@ async def pause_broker(scene: Scene, random: Random) -> None:
 async def hang_coordinator(scene: Scene, random: Random) -> None:
     """Pause the broker that coordinates the workers' group, for longer than their sessions."""
     admin = AIOKafkaAdminClient(bootstrap_servers=scene.cluster.bootstrap)
-    await admin.start()
     try:
+        await admin.start()
         broker = await admin.find_coordinator(f"{scene.installation.names.prefix}-worker")
     except KafkaError as error:
         scene.say(f"the group has no coordinator just now: {error!r}")
@@ -184,9 +206,12 @@ async def _pause(scene: Scene, node: int | str, seconds: float) -> None:
 
 async def lose_quorum(scene: Scene, random: Random) -> None:
     """Of the event log's three replicas one is killed and one hangs: nothing can be appended (min ISR 2)."""
-    log = TopicPartition(scene.installation.names.events, shard_of(MANAGED, DEFAULT_SHARDS))
-    facts = await scene.installation.facts(log)
-    dead, hung = random.sample(facts.replicas, 2)
+    dead, hung = random.sample(scene.log_replicas, 2)
+    async with scene.log_in_use:
+        await _lose_quorum(scene, dead, hung)
+
+
+async def _lose_quorum(scene: Scene, dead: int, hung: int) -> None:
     scene.say(f"the log has no quorum for {scene.quorum_gone_s:.0f} s: broker {dead} is killed, broker {hung} hangs")
     await asyncio.gather(scene.cluster.kill(dead), scene.cluster.pause(hung))
     try:

@@ -12,14 +12,15 @@ from drover.cluster.topics import TopicSpec, create_topics
 from drover.local import LocalCluster
 from drover.reassignment.facts import BrokerRates, ThrottledReplicas
 from events.partitions import TopicPartition
+from events.topics import DEFAULT_SHARDS, shard_of
 from tests.faults import oracles, records
-from tests.faults.crew import NAMES, Crew
+from tests.faults.crew import Crew
 from tests.faults.disks import Disk
 from tests.faults.injuries import SESSION_TIMEOUT_S, Scene
 from tests.faults.planning import Planning
 from tests.faults.scenarios import TOPIC_REPLICAS, Length, Scenario
 from tests.faults.traffic import Traffic, read_back
-from tests.integration.support import Installation, installation, wait_for
+from tests.integration.support import MANAGED, Installation, installation, wait_for
 
 SETTLED_WITHIN_S = 120.0
 # What another operator had set before: Drover must find it again as it was.
@@ -68,13 +69,14 @@ async def play(
         await _create(made, scenario, topic, brokers, random)
         before = await oracles.configs_set(cluster.bootstrap, brokers, (topic,))
         planning = Planning(made.connection, keys, brokers, Random(random.random()))
-        scene = Scene(cluster, made, Crew(made), planning, disk, length.quorum_gone_s)
+        log = await made.replicas(TopicPartition(made.names.events, shard_of(MANAGED, DEFAULT_SHARDS)))
+        scene = Scene(cluster, made, Crew(made), planning, disk, log, length.quorum_gone_s)
         traffic = Traffic(cluster.bootstrap, seed, keys)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(traffic.running(scenario.records_per_second, scenario.filling_kilobytes))
             await stack.enter_async_context(scene.crew.working())
             stack.push_async_callback(scene.mend)
-            await made.wait_until_owned(*NAMES)
+            await wait_for(scene.crew.all_serve, "every worker to own shards", SETTLED_WITHIN_S)
             scene.say(f"{scenario.name}: everything runs")
             await scenario.act(scene, random, length)
             await scene.mend()
@@ -165,6 +167,7 @@ async def _judge(scene: Scene, traffic: Traffic, before: oracles.Configs, report
         "batches": verdicts.batches,
         "fenced batches": verdicts.fenced_batches,
         "acquires": verdicts.acquires,
+        "owners": sorted(verdicts.owners),
         "workers ended": dict(crew.ends),
         "worker starts by clock error, s": dict(crew.clocks),
     }

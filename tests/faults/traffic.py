@@ -66,9 +66,7 @@ class Traffic:
             await producer.flush()
             await wait_for(self._is_followed, "the consumer to read what was acknowledged", timeout_s=60)
         finally:
-            following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await following
+            await end(following)
             await producer.stop()
 
     # -- sending
@@ -114,8 +112,8 @@ class Traffic:
             enable_auto_commit=False,
             metadata_max_age_ms=5000,
         )
-        await consumer.start()
         try:
+            await consumer.start()
             places = [Place(*key) for key in self.keys]
             consumer.assign(places)
             for place in places:
@@ -129,11 +127,20 @@ class Traffic:
         return all(len(self.read[key]) >= len(ledger.acknowledged) for key, ledger in self.ledgers.items())
 
 
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancel a task until it ends: the client may swallow a cancellation while it reconnects. Its fault is raised."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait((task,), timeout=1)
+    with contextlib.suppress(asyncio.CancelledError):
+        task.result()
+
+
 async def read_back(bootstrap: str, keys: tuple[TopicPartition, ...]) -> Read:
     """Read partitions from their first record to their present end, by a consumer that knows nothing of before."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="none", enable_auto_commit=False)
-    await consumer.start()
     try:
+        await consumer.start()
         places = [Place(*key) for key in keys]
         consumer.assign(places)
         for place, first in (await consumer.beginning_offsets(places)).items():

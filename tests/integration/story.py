@@ -40,8 +40,8 @@ async def read_all(connection: LogConnection, topic: str) -> dict[int, list[Any]
     consumer = AIOKafkaConsumer(
         **connection.client_options, auto_offset_reset="earliest", enable_auto_commit=False, group_id=None
     )
-    await consumer.start()
     try:
+        await consumer.start()
         places = [TopicPartition(topic, number) for number in range(DEFAULT_SHARDS)]
         consumer.assign(places)
         ends = await consumer.end_offsets(places)

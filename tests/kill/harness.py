@@ -218,8 +218,8 @@ async def read_topics(connection: LogConnection, names: Sequence[str]) -> dict[t
     consumer = AIOKafkaConsumer(
         bootstrap_servers=connection.bootstrap, enable_auto_commit=False, isolation_level="read_committed"
     )
-    await consumer.start()
     try:
+        await consumer.start()
         partitions: list[TopicPartition] = []
         for name in names:
             await consumer._client._wait_on_metadata(name)

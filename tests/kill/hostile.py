@@ -1,6 +1,7 @@
 """A hostile writer: steals shards by the rules, and writes batches under tokens that are no longer current."""
 
 import asyncio
+import itertools
 from dataclasses import dataclass
 from random import Random
 
@@ -81,15 +82,22 @@ def fenced_batch(connection: LogConnection, claim: Claim, cluster: str) -> bytes
     )
 
 
+async def steal(
+    connection: LogConnection, producer: AIOKafkaProducer, clusters: tuple[str, ...], random: Random, number: int
+) -> None:
+    """Steal one shard, or try to under a stale epoch, and forge a batch under the token before."""
+    shard = random.randrange(SHARDS)
+    claim = await look(connection, shard)
+    epoch = claim.epoch + random.choice((1, 1, 1, 0, -1))
+    await producer.send_and_wait(connection.topics.events, acquire(epoch, "other", 0, number), partition=shard)
+    if claim.old_token:
+        batch = fenced_batch(connection, claim, clusters[0])
+        await producer.send_and_wait(connection.topics.events, batch, partition=shard)
+
+
 async def harass(connection: LogConnection, producer: AIOKafkaProducer, clusters: tuple[str, ...], seed: int) -> None:
     """Steal and forge about once a second until cancelled."""
-    random, number = Random(seed), 0
-    while True:
+    random = Random(seed)
+    for number in itertools.count(1):
         await asyncio.sleep(random.uniform(0.5, 1.5))
-        shard, number = random.randrange(SHARDS), number + 1
-        claim = await look(connection, shard)
-        epoch = claim.epoch + random.choice((1, 1, 1, 0, -1))
-        await producer.send_and_wait(connection.topics.events, acquire(epoch, "other", 0, number), partition=shard)
-        if claim.old_token:
-            batch = fenced_batch(connection, claim, clusters[0])
-            await producer.send_and_wait(connection.topics.events, batch, partition=shard)
+        await steal(connection, producer, clusters, random, number)

@@ -19,6 +19,7 @@ from drover.errors import DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.runtime import dead_letters, forwarding
 from drover.runtime.clock import now
+from drover.runtime.contest import Contest
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
 from drover.runtime.snapshots import SnapshotKeeper
@@ -66,6 +67,7 @@ class HostedShard:
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
+        self._contest = Contest()
         self._held: set[int] = set()
         self._resets = 0
         self._behind_gap: dict[int, deque[Arrival]] = {}
@@ -261,6 +263,11 @@ class HostedShard:
     async def _regain(self) -> bool:
         """Somebody else acquired the shard: yield to a newer generation of the group, else take it back (R1)."""
         self._disown()
+        self.unowned_since = self.unowned_since or monotonic()
+        tenure = self.tenure
+        await asyncio.sleep(self._contest.pause_s(monotonic()))
+        if self.tenure != tenure or self._closing:
+            return False
         generation = self._services.source().generation
         if self.fold.group == self._services.group and self.fold.generation > generation:
             _log.warning("a shard is yielded to a newer generation", shard=self.number, owner=self.fold.owner)
@@ -268,8 +275,7 @@ class HostedShard:
             self.reset(self.next_offsets)
             self.unowned_since = monotonic()
             return False
-        _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner)
-        self.unowned_since = self.unowned_since or monotonic()
+        _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner, of_group=self.fold.group)
         if not await self.acquire():
             return False
         self._own()

@@ -40,8 +40,8 @@ async def read_all(connection: LogConnection, topic: str) -> dict[int, list[Any]
     consumer = AIOKafkaConsumer(
         **connection.client_options, auto_offset_reset="earliest", enable_auto_commit=False, group_id=None
     )
+    await consumer.start()
     try:
-        await consumer.start()
         places = [TopicPartition(topic, number) for number in range(DEFAULT_SHARDS)]
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
@@ -102,8 +102,12 @@ def _read_shard(story: Story, shard: int, records: list[Any]) -> None:
         if record["sequence"] != sequence:
             story.faults.append(f"shard {shard} offset {stored.offset}: sequence {record['sequence']}, not {sequence}")
         for outcome in record.get("outcomes", ()):
-            story.outcomes[outcome["id"]].append(outcome)
-            story.decided[outcome["topic"], shard].append(outcome["offset"])
+            earlier = story.outcomes[outcome["id"]]
+            places = [(one["topic"], one["offset"]) for one in earlier if one["verdict"] == "held"]
+            if (outcome["topic"], outcome["offset"]) not in places:
+                # What was held has a second outcome; the command stands there once.
+                story.decided[outcome["topic"], shard].append(outcome["offset"])
+            earlier.append(outcome)
         for event in record.get("events", ()):
             if "topic" in event and "partition" in event:
                 story.events[event["topic"], event["partition"]].append(event)

@@ -10,7 +10,7 @@ from drover.errors import ConfigurationError, CorruptLogError
 from drover.journal.memory import StoredRecord
 from drover.shard.inbox import HIGH_COUNT
 from events.codec import decode_record, encode_record
-from events.records import SCHEMA_VERSION, Acquire
+from events.records import SCHEMA_VERSION, Acquire, Record
 from events.topics import COMMAND_KINDS
 from tests.runtime.world import GROUP, SHARDS, EndedError, World, arrival_of, cluster_in, freeze
 
@@ -22,10 +22,13 @@ async def world() -> AsyncIterator[World]:
     await made.close()
 
 
+def _records(world: World, shard: int) -> list[Record]:
+    return [decode_record(value) for value in world.broker.values(world.broker.topics.events, shard)]
+
+
 def _steal(world: World, shard: int, *, group: str = "other", generation: int = 0) -> None:
     """Acquire a shard by the rules, on the log alone."""
-    records = map(decode_record, world.broker.values(world.broker.topics.events, shard))
-    epoch = max((record.epoch for record in records if isinstance(record, Acquire)), default=0)
+    epoch = max((record.epoch for record in _records(world, shard) if isinstance(record, Acquire)), default=0)
     acquire = Acquire(
         schema=SCHEMA_VERSION, epoch=epoch + 1, token=b"thief", owner="thief", group=group, generation=generation
     )
@@ -68,6 +71,21 @@ async def test_after_a_theft_the_commands_are_decided_once_by_whoever_owns_the_s
     folded = {outcome.offset for outcome in world.outcomes()}
     assert folded == set(range(50))
     assert host.shards[0].fold.owner == "w"
+
+
+async def test_workers_of_two_groups_leave_each_other_time_and_do_not_fill_the_log(world: World) -> None:
+    first, first_group, _ = await world.serving_host("first")
+    second, second_group, _ = await world.host("second", group_name="other")
+    await world.assign(second, range(SHARDS), second_group.generation)
+    await asyncio.sleep(1.0)
+    for number in range(5):
+        for host, group in ((first, first_group), (second, second_group)):
+            host.arrive(0, arrival_of(freeze(f"f{number}"), number), group.generation)
+    await world.until(lambda: first.shards[0].next_offsets[1] == 5, "all to be decided")
+    acquires = [record for record in _records(world, 0) if isinstance(record, Acquire)]
+    assert {record.owner for record in acquires} == {"first", "second"}
+    assert len(acquires) < 20
+    assert [outcome.offset for outcome in world.outcomes()] == list(range(5))
 
 
 async def test_a_newer_generation_of_the_group_is_yielded_to_and_then_joined_again(world: World) -> None:

@@ -104,11 +104,12 @@ class World:
         session_timeout_s: float = 10.0,
         topic_ids: tuple[str, ...] = TOPIC_IDS,
         snapshot_every_records: int = 0,
+        group_name: str = GROUP,
     ) -> tuple[ShardHost, FakeGroup, FakeClusters]:
         """A host that has replayed and runs; nothing is assigned yet."""
         group, clusters = FakeGroup(), FakeClusters()
         options = HostOptions(
-            owner, GROUP, self.broker.topics, topic_ids, CLUSTERS, session_timeout_s, snapshot_every_records
+            owner, group_name, self.broker.topics, topic_ids, CLUSTERS, session_timeout_s, snapshot_every_records
         )
         host = ShardHost(options, MemoryJournal(self.broker, SHARDS), clusters, Metrics(), end=self._end)
         host.attach(group)

@@ -33,7 +33,7 @@ from tests.integration.support import MANAGED
 
 SENT_TWICE = 0.2
 # Shares of a hundred.
-MIX: tuple[tuple[str, int], ...] = (("alter", 50), ("rollback", 17), ("stop", 5), ("frost", 16), ("brokers", 12))
+MIX: tuple[tuple[str, int], ...] = (("alter", 50), ("rollback", 14), ("stop", 10), ("frost", 16), ("brokers", 10))
 THROTTLES = (None, 1_000_000, 1_000_000, 4_000_000)
 
 

@@ -12,6 +12,8 @@ from events.topics import COMMAND_KINDS, DEFAULT_SHARDS
 
 ENDS = ("call-accepted", "call-rejected", "call-lapsed", "call-outcome-lost")
 TERMINAL = ("reassignment-completed", "reassignment-rolled-back", "reassignment-stopped", "reassignment-failed")
+# What makes a cancel or a restore due.
+BACK = ("rollback-requested", "stop-requested", "target-replaced", "reassignment-adopted")
 
 
 @dataclass
@@ -115,18 +117,18 @@ def _read_shard(story: Story, shard: int, records: list[Any]) -> None:
 
 def _check_partition(story: Story, key: tuple[str, int], events: list[dict[str, Any]]) -> None:
     """One call at a time, each with one end, and no cancel that nobody asked for."""
-    is_open = rollback = False
+    is_open = goes_back = False
     for event in events:
         kind = event["type"]
         if kind == "reassignment-queued":
-            is_open = rollback = False
-        elif kind in {"rollback-requested", "stop-requested", "reassignment-adopted"}:
-            rollback = True
+            is_open = goes_back = False
+        elif kind in BACK:
+            goes_back = True
         elif kind == "call-intended":
             if is_open:
                 story.faults.append(f"{key}: a call was intended while another was open")
-            if event["call"] in {"cancel", "restore"} and not rollback:
-                story.faults.append(f"{key}: {event['call']} without a rollback")
+            if event["call"] in {"cancel", "restore"} and not goes_back:
+                story.faults.append(f"{key}: {event['call']} that nobody asked for")
             is_open = True
         elif kind in ENDS:
             is_open = False

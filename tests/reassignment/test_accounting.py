@@ -1,6 +1,5 @@
 """Whatever is asked for and however it ends, each plan counts what is there of it, and comes to rest."""
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +23,7 @@ from events.reassignments import (
 )
 from events.records import AnyEvent
 from tests.reassignment.support import CLUSTER, PATIENT, accepted, alter, cancel, facts, intended, sight
+from tests.simulation.counting import plans_agree
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(3))
 keys = st.sampled_from(KEYS)
@@ -68,7 +68,7 @@ class Ledger:
                 self.take(key)
             case _:
                 pass
-        self.check()
+        plans_agree(self.state)
 
     def decide(self, command: Alter | Cancel) -> None:
         seen = facts({key: sight(replicas) for key, replicas in self.replicas.items()})
@@ -99,15 +99,6 @@ class Ledger:
     def fold(self, events: Iterable[AnyEvent]) -> None:
         for event in events:
             apply(self.state, event, 2000)
-
-    def check(self) -> None:
-        moving = self.state.reassignments.values()
-        active = Counter(entry.plan for entry in moving)
-        waiting = Counter(entry.plan for entry in self.state.queue.values())
-        waiting.update(entry.replacement.plan for entry in moving if entry.replacement is not None)
-        for plan in self.state.plans.values():
-            assert (plan.active, plan.waiting) == (active[plan.name], waiting[plan.name])
-        assert {*active, *waiting} <= self.state.plans.keys()
 
 
 @PATIENT

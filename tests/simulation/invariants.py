@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
-from drover.reassignment.state import ClusterState, PlanStatus
+from drover.reassignment.state import ClusterState
 from drover.shard.core import CALL_START_MS
 from drover.shard.fold import Folded, ShardState, Verdict
 from drover.shard.track import FRESH_TO_START_MS
@@ -28,6 +28,7 @@ from events.topics import COMMAND_KINDS, TopicNames, shard_of
 from events.waiting import QueueEntryRemoved
 from tests.simulation.calls import CALL_DEADLINE_MS
 from tests.simulation.cluster import STALE_MS, SimulatedCluster
+from tests.simulation.counting import plans_agree
 from tests.simulation.settings import Settings
 
 if TYPE_CHECKING:
@@ -151,13 +152,7 @@ def s7_indexes_agree(state: ClusterState) -> None:
     assert state.loads == loads, f"S7: {state.loads} instead of {loads}"
     numbers = [reassignment.number for reassignment in state.reassignments.values()]
     assert numbers == sorted(numbers), "S7: the order of acceptance"
-    moving, queue = state.reassignments.values(), state.queue.values()
-    active = Counter(entry.plan for entry in moving)
-    waiting = Counter([entry.plan for entry in queue] + [one.replacement.plan for one in moving if one.replacement])
-    for plan in state.plans.values():
-        assert plan.active == active[plan.name], f"S7: {plan} has {active[plan.name]} under way"
-        assert plan.waiting == waiting[plan.name], f"S7: {plan} has {waiting[plan.name]} waiting"
-        assert plan.is_idle or plan.status is not PlanStatus.FINISHED, f"S7: {plan} has finished"
+    plans_agree(state)
 
 
 def s7_few_replicas_are_added_at_once(settings: Settings, life: "Life", after: Partition) -> None:

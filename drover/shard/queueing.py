@@ -7,7 +7,7 @@ from drover.reassignment.decision import Facts
 from drover.reassignment.state import ClusterState
 from drover.shard.deciding import Place
 from drover.shard.page import Page
-from drover.shard.track import FRESH_MS, ClusterTrack
+from drover.shard.track import FRESH_MS, FRESH_TO_START_MS, ClusterTrack
 from events.partitions import TopicPartition
 
 # How far down the queue one look goes for entries that need not let others pass.
@@ -39,7 +39,7 @@ def take_from_queue(page: Page, cluster: str, place: Place) -> None:
 
 def _is_seen(key: TopicPartition, state: ClusterState, track: ClusterTrack, now_ms: int) -> bool:
     """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers."""
-    if track.fresh(key, now_ms) is not None:
+    if track.fresh(key, now_ms, FRESH_TO_START_MS) is not None:
         return True
     if key not in state.reassignments or track.live_seen_ms is None:
         return False

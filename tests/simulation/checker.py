@@ -115,6 +115,7 @@ class Checker:
         self.throttled: set[tuple[str, str]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
+        self.withdrawn_touched: set[Place] = set()
         self.held: dict[tuple[str, str], tuple[str, int]] = {}
         self.seen: dict[Place, Partition] = {}
         self.isr_changed_ms: dict[Place, int] = {}
@@ -155,6 +156,7 @@ class Checker:
         for outcome in folded.record.outcomes:
             if outcome.verdict == "held":
                 self.held[outcome.cluster, outcome.id] = (outcome.topic, outcome.offset)
+        self.withdrawn_touched.clear()
         for event in folded.record.events:
             rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)
@@ -167,9 +169,11 @@ class Checker:
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
-            self.lives[event.cluster, event.key] = Life(
+            life = self.lives[event.cluster, event.key] = Life(
                 event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms
             )
+            # Its target was replaced before anything was sent: it goes on from the same list, meddled with or not.
+            life.touched = (event.cluster, event.key) in self.withdrawn_touched
         elif isinstance(event, ReassignmentAdopted):
             self._adopted(event)
         elif isinstance(event, CallIntended):
@@ -231,6 +235,8 @@ class Checker:
 
     def _ended(self, event: Ending) -> None:
         life = self.lives.pop((event.cluster, event.key))
+        if isinstance(event, ReassignmentRolledBack) and not event.started and life.touched:
+            self.withdrawn_touched.add((event.cluster, event.key))
         cluster = self.world.clusters[event.cluster]
         if isinstance(event, ReassignmentCompleted):
             rules.s5_completed_means_there(self, cluster, life, event)

@@ -32,6 +32,7 @@ from events.partitions import TopicPartition
 from tests.integration.support import MANAGED
 
 SENT_TWICE = 0.2
+QUEUED = 0.2
 # Shares of a hundred.
 MIX: tuple[tuple[str, int], ...] = (("alter", 50), ("rollback", 14), ("stop", 10), ("frost", 16), ("brokers", 10))
 THROTTLES = (None, 1_000_000, 1_000_000, 4_000_000)
@@ -129,7 +130,13 @@ class Planning:
         # A plan that was opened a moment ago may be open still: now and then it is added to.
         plan = self.random.choice(self._plans[-2:]) if self._plans and self.random.random() < 0.15 else common["id"]
         self._plans.append(plan)
-        return Alter(partitions=targets, plan=plan, throttle_bytes_per_second=self.random.choice(THROTTLES), **common)
+        return Alter(
+            partitions=targets,
+            plan=plan,
+            throttle_bytes_per_second=self.random.choice(THROTTLES),
+            queue=self.random.random() < QUEUED,
+            **common,
+        )
 
     def alter_to(self, targets: tuple[PartitionTarget, ...]) -> Alter:
         """Ask for these replicas, as a plan of its own, slowly enough to be seen."""

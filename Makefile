@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit pythons format demo bench soak-faults clean
+.PHONY: help install test lint types unit pythons format demo bench soak soak-faults mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -41,6 +41,12 @@ demo: install ## Watch replicas move on a real four-broker Kafka, roll back, sur
 
 bench: install ## Measure, and write docs/performance.md
 	$(BIN)/python -m bench --write
+
+soak: install ## Simulate SEEDS=2000 seeds of STEPS=2000, then go on for HOURS=0; adds to docs/soak-ledger.jsonl
+	$(BIN)/python -m tests.simulation soak --seeds $(or $(SEEDS),2000) --steps $(or $(STEPS),2000) --hours $(or $(HOURS),0)
+
+mutants: install ## Put deliberate faults into copies of the source, see that each is noticed; writes docs/mutants.md
+	$(BIN)/python -m tests.simulation.mutate
 
 soak-faults: install ## Break a local cluster and its workers at random for HOURS=... (default 1), see docs/faults.md
 	$(BIN)/python -m tests.faults --long --hours $(or $(HOURS),1) --seed $(or $(SEED),1)

@@ -41,6 +41,7 @@ from events.throttles import (
     TopicThrottleSet,
 )
 from tests.simulation import invariants as rules
+from tests.simulation import log_rules
 from tests.simulation.cluster import SimulatedCluster
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class Life:
     target: tuple[int, ...]
     began_ms: int
     asked_back: bool = False
+    asked_ms: int = -1
     touched: bool = False
     replacement: tuple[int, ...] | None = None
     intent: Intent | None = None
@@ -115,8 +117,8 @@ class Checker:
         self.throttled: set[tuple[str, str]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
-        self.withdrawn_touched: set[Place] = set()
-        self.held: dict[tuple[str, str], tuple[str, int]] = {}
+        self.replaced: dict[Place, bool] = {}
+        self.held: dict[tuple[str, str], Outcome] = {}
         self.seen: dict[Place, Partition] = {}
         self.isr_changed_ms: dict[Place, int] = {}
         self.hashes: list[dict[int, bytes]] = [{} for _ in range(shards)]
@@ -125,13 +127,6 @@ class Checker:
         self.steps = 0
 
     # -- the log
-
-    def is_release(self, outcome: Outcome) -> bool:
-        """Whether this is what became of a command that was held: it stands where that one stands, and is the same."""
-        identity = (outcome.cluster, outcome.id)
-        held = self.held.get(identity) == (outcome.topic, outcome.offset)
-        assert not held or self.digests[identity] == outcome.digest, f"S14: {outcome} was held as another command"
-        return held
 
     def judged(self, shard: int, offset: int) -> Folded:
         """Say how a record was judged."""
@@ -145,18 +140,14 @@ class Checker:
         folded = fold.fold(offset, payload)
         assert folded is not None, "a record is folded once"
         self._folded[shard].append(folded)
-        rules.s13_records_are_in_order(self.judges[shard], folded)
+        log_rules.s13_records_are_in_order(self.judges[shard], folded)
         if folded.verdict is Verdict.ACQUIRED:
             self.epochs[fold.token] = fold.epoch
         if folded.verdict is not Verdict.VALID:
             return
         assert isinstance(folded.record, Batch)
-        rules.s17_nothing_is_skipped_silently(self, shard, folded.record)
-        rules.s14_each_command_is_decided_once(self, shard, folded.record)
-        for outcome in folded.record.outcomes:
-            if outcome.verdict == "held":
-                self.held[outcome.cluster, outcome.id] = (outcome.topic, outcome.offset)
-        self.withdrawn_touched.clear()
+        log_rules.s14_each_command_is_decided_once(self, shard, folded.record)
+        log_rules.s17_nothing_is_skipped_silently(self, shard, folded.record)
         for event in folded.record.events:
             rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)
@@ -169,11 +160,10 @@ class Checker:
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
-            life = self.lives[event.cluster, event.key] = Life(
-                event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms
-            )
-            # Its target was replaced before anything was sent: it goes on from the same list, meddled with or not.
-            life.touched = (event.cluster, event.key) in self.withdrawn_touched
+            life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms)
+            # A target that replaces another one inherits what others have done to that one.
+            life.touched = self.replaced.pop((event.cluster, event.key), False)
+            self.lives[event.cluster, event.key] = life
         elif isinstance(event, ReassignmentAdopted):
             self._adopted(event)
         elif isinstance(event, CallIntended):
@@ -184,10 +174,11 @@ class Checker:
         elif isinstance(event, _ANSWERS):
             self.lives[event.cluster, event.key].open = False
         elif isinstance(event, RollbackRequested | StopRequested):
-            self.lives[event.cluster, event.key].asked_back = True
+            life = self.lives[event.cluster, event.key]
+            life.asked_back, life.asked_ms = True, self.world.now_ms
         elif isinstance(event, TargetReplaced):
             life = self.lives[event.cluster, event.key]
-            life.asked_back, life.replacement = True, event.target
+            life.asked_back, life.asked_ms, life.replacement = True, self.world.now_ms, event.target
         elif isinstance(event, Ending):
             self._ended(event)
         elif isinstance(event, ClusterFrozen):
@@ -235,9 +226,10 @@ class Checker:
 
     def _ended(self, event: Ending) -> None:
         life = self.lives.pop((event.cluster, event.key))
-        if isinstance(event, ReassignmentRolledBack) and not event.started and life.touched:
-            self.withdrawn_touched.add((event.cluster, event.key))
+        if life.replacement is not None or (isinstance(event, ReassignmentRolledBack) and not event.started):
+            self.replaced[event.cluster, event.key] = rules.is_touched(self.world.clusters[event.cluster], life)
         cluster = self.world.clusters[event.cluster]
+        rules.s9_the_end_of_a_topic_is_named(cluster, life, event)
         if isinstance(event, ReassignmentCompleted):
             rules.s5_completed_means_there(self, cluster, life, event)
         elif isinstance(event, ReassignmentStopped):
@@ -287,6 +279,7 @@ class Checker:
 
     def throttle_changes(self, cluster: SimulatedCluster, change: ThrottleChange) -> None:
         """A throttle is about to be written."""
+        rules.s6_the_right_cluster_is_called(self, cluster)
         rules.s10_no_throttle_of_others_is_touched(self, cluster, change)
 
     # -- each step
@@ -316,7 +309,7 @@ class Checker:
         self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition
     ) -> None:
         life = self.lives.get((cluster.name, key))
-        if life is not None and cluster.touched_ms.get(key) == cluster.now_ms:
+        if life is not None and rules.is_touched(cluster, life):
             life.touched = True
         topic_id = cluster.model.topics[key.topic].topic_id
         if life is None:
@@ -332,12 +325,12 @@ class Checker:
             for state in fold.state.clusters.values():
                 rules.s7_indexes_agree(state)
             self.note_hash(shard)
-        rules.s14_owners_believe_the_log(self)
+        log_rules.s14_owners_believe_the_log(self)
 
     def note_hash(self, shard: int, fold: ShardFold | None = None) -> bytes:
         """Remember the state's hash where the log ends now; every other reader must come to the same."""
         found = self.folds[shard] if fold is None else fold
-        digest = rules.full_hash(found.state, self.world.settings.names)
+        digest = log_rules.full_hash(found.state, self.world.settings.names)
         known = self.hashes[shard].setdefault(found.position, digest)
         assert known == digest, f"S14: two readers of shard {shard} differ at offset {found.position}"
         return digest

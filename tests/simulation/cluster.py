@@ -155,6 +155,11 @@ class SimulatedCluster:
         if topic not in self.model.topics:
             self._create(topic)
 
+    def remake(self, topic: str) -> None:
+        """Let somebody delete a topic and make it anew."""
+        self.delete(topic)
+        self.create(topic)
+
     def alter(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
         """Let somebody else move a partition, or cancel a move."""
         before = self.model.partition(key)

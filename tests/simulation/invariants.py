@@ -1,7 +1,6 @@
-"""What must hold at every moment, each promise under its name from docs/kip-rules.md; see also docs/simulation.md."""
+"""What must hold at every moment, each promise under its name from docs/kip-rules.md; see also docs/promises.md."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from drover.cluster.controller_model import Partition
@@ -9,12 +8,12 @@ from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
 from drover.reassignment.state import ClusterState
 from drover.shard.core import CALL_START_MS
-from drover.shard.fold import Folded, ShardState, Verdict
+from drover.shard.fold import ShardState
 from drover.shard.track import FRESH_TO_START_MS
-from events.codec import Malformed
 from events.partitions import TopicPartition
 from events.reassignments import (
     CallIntended,
+    FailureReason,
     ReassignmentAdopted,
     ReassignmentCompleted,
     ReassignmentFailed,
@@ -23,20 +22,18 @@ from events.reassignments import (
     ReassignmentStopped,
     StepPrepared,
 )
-from events.records import Acquire, AnyEvent, Batch, Genesis
-from events.topics import COMMAND_KINDS, TopicNames, shard_of
-from events.waiting import QueueEntryRemoved
+from events.records import AnyEvent
+from events.topics import shard_of
 from tests.simulation.calls import CALL_DEADLINE_MS
 from tests.simulation.cluster import STALE_MS, SimulatedCluster
 from tests.simulation.counting import plans_agree
 from tests.simulation.settings import Settings
 
 if TYPE_CHECKING:
-    from tests.simulation.checker import Checker, Intent, Judge, Life
+    from tests.simulation.checker import Checker, Intent, Life
 
 # What others did so lately may go unseen: a young sight of old metadata, an intent, a call on its way.
 RACE_MS = FRESH_TO_START_MS + STALE_MS + CALL_START_MS + CALL_DEADLINE_MS
-_INDEX_OF = {name: index for index, name in enumerate(TopicNames().commands)}
 
 
 def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, intent: "Intent") -> None:
@@ -51,6 +48,12 @@ def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, inten
         since_ms = cluster.now_ms - cluster.died_ms.get(broker, 0)
         limit_ms = RACE_MS + cluster.model.session_timeout_ms
         assert not dead or since_ms <= limit_ms, f"S1: {request} adds broker {broker}, dead for {since_ms} ms"
+
+
+def is_touched(cluster: SimulatedCluster, life: "Life") -> bool:
+    """Whether others have meddled since the reassignment began, or so shortly before that it went unseen."""
+    touched_ms = cluster.touched_ms.get(life.key)
+    return life.touched or (touched_ms is not None and touched_ms >= life.began_ms - RACE_MS)
 
 
 def s2_the_envelope_holds(life: "Life", after: Partition) -> None:
@@ -108,8 +111,10 @@ def s6_a_way_back_was_asked_for(life: "Life", event: CallIntended) -> None:
 
 def s6_the_right_cluster_is_called(checker: "Checker", cluster: SimulatedCluster) -> None:
     """S6: nothing is sent to a cluster of which the log has said for 1 s or more that it is another one."""
-    since_ms = checker.mismatched_ms.get(cluster.name)
-    known = since_ms is not None and cluster.now_ms - since_ms > CALL_START_MS
+    since_ms, caller = checker.mismatched_ms.get(cluster.name), checker.world.caller
+    assert caller is not None, "only a worker calls"
+    assert caller.begun_ms is not None, "it has begun"
+    known = since_ms is not None and caller.begun_ms - since_ms > CALL_START_MS
     assert not known, f"S6: a call to {cluster.name}, although another cluster answers"
 
 
@@ -184,6 +189,23 @@ def s9_no_new_incarnation_is_touched(cluster: SimulatedCluster, request: AlterRe
     assert since_ms <= RACE_MS, f"S9: {request} for a topic that was made anew {since_ms} ms ago"
     # What it does there is seen as somebody else's change.
     cluster.touched_ms[request.partition] = cluster.now_ms
+
+
+def s9_the_end_of_a_topic_is_named(
+    cluster: SimulatedCluster,
+    life: "Life",
+    event: ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed,
+) -> None:
+    """S9: a reassignment whose topic was made anew, longer ago than can go unseen, ends as gone and not otherwise."""
+    topic = cluster.model.topics.get(life.key.topic)
+    if topic is None or topic.topic_id == life.topic_id:
+        return
+    # What ends in the moment in which that was asked for ends without a look: nothing of it is in the cluster.
+    unsent = isinstance(event, ReassignmentRolledBack | ReassignmentStopped) and not event.started
+    seen = life.asked_ms != cluster.now_ms and not unsent
+    if seen and cluster.now_ms - cluster.made_ms[life.key.topic] > RACE_MS:
+        gone = isinstance(event, ReassignmentFailed) and event.why is FailureReason.PARTITION_GONE
+        assert gone, f"S9: {event} of a topic that was made anew"
 
 
 def s10_throttles_are_put_back(checker: "Checker", name: str) -> None:
@@ -271,7 +293,7 @@ def s11_failed_means_others_did_it(
     assert event.detail, f"S11: {event} says nothing"
     topic = cluster.model.topics.get(event.topic)
     anew = topic is None or topic.topic_id != life.topic_id
-    others = life.touched or event.key in cluster.touched_ms
+    others = is_touched(cluster, life)
     refused = event.why.value == "refused-by-kafka"
     assert anew or others or refused or event.topic in cluster.made_ms, f"S11: {event}, but nobody touched it"
 
@@ -279,104 +301,6 @@ def s11_failed_means_others_did_it(
 def s12_nothing_starts_while_frozen(checker: "Checker", event: CallIntended | StepPrepared) -> None:
     """S12: its guard is not built; what stands for it is the freeze: no step is begun in a frozen cluster (R236-9)."""
     assert event.cluster not in checker.frozen, f"S12: {event} while frozen"
-
-
-def s13_records_are_in_order(judge: "Judge", folded: Folded) -> None:
-    """S13: epochs grow by one, sequence numbers too; what an older owner writes has no effect."""
-    match folded.record:
-        case Genesis():
-            expected = Verdict.GENESIS
-        case Acquire(epoch=epoch, token=token):
-            expected = Verdict.ACQUIRED if epoch == judge.epoch + 1 else Verdict.STALE_ACQUIRE
-            if expected is Verdict.ACQUIRED:
-                judge.epoch, judge.token = epoch, token
-        case Batch(token=token, epoch=epoch, sequence=sequence):
-            expected = Verdict.VALID if token == judge.token else Verdict.FENCED
-            if expected is Verdict.VALID:
-                assert epoch == judge.epoch, f"S13: epoch {epoch} under {judge.epoch}"
-                assert sequence == judge.sequence + 1, f"S13: {sequence} after {judge.sequence}"
-                judge.sequence = sequence
-    assert folded.verdict is expected, f"S13: the fold says {folded.verdict} where {expected} is right"
-
-
-def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Batch) -> None:
-    """S14: one command has one effect however often it comes; what is queued was accepted in the same record."""
-    accepted: set[tuple[str, TopicPartition]] = set()
-    for outcome in record.outcomes:
-        accepted.update((outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.accepted)
-        if not outcome.digest and outcome.verdict != "duplicate":
-            continue
-        identity = (outcome.cluster, outcome.id)
-        if checker.is_release(outcome):
-            del checker.held[identity]
-            continue
-        known = checker.digests.get(identity)
-        if known is None:
-            assert outcome.verdict != "duplicate", f"S14: {outcome} comes for the first time"
-            checker.digests[identity] = outcome.digest
-        else:
-            assert outcome.verdict == "duplicate", f"S14: {outcome} was decided before"
-    started = {(event.cluster, event.key) for event in record.events if isinstance(event, QueueEntryRemoved)}
-    for event in record.events:
-        if isinstance(event, ReassignmentQueued):
-            place = (event.cluster, event.key)
-            life = checker.lives.get(place)
-            replaces = life is not None and life.replacement == event.target
-            asked = place in accepted or place in started or replaces
-            assert asked, f"S14: {event} was queued without a command"
-
-
-def s14_owners_believe_the_log(checker: "Checker") -> None:
-    """S14: what each owner has folded, and what it has speculated, is what the log says."""
-    names = checker.world.settings.names
-    for worker in checker.world.workers:
-        for shard in worker.shards:
-            checker.note_hash(shard.number, shard.fold)
-            if shard.holds_token and not shard.core._drafted and shard.loop is None:
-                ahead = full_hash(shard.core._ahead, names)
-                assert ahead == full_hash(shard.fold.state, names), f"S14: {worker.name} believes something else"
-
-
-def full_hash(state: ShardState, names: Sequence[str]) -> bytes:
-    """Hash a state; one that does not name a cluster yet is as good as one that holds it empty."""
-    if state.clusters.keys() >= set(names):
-        return state.hash()
-    twin = state.copy()
-    for name in names:
-        twin.cluster(name)
-    return twin.hash()
-
-
-def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batch) -> None:
-    """S17: each command that a cursor passes has its outcome, was forwarded before, or is a dead letter before."""
-    judge, commands = checker.judges[shard], checker.world.commands
-    arrived = (outcome for outcome in record.outcomes if not checker.is_release(outcome))
-    offsets = [(_INDEX_OF[outcome.topic], outcome.offset) for outcome in arrived]
-    assert len(set(offsets)) == len(offsets), "S17: two outcomes of one command"
-    answered = set(offsets)
-    for index, cursor in enumerate(record.cursors):
-        for offset in range(judge.cursors[index], cursor.next_offset):
-            stored = commands.read(index, shard)[offset]
-            place = (index, offset)
-            if isinstance(stored.command, Malformed):
-                assert (shard, index, offset) in commands.dead_letters, f"S17: {COMMAND_KINDS[index]} {offset} is lost"
-            elif shard_of(stored.command.cluster, checker.world.settings.shards) != shard:
-                assert _sent_on(checker, shard, index, offset), f"S17: {COMMAND_KINDS[index]} {offset} was not sent on"
-            else:
-                assert place in answered, f"S17: {COMMAND_KINDS[index]} {offset} has no outcome"
-            answered.discard(place)
-    assert not answered, f"S17: outcomes of commands that the cursors do not pass: {answered}"
-    judge.cursors = tuple(cursor.next_offset for cursor in record.cursors)
-
-
-def _sent_on(checker: "Checker", shard: int, index: int, offset: int) -> bool:
-    commands = checker.world.commands
-    stored = commands.read(index, shard)[offset]
-    if stored.forwarded:
-        return (shard, index, offset) in commands.dead_letters
-    assert not isinstance(stored.command, Malformed), "what names no cluster has no right place"
-    target = shard_of(stored.command.cluster, checker.world.settings.shards)
-    return any(other.forwarded and other.payload == stored.payload for other in commands.read(index, target))
 
 
 def s20_one_call_at_a_time(life: "Life", event: CallIntended) -> None:
@@ -388,7 +312,7 @@ def _is_settled(cluster: SimulatedCluster, life: "Life", replicas: tuple[int, ..
     """Whether the cluster shows this list and no move; what others did lately may have undone it."""
     key = life.key
     topic, partition = cluster.model.topics.get(key.topic), cluster.model.partition(key)
-    if life.touched or key in cluster.touched_ms:
+    if is_touched(cluster, life):
         return False
     if topic is None or partition is None or topic.topic_id != life.topic_id:
         return False

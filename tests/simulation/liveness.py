@@ -4,7 +4,7 @@ from drover.reassignment.entries import why_closed, why_passed_over
 from drover.reassignment.state import ClusterState, Phase, PlanStatus
 from drover.shard.fold import ShardFold
 from tests.simulation.actions import perform
-from tests.simulation.invariants import full_hash
+from tests.simulation.log_rules import full_hash
 from tests.simulation.world import World
 
 HEAL_MS = 120_000
@@ -52,13 +52,13 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
         assert reassignment.block is not None or waits_for_room, f"L1: {reassignment} waits for no reason"
         if reassignment.block is not None:
             assert reassignment.block.detail, f"L8: {reassignment} does not say what would unblock it"
-    for plan in state.plans.values():
-        if plan.status is PlanStatus.OPEN:
-            assert not plan.is_idle, f"L1: {plan} has nothing left and is open"
-    assert not state.held, f"L1: {state.held} are held for ever"
+    assert not state.held, f"L1: {state.held} are never decided"
     for key, entry in state.queue.items():
         waits = why_closed(state) or why_passed_over(key, state)
         assert state.reassignments or state.foreign, f"L1: {key}: {entry} waits for {waits or 'nothing'}"
+    for plan in state.plans.values():
+        if plan.status is PlanStatus.OPEN:
+            assert not plan.is_idle, f"L1: {plan} has nothing left and is open"
 
 
 def l2_every_shard_is_owned(world: World) -> None:

@@ -6,12 +6,16 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One fault: in the file at `path` the text `old`, which stands there once, becomes `new`."""
+    """One fault: in the file at `path` the text `old`, which stands there once, becomes `new`.
+
+    `layer` names tests that notice it, where no seed can: what it breaks does not come about in the simulation.
+    """
 
     name: str
     path: str
     old: str
     new: str
+    layer: str = ""
 
     def apply(self, root: Path) -> None:
         """Put the fault into a copy of the source tree."""
@@ -48,8 +52,6 @@ MUTANTS = (
         "        await self._send_aside(draft)\n",
     ),
     Mutant("act-when-fenced", HOSTING, "if folded.verdict is Verdict.VALID:", "if folded.verdict is not None:"),
-    Mutant("own-without-acquire", HOSTING, "if self.fold.token == token:", "if token:"),
-    Mutant("ignore-a-revocation", HOSTING, "        self.tenure += 1\n", "        self.tenure += 0\n"),
     Mutant("no-wait-after-takeover", TRACK, "TAKEOVER_WAIT_MS = 5000", "TAKEOVER_WAIT_MS = 0"),
     Mutant("call-however-late", CALLING, "if clock().monotonic_ms > effect.start_by_ms:", "if not effect.requests:"),
     Mutant(
@@ -104,6 +106,7 @@ MUTANTS = (
         TRACK,
         "if key in self.calls or observation.started_ms < self._call_ended.get(key, 0):",
         "if key in self.calls:",
+        layer="tests/shard/test_track.py",
     ),
     Mutant("believe-at-once", TRACK, "DOUBT_MS = 2000", "DOUBT_MS = 0"),
     Mutant("ignore-topic-id", PLAN, "if seen is None or seen.topic_id != reassignment.topic_id:", "if seen is None:"),
@@ -113,7 +116,13 @@ MUTANTS = (
         "    return (CallOutcomeLost(**event_name(cluster, reassignment.key)",
         "    return (CallLapsed(**event_name(cluster, reassignment.key)",
     ),
-    Mutant("start-on-an-old-sight", TRACK, "FRESH_TO_START_MS = 500", "FRESH_TO_START_MS = 60_000"),
+    Mutant(
+        "start-on-an-old-sight",
+        TRACK,
+        "FRESH_TO_START_MS = 500",
+        "FRESH_TO_START_MS = 60_000",
+        layer="tests/shard/test_foreign.py",
+    ),
     # -- steps and limits
     Mutant("drop-freeze-check", SLOTS, "    if state.freeze is None:\n", "    if state.name:\n"),
     Mutant(
@@ -137,8 +146,20 @@ MUTANTS = (
         "        return _dead_destination(dead, context)\n    needed",
         "        del dead\n    needed",
     ),
-    Mutant("step-with-nobody-in-sync", PLAN, "    if len(seen.isr) < needed:", "    if needed < 0:"),
-    Mutant("drop-the-out-of-sync", PLAN, "    if shrinks and missing:", "    if shrinks and not seen.isr:"),
+    Mutant(
+        "step-with-nobody-in-sync",
+        PLAN,
+        "    if len(seen.isr) < needed:",
+        "    if needed < 0:",
+        layer="tests/shard/test_situations.py",
+    ),
+    Mutant(
+        "drop-the-out-of-sync",
+        PLAN,
+        "    if shrinks and missing:",
+        "    if shrinks and not seen.isr:",
+        layer="tests/reassignment/test_start.py",
+    ),
     Mutant("finish-a-plan-early", PAGE, "or not plan.is_idle or waits:", "or waits:"),
     # -- the way back
     Mutant(
@@ -158,6 +179,7 @@ MUTANTS = (
         "drover/reassignment/rollback.py",
         "        return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR",
         "        return None",
+        layer="tests/reassignment/test_rollback.py",
     ),
     Mutant(
         "cancel-under-an-open-call",

@@ -220,6 +220,7 @@ TROUBLE = (
     Kind("move", "others", 3, _choose_move, _move),
     Kind("undo", "others", 3, _choose_undo, _move),
     Kind("delete", "others", 1, _choose_topic, _on("delete")),
+    Kind("remake", "others", 2, _choose_topic, _on("remake")),
     Kind("create", "others", 3, _choose_topic, _on("create")),
     Kind("edit-rate", "others", 1, _choose_edit, _on("edit_rate")),
     Kind("steal", "log", 2, _choose_shard, _steal),

@@ -1,0 +1,23 @@
+"""What the owner remembers of a cluster: an observation counts only if it began after the last call had ended."""
+
+from drover.reassignment.facts import Observation, PartitionFacts
+from drover.shard.track import ClusterTrack
+from events.partitions import TopicPartition
+
+KEY = TopicPartition("orders", 0)
+SEEN = PartitionFacts("id", 1, (1, 2, 3), (1, 2, 3))
+
+
+def observation(started_ms: int, ended_ms: int) -> Observation:
+    return Observation("local", "kafka", started_ms, ended_ms, (1, 2, 3), partitions={KEY: SEEN})
+
+
+def test_an_observation_that_began_before_the_last_call_had_ended_says_nothing() -> None:
+    track = ClusterTrack()
+    track.call_starts(KEY)
+    assert track.see(observation(0, 10)) == ()
+    track.call_ends(KEY, 100)
+    assert track.see(observation(99, 120)) == ()
+    assert track.fresh(KEY, 120) is None
+    assert track.see(observation(100, 130)) == (KEY,)
+    assert track.fresh(KEY, 130) is not None

@@ -110,6 +110,9 @@ def _observed(page: Page, observation: Observation) -> None:
 
 def _judge(page: Page, state: ClusterState, reassignment: Reassignment, ended_ms: int) -> None:
     track, key = page.track(state.name), reassignment.key
+    if (state.name, key) in page.intended:
+        # An earlier input of this very record has led to a call: what else was seen before it says nothing more.
+        return
     if reassignment.call_open:
         # Not this owner's call (those are not looked at while open): a predecessor's, whose time is over by now.
         page.write_all(calls.lost(reassignment, "the owner changed while the call was open", state.name))

@@ -29,7 +29,7 @@ class Page:
         self.at_ms = at_ms
         self.events: list[AnyEvent] = []
         self.outcomes: list[Outcome] = []
-        self.intended: list[tuple[str, TopicPartition]] = []
+        self.intended: dict[tuple[str, TopicPartition], None] = {}
         self.ended: set[tuple[str, TopicPartition]] = set()
         self._plans: dict[tuple[str, str], None] = {}
 
@@ -61,7 +61,7 @@ class Page:
         elif isinstance(event, PlanOpened | PlanExtended):
             self._plans[event.cluster, event.plan] = None
         elif isinstance(event, CallIntended):
-            self.intended.append((event.cluster, event.key))
+            self.intended[event.cluster, event.key] = None
         elif isinstance(event, ReplacementWithdrawn):
             replacement = state.reassignments[event.key].replacement
             assert replacement is not None, f"{event.key} has no other target waiting"

@@ -119,7 +119,7 @@ def _judge(page: Page, state: ClusterState, reassignment: Reassignment, ended_ms
         reassignment = state.reassignments[key]
     if reassignment.attempts and not track.may_try(key, page.now.monotonic_ms):
         return
-    persisted = track.persisted(key, ended_ms)
+    persisted = track.persisted(key)
     judgement = plan(reassignment, track.sights[key].facts, context(page, state, reassignment, persisted=persisted))
     if judgement == NOTHING and reassignment.phase in _AWAITING_A_STEP:
         # What waits for a step is judged, and doubted, where slots are given.

@@ -23,7 +23,7 @@ def judge_outsider(page: Page, state: ClusterState, key: TopicPartition, ended_m
     if seen is None:
         return
     events = correct_late(state, key, seen, page.at_ms) or mend_unasked(state, key, seen)
-    persisted = track.persisted(key, ended_ms)
+    persisted = track.persisted(key)
     track.doubt(key, ended_ms, doubtful=bool(events) and not persisted)
     if persisted:
         page.write_all(events)

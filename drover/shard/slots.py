@@ -67,7 +67,7 @@ def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, this
     if sight.facts is None or sight.facts.topic_id != reassignment.topic_id:
         _gone(page, state, reassignment)
         return
-    persisted = track.persisted(key, sight.ended_ms)
+    persisted = track.persisted(key)
     found = start(reassignment, sight.facts, context(page, state, reassignment, persisted=persisted))
     track.doubt(key, sight.ended_ms, doubtful=found.doubtful)
     if found.block is not None:
@@ -83,7 +83,7 @@ def _try_start(page: Page, state: ClusterState, reassignment: Reassignment, this
 def _gone(page: Page, state: ClusterState, reassignment: Reassignment) -> None:
     track, key = page.track(state.name), reassignment.key
     sight = track.sights[key]
-    persisted = track.persisted(key, sight.ended_ms)
+    persisted = track.persisted(key)
     judgement = gone(reassignment, sight.facts, context(page, state, reassignment, persisted=persisted))
     track.doubt(key, sight.ended_ms, doubtful=judgement.doubtful)
     page.write_all(judgement.events)

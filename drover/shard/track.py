@@ -20,9 +20,10 @@ _KEEP_SIGHTS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One partition as seen in an observation that ended at `ended_ms` (monotonic); None: it does not exist."""
+    """One partition as seen in an observation between two moments (monotonic); None: it does not exist."""
 
     facts: PartitionFacts | None
+    started_ms: int
     ended_ms: int
 
 
@@ -68,7 +69,7 @@ class ClusterTrack:
         for key, facts in observation.partitions.items():
             if key in self.calls or observation.started_ms < self._call_ended.get(key, 0):
                 continue
-            self.sights[key] = Sight(facts, observation.ended_ms)
+            self.sights[key] = Sight(facts, observation.started_ms, observation.ended_ms)
             if facts is not None:
                 self._topic_ids[key.topic] = facts.topic_id
             self.needed.pop(key, None)
@@ -135,10 +136,13 @@ class ClusterTrack:
 
     # -- doubts
 
-    def persisted(self, key: TopicPartition, ended_ms: int) -> bool:
-        """Whether earlier observations, at least 2 s old, doubted this partition as well."""
-        since_ms = self._doubted_since_ms.get(key)
-        return since_ms is not None and ended_ms - since_ms >= DOUBT_MS
+    def persisted(self, key: TopicPartition) -> bool:
+        """Whether the last look at this partition began at least 2 s after one that doubted it had ended.
+
+        A look may take long: what it shows can be as old as its beginning.
+        """
+        since_ms, sight = self._doubted_since_ms.get(key), self.sights.get(key)
+        return since_ms is not None and sight is not None and sight.started_ms - since_ms >= DOUBT_MS
 
     def doubt(self, key: TopicPartition, ended_ms: int, *, doubtful: bool) -> None:
         """Keep or clear the doubt about a partition after a judgement."""

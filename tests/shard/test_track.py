@@ -21,3 +21,13 @@ def test_an_observation_that_began_before_the_last_call_had_ended_says_nothing()
     assert track.fresh(KEY, 120) is None
     assert track.see(observation(100, 130)) == (KEY,)
     assert track.fresh(KEY, 130) is not None
+
+
+def test_a_look_that_took_long_shows_what_was_when_it_began() -> None:
+    track = ClusterTrack()
+    track.see(observation(0, 10))
+    track.doubt(KEY, 10, doubtful=True)
+    track.see(observation(500, 2600))
+    assert not track.persisted(KEY)
+    track.see(observation(2010, 2620))
+    assert track.persisted(KEY)

@@ -49,9 +49,11 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
     """The cancel was taken: see what is left once the partition is not listed any more."""
     step = reassignment.step
     if seen.move is None:
-        # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step.
+        # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step. Nor can a step have
+        # come to its end whose cancel was taken: metadata from before the cancel shows its merged list as well.
         strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
-        if strange and not context.persisted:
+        done = step is not None and seen.replicas == step.replicas and not reassignment.unsure
+        if (strange or done) and not context.persisted:
             return DOUBT
         return _return(reassignment, seen, context)
     if seen.move.target not in _own_lists(reassignment):

@@ -10,7 +10,7 @@ from itertools import islice
 from drover.reassignment.decision import Facts, Verdict
 from drover.reassignment.state import ClusterState
 from drover.reassignment.targets import NewTarget, decide_target, queued_from, refuse_form
-from drover.reassignment.way_out import Asking, done_already
+from drover.reassignment.way_out import Asking, done_already, has_lost_its_start
 from events.partitions import TopicPartition
 from events.records import AnyEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
@@ -92,10 +92,10 @@ def take(key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEve
         detail = f"{verdict.refusal.code}: {verdict.refusal.detail}"
         return (leave(key, QueueExit.REFUSED, state.name, detail),)
     events = verdict.events
-    if active is None and verdict.unchanged:
+    if verdict.unchanged and (active is None or has_lost_its_start(active)):
         assert seen is not None, f"{key} cannot be as asked without having been seen"
         queued = queued_from(new, seen, state.name)
-        events = (queued, *done_already(queued))
+        events = (*events, queued, *done_already(queued))
     return (leave(key, QueueExit.STARTED, state.name), *events)
 
 

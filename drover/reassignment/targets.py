@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from drover.reassignment.decision import Facts, Verdict, refuse_partition
 from drover.reassignment.facts import PartitionFacts
 from drover.reassignment.state import ClusterState, Reassignment
-from drover.reassignment.way_out import Asking, replace_target, withdraw_replacement
+from drover.reassignment.way_out import (
+    Asking,
+    give_way,
+    has_lost_its_start,
+    replace_target,
+    withdraw_replacement,
+)
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued, TargetReplaced, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
@@ -31,13 +37,15 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Verdict:
     """Queue one partition, let its target replace the one it is moving to, or refuse it by the first rule that applies.
 
     What Drover is moving is judged by the original list that is recorded: it needs no look at the partition itself.
+    Only where somebody else changed that list before anything was sent, the new target begins from what is there.
     """
     refusal = refuse_form(new, facts)
     if refusal is not None:
         return Verdict(refusal=refusal)
     active = state.reassignments.get(new.key)
-    if active is not None:
+    if active is not None and not has_lost_its_start(active):
         return _decide_moving(new, active, state, facts)
+    before = () if active is None else (give_way(active, state.name),)
     seen = facts.partitions.get(new.key)
     if seen is None:
         detail = f"{new.key} does not exist in {state.name}"
@@ -46,8 +54,8 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Verdict:
     if refusal is not None:
         return Verdict(refusal=refusal)
     if new.replicas == seen.replicas:
-        return Verdict(unchanged=True)
-    return Verdict(events=(queued_from(new, seen, state.name),), joins=True)
+        return Verdict(events=before, unchanged=True)
+    return Verdict(events=(*before, queued_from(new, seen, state.name)), joins=True)
 
 
 def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, facts: Facts) -> Verdict:

@@ -10,6 +10,7 @@ from drover.reassignment.evolve_plans import Ending
 from drover.reassignment.judgement import event_name
 from drover.reassignment.state import Phase, Reassignment
 from events.reassignments import (
+    Blocker,
     CancelMode,
     ReassignmentCompleted,
     ReassignmentFailed,
@@ -40,6 +41,18 @@ def is_untouched(reassignment: Reassignment) -> bool:
         return True
     step = reassignment.step
     return reassignment.phase is Phase.PREPARED and step is not None and step.number == 1
+
+
+def has_lost_its_start(reassignment: Reassignment) -> bool:
+    """Whether somebody else changed the partition before anything was sent: its original list is not there any more."""
+    block = reassignment.block
+    return block is not None and block.why is Blocker.FOREIGN_CHANGE and is_untouched(reassignment)
+
+
+def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack:
+    """End what is untouched, so that another target can be queued in its place."""
+    name, started = event_name(cluster, reassignment.key), reassignment.attempts > 0
+    return ReassignmentRolledBack(**name, replicas=reassignment.original, started=started)
 
 
 def cancel(
@@ -90,8 +103,7 @@ def replace_target(
     """
     name = event_name(cluster, reassignment.key)
     if is_untouched(reassignment):
-        started = reassignment.attempts > 0
-        ended = ReassignmentRolledBack(**name, replicas=reassignment.original, started=started)
+        ended = give_way(reassignment, cluster)
         if target == reassignment.original:
             return (ended,)
         return (ended, _queued(reassignment, plan, reassignment.original, target, cluster))

@@ -10,6 +10,7 @@ from drover.reassignment.decide import decide
 from drover.reassignment.decision import Decision, Facts, refuse
 from drover.reassignment.mend import partitions_to_see
 from drover.reassignment.state import ClusterState
+from drover.reassignment.way_out import has_lost_its_start
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
 from drover.shard.page import Page
 from events.commands import Alter, AnyCommand, Mend, PartitionTarget
@@ -81,7 +82,12 @@ def must_be_seen(command: AnyCommand, state: ClusterState) -> tuple[TopicPartiti
     """List the partitions of a command that cannot be decided unseen: those that Drover is not moving."""
     if isinstance(command, Mend):
         return partitions_to_see(command, state)
-    return tuple(target.key for target in _new_targets(command) if target.key not in state.reassignments)
+    moving = state.reassignments
+    return tuple(
+        target.key
+        for target in _new_targets(command)
+        if target.key not in moving or has_lost_its_start(moving[target.key])
+    )
 
 
 def worth_a_look(command: AnyCommand, state: ClusterState) -> tuple[TopicPartition, ...]:

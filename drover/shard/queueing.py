@@ -5,6 +5,7 @@ from itertools import islice
 from drover.reassignment import entries
 from drover.reassignment.decision import Facts
 from drover.reassignment.state import ClusterState
+from drover.reassignment.way_out import has_lost_its_start
 from drover.shard.deciding import Place
 from drover.shard.page import Page
 from drover.shard.track import FRESH_MS, FRESH_TO_START_MS, ClusterTrack
@@ -41,7 +42,8 @@ def _is_seen(key: TopicPartition, state: ClusterState, track: ClusterTrack, now_
     """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers."""
     if track.fresh(key, now_ms, FRESH_TO_START_MS) is not None:
         return True
-    if key not in state.reassignments or track.live_seen_ms is None:
+    active = state.reassignments.get(key)
+    if active is None or has_lost_its_start(active) or track.live_seen_ms is None:
         return False
     return now_ms - track.live_seen_ms <= FRESH_MS and key.topic in track.min_isr
 

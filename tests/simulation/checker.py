@@ -117,7 +117,7 @@ class Checker:
         self.throttled: set[tuple[str, str]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
-        self.replaced: dict[Place, bool] = {}
+        self.replaced: dict[Place, int] = {}
         self.held: dict[tuple[str, str], Outcome] = {}
         self.seen: dict[Place, Partition] = {}
         self.isr_changed_ms: dict[Place, int] = {}
@@ -162,7 +162,7 @@ class Checker:
             rules.s6_lives_do_not_overlap(self, event)
             life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms)
             # A target that replaces another one inherits what others have done to that one.
-            life.touched = self.replaced.pop((event.cluster, event.key), False)
+            life.touched = self.replaced.pop((event.cluster, event.key), None) == self.world.now_ms
             self.lives[event.cluster, event.key] = life
         elif isinstance(event, ReassignmentAdopted):
             self._adopted(event)
@@ -226,8 +226,8 @@ class Checker:
 
     def _ended(self, event: Ending) -> None:
         life = self.lives.pop((event.cluster, event.key))
-        if life.replacement is not None or (isinstance(event, ReassignmentRolledBack) and not event.started):
-            self.replaced[event.cluster, event.key] = rules.is_touched(self.world.clusters[event.cluster], life)
+        if rules.is_touched(self.world.clusters[event.cluster], life):
+            self.replaced[event.cluster, event.key] = self.world.now_ms
         cluster = self.world.clusters[event.cluster]
         rules.s9_the_end_of_a_topic_is_named(cluster, life, event)
         if isinstance(event, ReassignmentCompleted):

@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from drover.reassignment import cancel, throttles
+from drover.reassignment import throttles, way_out
 from drover.shard import core
 from tests.simulation.run import Finished, run_script, run_seed
 from tests.simulation.shrink import shrink
@@ -22,7 +22,7 @@ def _no_wait_after_a_takeover(patch: pytest.MonkeyPatch) -> None:
 
 
 def _what_is_moving_is_dropped_by_a_cancel(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cancel, "_is_untouched", lambda _reassignment: True)
+    patch.setattr(way_out, "is_untouched", lambda _reassignment: True)
 
 
 def _half_a_throttle_is_left(patch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ class Undo:
             PartitionTarget(
                 topic=key.topic, partition=key.partition, replicas=done.original, original_replicas=done.reached
             )
-            for key, done in self._completed.items()
+            for key, done in sorted(self._completed.items())
             if done.original != done.reached
         )
         if not self._opened:

@@ -12,6 +12,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.port import TailRecord
 from drover.local import LocalCluster
+from drover.local.waiting import wait_until
 from drover.reassignment.facts import INVALID_REPLICATION_FACTOR, CallResult
 from drover.runtime import topics
 from events.codec import decode_record
@@ -62,6 +63,7 @@ async def test_a_worker_may_do_without_snapshots_and_nothing_else(local_cluster:
     admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
     try:
         _set(admin, name, "cleanup.policy", "delete")
+        await wait_until(lambda: finds(connection, 1), what="the changed setting shows", timeout_s=10)
         verified = await topics.verify(connection, {})
         assert (verified.shards, verified.has_snapshots) == (2, False)
         admin.delete_topics([name])
@@ -78,6 +80,10 @@ async def test_a_worker_may_do_without_snapshots_and_nothing_else(local_cluster:
     assert (await topics.verify(connection, {})).has_snapshots
 
 
+async def finds(connection: LogConnection, count: int) -> bool:
+    return len(await topics.check(connection, {})) == count
+
+
 async def test_a_changed_setting_is_found_and_its_command_mends_it(local_cluster: LocalCluster) -> None:
     connection = _connection(local_cluster, "topics-setting")
     await topics.init(connection, {}, shards=2)
@@ -85,13 +91,15 @@ async def test_a_changed_setting_is_found_and_its_command_mends_it(local_cluster
     admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
     try:
         _set(admin, name, "retention.ms", "1000")
+        # Brokers show a changed setting a moment later.
+        await wait_until(lambda: finds(connection, 1), what="the changed setting shows", timeout_s=10)
         (finding,) = await topics.check(connection, {})
         assert finding.topic == name
         words = shlex.split(finding.remedy)
         assert words[:3] == ["kafka-configs", "--bootstrap-server", local_cluster.bootstrap]
         key, _, value = words[words.index("--add-config") + 1].partition("=")
         _set(admin, words[words.index("--entity-name") + 1], key, value)
-        assert await topics.check(connection, {}) == ()
+        await wait_until(lambda: finds(connection, 0), what="the mended setting shows", timeout_s=10)
         _set(admin, name, "max.message.bytes", str(16 * 1024 * 1024))
         assert await topics.check(connection, {}) == (), "more than asked for does no harm"
     finally:

@@ -96,7 +96,7 @@ async def append(prober: Prober, topic: str) -> None:
     producer = LogProducer(prober.connection, "probe")
     await producer.start()
     try:
-        await producer.send(topic, b"probe", partition=0)
+        await producer.send(topic, b"probe", key=b"probe", partition=0)
     finally:
         await producer.close()
 

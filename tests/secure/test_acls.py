@@ -50,13 +50,15 @@ async def probers(secure: SecureCluster) -> AsyncIterator[dict[tuple[Part, Place
     assert await own_topics.check(setup, setup.security) == ()
     producer = LogProducer(secure.local.connection(NAMES), "something-to-read")
     await producer.start()
-    await asyncio.gather(
-        *(
-            producer.send(topic, b"x")
-            for topic in (*NAMES.commands, NAMES.progress, NAMES.dead_letters, NAMES.snapshots)
+    try:
+        await asyncio.gather(
+            *(
+                producer.send(topic, b"x", key=b"x")
+                for topic in (*NAMES.commands, NAMES.progress, NAMES.dead_letters, NAMES.snapshots)
+            )
         )
-    )
-    await producer.close()
+    finally:
+        await producer.close()
     yield made
 
 

@@ -31,6 +31,7 @@ class Blocker(StrEnum):
     ORIGINALS_OUT_OF_SYNC = "originals-out-of-sync"
     CALL_REJECTED = "call-rejected"
     BROKER_IN_BOTH_LISTS = "broker-in-both-lists"
+    THROTTLE_TOO_LOW = "throttle-too-low"
 
 
 class SkipReason(StrEnum):

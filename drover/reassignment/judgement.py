@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypedDict
 
+from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.facts import PartitionFacts
 from drover.reassignment.foreign import GivenUp
 from drover.reassignment.rollback import GuardFacts
@@ -41,6 +42,7 @@ class Context:
 
     `persisted` says that the last sights were doubted for long enough. `bytes_copied` is what the running step's added
     replicas were last seen to hold. `given_up` is what an earlier reassignment of this partition may still do to it.
+    `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     """
 
     cluster: str
@@ -51,6 +53,8 @@ class Context:
     persisted: bool = False
     bytes_copied: int = 0
     given_up: GivenUp | None = None
+    throttle_bytes_per_second: int | None = None
+    sizes: tuple[SizeSample, ...] = ()
 
     @property
     def guard(self) -> GuardFacts:

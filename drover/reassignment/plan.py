@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from drover.reassignment import corrections, replica_sets, way_back
+from drover.reassignment.copy_pace import pace, rate_in_words
 from drover.reassignment.facts import PartitionFacts
 from drover.reassignment.judgement import (
     DOUBT,
@@ -162,9 +163,38 @@ def _copying_block(
         # Kafka 4.3.1 keeps a list that shrinks until the whole target is in the ISR.
         detail = f"Kafka waits for replicas {', '.join(map(str, missing))} to be in the ISR: bring them back or cancel"
         return blocked(reassignment, Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
+    too_low = _throttle_too_low(reassignment, step, seen.leader, seen.isr, context)
+    if too_low is not None:
+        return blocked(reassignment, too_low, context.cluster)
     if reassignment.block is not None:
         return (ReassignmentUnblocked(**event_name(context.cluster, reassignment.key)),)
     return ()
+
+
+def _throttle_too_low(
+    reassignment: Reassignment, step: Step, leader: int, isr: Collection[int], context: Context
+) -> Block | None:
+    """Tell that a throttled copy can never catch up (L6). What to do about it is the operator's decision.
+
+    A block that stands keeps its words, and stays until every copy has been seen to gain: nothing measured, after a
+    change of owner say, is no news.
+    """
+    rate, known = context.throttle_bytes_per_second, reassignment.block
+    if rate is None:
+        return None
+    paces = [pace(context.sizes, leader, broker) for broker in step.adding if broker not in isr]
+    if known is not None and known.why is Blocker.THROTTLE_TOO_LOW:
+        return None if all(found is not None and found.catches_up for found in paces) else known
+    behind = next((found for found in paces if found is not None and found.falls_behind), None)
+    if behind is None:
+        return None
+    detail = (
+        f"the leader grows by {rate_in_words(behind.leader_rate)} and the copy on broker {behind.broker} by "
+        f"{rate_in_words(behind.copy_rate)}, so it never catches up: raise the throttle of {rate_in_words(rate)} "
+        f"(`drover alter` with the same targets, --plan {reassignment.plan} and a higher --throttle; the lowest of a "
+        "broker's plans counts), or cancel"
+    )
+    return Block(Blocker.THROTTLE_TOO_LOW, detail, context.at_ms)
 
 
 def _running(reassignment: Reassignment) -> Step:

@@ -148,7 +148,7 @@ class ClusterServices:
         """Sample the bytes of what is being copied, at most every second."""
         driver = self._drivers[cluster]
         while core.owned:
-            started = time.monotonic()
+            started, started_ms = time.monotonic(), now().monotonic_ms
             copying = core.copying(cluster)
             if copying:
                 try:
@@ -156,7 +156,7 @@ class ClusterServices:
                 except ClusterError as error:
                     self._out_of_reach(cluster, error)
                     sizes = {}
-                self._deliver(core, core.token, BytesSampled(cluster, sizes))
+                self._deliver(core, core.token, BytesSampled(cluster, started_ms, sizes))
                 await self._publish(_samples(cluster, core.fold.epoch, copying, sizes))
             took_ms = (time.monotonic() - started) * 1000
             await asyncio.sleep(max(SAMPLE_MS, took_ms * SAMPLE_SHARE) / 1000)

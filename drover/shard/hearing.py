@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from drover.reassignment import calls
+from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, Observation
 from drover.reassignment.foreign_moves import given_up
 from drover.reassignment.judgement import NOTHING, Context
@@ -41,7 +42,7 @@ def hear(page: Page, entry: Input) -> None:
         case ThrottlesChanged():
             _throttles_changed(page, entry)
         case BytesSampled():
-            page.track(entry.cluster).sizes.update(entry.sizes)
+            _sampled(page, entry)
         case _:
             assert_never(entry)
 
@@ -58,7 +59,19 @@ def context(page: Page, state: ClusterState, reassignment: Reassignment, *, pers
         persisted=persisted,
         bytes_copied=_bytes_copied(track, reassignment),
         given_up=given_up(state, reassignment.key, page.at_ms),
+        throttle_bytes_per_second=state.plans[reassignment.plan].throttle_bytes_per_second,
+        sizes=track.step_sizes(reassignment.key),
     )
+
+
+def _sampled(page: Page, sampled: BytesSampled) -> None:
+    """Sizes are asked for by topic: only of what is being copied more than the last one is remembered."""
+    state, track = page.ahead.cluster(sampled.cluster), page.track(sampled.cluster)
+    track.sizes.update(sampled.sizes)
+    for key, sizes in sampled.sizes.items():
+        reassignment = state.reassignments.get(key)
+        if reassignment is not None and reassignment.phase is Phase.COPYING:
+            track.measured(key, SizeSample(sampled.started_ms, sizes))
 
 
 def _bytes_copied(track: ClusterTrack, reassignment: Reassignment) -> int:

@@ -91,9 +91,10 @@ class ThrottlesChanged:
 
 @dataclass(frozen=True, slots=True)
 class BytesSampled:
-    """Bytes on disk per partition and broker, from the log directories."""
+    """Bytes on disk per partition and broker, from the log directories; read from `started_ms` (monotonic) on."""
 
     cluster: str
+    started_ms: int
     sizes: Mapping[TopicPartition, Mapping[int, int]]
 
 

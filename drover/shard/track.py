@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from drover.reassignment.copy_pace import SizeSample, remember
 from drover.reassignment.facts import BrokerRates, Move, Observation, PartitionFacts, ThrottledReplicas
 from drover.reassignment.throttles import Read
 from events.partitions import TopicPartition
@@ -38,6 +39,7 @@ class ClusterTrack:
         self.sights: dict[TopicPartition, Sight] = {}
         self._topic_ids: dict[str, str] = {}
         self.sizes: dict[TopicPartition, Mapping[int, int]] = {}
+        self._step_sizes: dict[TopicPartition, tuple[SizeSample, ...]] = {}
         self.calls: set[TopicPartition] = set()
         self._call_ended: dict[TopicPartition, int] = {}
         self._doubted_since_ms: dict[TopicPartition, int] = {}
@@ -102,6 +104,7 @@ class ClusterTrack:
         """Remember that this owner's call about the partition is under way."""
         self.calls.add(key)
         self.sights.pop(key, None)
+        self._step_sizes.pop(key, None)
 
     def call_ends(self, key: TopicPartition, ended_ms: int) -> None:
         """From here on an observation that begins later counts again."""
@@ -127,6 +130,7 @@ class ClusterTrack:
         for memory in (
             self.sights,
             self.sizes,
+            self._step_sizes,
             self._call_ended,
             self._doubted_since_ms,
             self._not_before,
@@ -207,6 +211,17 @@ class ClusterTrack:
             self._broker_rates.pop(broker, None)
         for topic in topics:
             self._topic_replicas.pop(topic, None)
+
+    # -- sizes
+
+    def measured(self, key: TopicPartition, sample: SizeSample) -> None:
+        """Remember sizes of a partition that is being copied, unless they were read before its last call had ended."""
+        if key not in self.calls and sample.taken_ms >= self._call_ended.get(key, 0):
+            self._step_sizes[key] = remember(self._step_sizes.get(key, ()), sample)
+
+    def step_sizes(self, key: TopicPartition) -> tuple[SizeSample, ...]:
+        """Return what was measured of a partition since its last call, in order."""
+        return self._step_sizes.get(key, ())
 
     # -- timers
 

@@ -175,11 +175,12 @@ class Shard(HostedShard):
 
     def sample(self, cluster: str) -> None:
         """Read the bytes on disk of what is being copied."""
-        wire = self.worker.world.clusters[cluster].wire
+        world = self.worker.world
+        wire = world.clusters[cluster].wire
         copying = self.core.copying(cluster)
         if copying and not wire.unreachable:
             sizes = at_once(wire.replica_bytes({key.topic for key in copying}))
-            self.core.deliver(BytesSampled(cluster, sizes))
+            self.core.deliver(BytesSampled(cluster, world.now_ms, sizes))
 
     async def _send_aside(self, draft: Draft) -> None:
         commands, now_ms = self.worker.world.commands, self.worker.world.now().wall_ms

@@ -1,0 +1,96 @@
+"""Whether a copy gains on its leader, by sizes on disk that were measured over a minute (L6); pure.
+
+Sizes are telemetry, not truth: nothing is called because of them. What they show is a reason to tell a person that a
+copy cannot end, and that is recorded, so a replay needs no sizes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+# Kafka averages a throttle over about eleven seconds and lets each fetch through whole: half a minute is far longer.
+# Two halves that must agree, since producers come in bursts and one burst is no trend.
+HALF_MS = 30_000
+# Twelve samples a minute tell a trend as well as sixty.
+SPACING_MS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSample:
+    """Bytes on disk of one partition by broker, read at `taken_ms` (the owner's monotonic clock)."""
+
+    taken_ms: int
+    sizes: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPace:
+    """How one copy did against its leader over two halves of a minute; rates in bytes per second.
+
+    In between the two verdicts, when one half gained and the other did not, nothing is known for sure.
+    """
+
+    broker: int
+    leader_rate: int
+    copy_rate: int
+    falls_behind: bool
+    catches_up: bool
+
+
+def remember(samples: tuple[SizeSample, ...], sample: SizeSample) -> tuple[SizeSample, ...]:
+    """Add a sample, unless the last one is too young, and let go of what is older than two halves need."""
+    if samples and sample.taken_ms - samples[-1].taken_ms < SPACING_MS:
+        return samples
+    kept = (*samples, sample)
+    while _halves(kept[1:]) is not None:
+        kept = kept[1:]
+    return kept
+
+
+def pace(samples: Sequence[SizeSample], leader: int, broker: int) -> CopyPace | None:
+    """Measure the copy on `broker` against its leader; None while there are not two halves of half a minute.
+
+    Only a stretch counts in which both sizes are known and neither falls: what falls was truncated, deleted by
+    retention or compacted, and says nothing about copying. A leader that does not grow can be caught up with at any
+    rate, so nobody falls behind it.
+    """
+    found = _halves(_stretch(samples, leader, broker))
+    if found is None:
+        return None
+    first, _, last = found
+    lacks = [max(0, sample.sizes[leader] - sample.sizes[broker]) for sample in found]
+    elapsed_ms = last.taken_ms - first.taken_ms
+    growth = last.sizes[leader] - first.sizes[leader]
+    return CopyPace(
+        broker=broker,
+        leader_rate=growth * 1000 // elapsed_ms,
+        copy_rate=(last.sizes[broker] - first.sizes[broker]) * 1000 // elapsed_ms,
+        falls_behind=growth > 0 and lacks[2] > 0 and lacks[0] <= lacks[1] <= lacks[2],
+        catches_up=not lacks[2] or lacks[0] > lacks[1] > lacks[2],
+    )
+
+
+def rate_in_words(bytes_per_second: int) -> str:
+    """Write a rate for a person, in decimal units."""
+    if bytes_per_second >= 1_000_000:
+        return f"{bytes_per_second / 1_000_000:.1f} MB/s"
+    return f"{bytes_per_second / 1000:.1f} kB/s" if bytes_per_second >= 1000 else f"{bytes_per_second} B/s"
+
+
+def _halves(samples: Sequence[SizeSample]) -> tuple[SizeSample, SizeSample, SizeSample] | None:
+    if not samples:
+        return None
+    first, last = samples[0], samples[-1]
+    middle = next((sample for sample in samples if sample.taken_ms - first.taken_ms >= HALF_MS), None)
+    if middle is None or last.taken_ms - middle.taken_ms < HALF_MS:
+        return None
+    return first, middle, last
+
+
+def _stretch(samples: Sequence[SizeSample], leader: int, broker: int) -> Sequence[SizeSample]:
+    start = 0
+    for place, sample in enumerate(samples):
+        if leader not in sample.sizes or broker not in sample.sizes:
+            start = place + 1
+        elif place > start and any(sample.sizes[it] < samples[place - 1].sizes[it] for it in (leader, broker)):
+            start = place
+    return samples[start:]

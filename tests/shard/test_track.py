@@ -1,5 +1,6 @@
 """What the owner remembers of a cluster: an observation counts only if it began after the last call had ended."""
 
+from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.facts import Observation, PartitionFacts
 from drover.shard.track import ClusterTrack
 from events.partitions import TopicPartition
@@ -31,3 +32,19 @@ def test_a_look_that_took_long_shows_what_was_when_it_began() -> None:
     assert not track.persisted(KEY)
     track.see(observation(2010, 2620))
     assert track.persisted(KEY)
+
+
+def test_sizes_of_an_older_step_or_from_before_the_call_are_not_kept() -> None:
+    track, later = ClusterTrack(), SizeSample(100, {1: 10, 4: 0})
+    track.measured(KEY, SizeSample(0, {1: 10, 4: 9}))
+    assert track.step_sizes(KEY)
+    track.call_starts(KEY)
+    assert track.step_sizes(KEY) == ()
+    track.measured(KEY, SizeSample(50, {1: 10}))
+    track.call_ends(KEY, 100)
+    track.measured(KEY, SizeSample(99, {1: 10}))
+    assert track.step_sizes(KEY) == ()
+    track.measured(KEY, later)
+    assert track.step_sizes(KEY) == (later,)
+    track.forget(KEY)
+    assert track.step_sizes(KEY) == ()

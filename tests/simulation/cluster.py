@@ -113,10 +113,18 @@ class SimulatedCluster:
         return self.model.now_ms
 
     def advance(self, elapsed_ms: int) -> None:
-        """Let time pass."""
+        """Let time pass, in which producers write."""
+        self._ingest(elapsed_ms)
         self.model.advance(elapsed_ms)
         if self._stale_since_ms is not None and self.now_ms - self._stale_since_ms > STALE_MS:
             self.show_truth()
+
+    def _ingest(self, elapsed_ms: int) -> None:
+        rate = self._settings.ingest_bytes_per_second
+        added = rate * (self.now_ms + elapsed_ms) // 1000 - rate * self.now_ms // 1000
+        for name, topic in self.model.topics.items() if added else ():
+            for number in topic.written:
+                self.model.write(TopicPartition(name, number), added)
 
     def _create(self, topic: str) -> None:
         brokers = self._settings.brokers

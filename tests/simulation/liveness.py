@@ -1,13 +1,32 @@
 """What must be true in the end: after healing everything ends, or says what it waits for (L1 to L8)."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from drover.reassignment.entries import why_closed, why_passed_over
-from drover.reassignment.state import ClusterState, Phase, PlanStatus
+from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
+from drover.reassignment.throttles import is_throttled
 from drover.shard.fold import ShardFold
+from events.partitions import TopicPartition
 from tests.simulation.actions import perform
 from tests.simulation.log_rules import full_hash
 from tests.simulation.world import World
 
 HEAL_MS = 120_000
+# The minute over which an owner looks at sizes, and half of that for the start of the healing and of the minute.
+NOTICED_MS = 90_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The moment at which a copy lacked least, and how large the leader was."""
+
+    at_ms: int
+    leader_bytes: int
+    lack: int
+
+
+Known = Mapping[tuple[str, TopicPartition, int], _Best]
 
 
 def heal(world: World) -> None:
@@ -22,12 +41,55 @@ def heal(world: World) -> None:
     for name in world.settings.names:
         perform(world, ("unfreeze", {"id": f"heal-{name}", "cluster": name, "by": "ana", "reason": "healed"}))
     world.rebalance()
+    copies = Copies()
     for _ in range(0, HEAL_MS, 1000):
         world.run(1000)
+        _sample(world)
+        copies.l6_a_copy_that_cannot_catch_up_is_named(world)
         if world.is_idle:
             break
     for projector in world.projectors:
         projector.project(1_000_000, dies=False)
+
+
+def _sample(world: World) -> None:
+    """Let every owner read the sizes of what is being copied."""
+    for shard in world.ready():
+        for name in world.settings.names if shard.core.owned else ():
+            shard.sample(name)
+
+
+class Copies:
+    """How long each copy has lacked as much as ever, by what the brokers really hold."""
+
+    def __init__(self) -> None:
+        self._best: dict[tuple[str, TopicPartition, int], _Best] = {}
+
+    def l6_a_copy_that_cannot_catch_up_is_named(self, world: World) -> None:
+        """L6: a throttled copy whose leader outgrows it is blocked soon; nothing else is done about it."""
+        before, self._best = self._best, {}
+        for fold in world.checker.folds:
+            for state in fold.state.clusters.values():
+                for reassignment in state.reassignments.values():
+                    step = reassignment.step
+                    if step is not None and reassignment.phase is Phase.COPYING and is_throttled(reassignment, state):
+                        for broker in step.adding:
+                            self._judge(world, reassignment, (state.name, reassignment.key, broker), before)
+
+    def _judge(
+        self, world: World, reassignment: Reassignment, place: tuple[str, TopicPartition, int], before: "Known"
+    ) -> None:
+        name, key, broker = place
+        model = world.clusters[name].model
+        partition, held = model.partition(key), model.replication.held_bytes(key)
+        if partition is None or partition.leader not in held or broker not in held or broker in partition.isr:
+            return
+        leader_bytes = held[partition.leader]
+        now = _Best(world.now_ms, leader_bytes, leader_bytes - held[broker])
+        best = before.get(place, now)
+        self._best[place] = now if now.lack < best.lack else best
+        if now.at_ms - best.at_ms > NOTICED_MS and now.lack >= best.lack and leader_bytes > best.leader_bytes:
+            assert reassignment.block is not None, f"L6: {place} cannot catch up, and nothing says so"
 
 
 def check_the_end(world: World) -> None:

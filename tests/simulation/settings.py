@@ -14,7 +14,10 @@ PARTITIONS_PER_TOPIC = 3
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """One world. `rates` are weights of the kinds of things that happen; zero switches a kind off."""
+    """One world. `rates` are weights of the kinds of things that happen; zero switches a kind off.
+
+    `ingest_bytes_per_second` is what producers write to each partition, all the time.
+    """
 
     shards: int = 1
     clusters: int = 1
@@ -27,6 +30,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     copy_bytes_per_second: int | None = None
     session_timeout_ms: int = 0
     partition_bytes: int = 300_000
+    ingest_bytes_per_second: int = 0
     min_isr: int = 1
     heals_brokers: bool = True
     rates: dict[str, int] = {}

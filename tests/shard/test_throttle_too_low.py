@@ -1,0 +1,98 @@
+"""A throttle below what producers write: the copy never catches up, and the log says so (L6)."""
+
+from drover.reassignment.state import Phase
+from drover.shard.messages import BytesSampled
+from events.partitions import TopicPartition
+from events.reassignments import Blocker, ReassignmentBlocked
+from tests.shard.world import CLUSTER, World, alter
+
+KEY = TopicPartition("orders", 0)
+BLOCK = ["reassignment-blocked"]
+INGEST = 300_000
+
+
+async def throttled_at(rate: int) -> World:
+    made = World()
+    made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1_000_000)
+    await made.send(alter({KEY: [4, 2, 1]}, plan="friday", throttle_bytes_per_second=rate))
+    return made
+
+
+async def write(made: World, seconds: int, *, samples: bool = True) -> None:
+    """Let producers write for so long, while the owner reads the sizes on disk once a second."""
+    for _ in range(seconds):
+        made.model.write(KEY, INGEST)
+        await made.run(1000)
+        if samples and made.core.copying(CLUSTER):
+            sizes = await made.driver.replica_bytes({KEY.topic})
+            made.core.deliver(BytesSampled(CLUSTER, made.model.now_ms, sizes))
+            await made.settle()
+
+
+def news(made: World) -> list[str]:
+    """What was said of the partition since its call was accepted."""
+    tags = made.tags(KEY)
+    return tags[tags.index("call-accepted") + 1 :]
+
+
+async def test_a_copy_that_can_never_catch_up_is_named_once_and_goes_on() -> None:
+    made = await throttled_at(INGEST - 20_000)
+    await write(made, 55)
+    assert news(made) == []
+    await write(made, 20)
+    assert news(made) == BLOCK
+    block = made.reassignment(KEY).block
+    assert block is not None
+    assert block.why is Blocker.THROTTLE_TOO_LOW
+    assert "the leader grows by 300.0 kB/s and the copy on broker 4 by 280.0 kB/s" in block.detail
+    await write(made, 200)
+    assert news(made) == BLOCK
+    assert made.reassignment(KEY).phase is Phase.COPYING
+
+
+async def test_a_throttle_above_what_is_written_is_never_named_however_slow_the_copy() -> None:
+    made = await throttled_at(INGEST + 5000)
+    await write(made, 120)
+    assert made.reassignment(KEY).phase is Phase.COPYING
+    assert news(made) == []
+
+
+async def test_a_higher_throttle_lifts_the_block_and_the_copy_ends() -> None:
+    made = await throttled_at(INGEST - 20_000)
+    await write(made, 300)
+    assert news(made) == BLOCK
+    again = alter({KEY: [4, 2, 1]}, plan="friday", throttle_bytes_per_second=INGEST + 50_000)
+    assert (await made.send(again)).verdict == "accepted"
+    await write(made, 80)
+    assert news(made) == [*BLOCK, "reassignment-unblocked"]
+    assert made.reassignment(KEY).phase is Phase.COPYING
+    await write(made, 120)
+    assert news(made) == [*BLOCK, "reassignment-unblocked", "reassignment-completed"]
+
+
+async def test_a_successor_keeps_the_block_until_it_has_seen_for_itself() -> None:
+    made = await throttled_at(INGEST - 20_000)
+    await write(made, 80)
+    made.crash()
+    await write(made, 30, samples=False)
+    await write(made, 80)
+    assert news(made) == BLOCK
+    blocks = [event for event in made.events() if isinstance(event, ReassignmentBlocked)]
+    assert made.reassignment(KEY).block is not None
+    assert len(blocks) == 1
+
+
+async def test_what_was_measured_in_an_older_step_says_nothing_about_the_next() -> None:
+    """The first added replica has joined after a while; the minute begins again with the second."""
+    made = World(brokers=5)
+    made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1_000_000)
+    await made.send(alter({KEY: [4, 5, 1]}, plan="friday", throttle_bytes_per_second=INGEST - 20_000))
+    await write(made, 50)
+    made.model.replication.join(KEY, 4)
+    await write(made, 40)
+    assert news(made) == ["step-confirmed", "step-prepared", "call-intended", "call-accepted"]
+    await write(made, 40)
+    assert news(made) == ["step-confirmed", "step-prepared", "call-intended", "call-accepted", *BLOCK]
+    block = made.reassignment(KEY).block
+    assert block is not None
+    assert "broker 5" in block.detail

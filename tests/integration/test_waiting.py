@@ -84,6 +84,22 @@ async def test_the_queue_is_shown_withheld_withdrawn_by_id_and_taken(drover: Ins
     assert (await drover.plan("line-second")).completed == 1
 
 
+async def test_what_was_sent_while_frozen_starts_as_soon_as_that_is_over(drover: Installation) -> None:
+    await drover.create_topic("thaw", {0: [1, 2]})
+    key = TopicPartition("thaw", 0)
+    await drover.drover("freeze", "--reason", "a deployment")
+    assert (await drover.alter("thaw", {key: [3, 2]})).code == 0
+
+    async def withheld() -> bool:
+        return "withheld" in (await drover.drover("status")).output
+
+    await wait_for(withheld, "the partition to be withheld")
+    await drover.drover("unfreeze", "--reason", "deployed")
+    await drover.wait_until_settled()
+    assert await drover.replicas(key) == (3, 2)
+    assert (await drover.plan("thaw")).completed == 1
+
+
 async def test_a_command_waits_for_the_one_it_names(drover: Installation) -> None:
     waiting = asyncio.create_task(
         drover.drover("unfreeze", "--id", "after-second", "--after", "after-first", "--reason", "in this order")

@@ -88,12 +88,14 @@ class ClusterServices:
         return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
 
     def start(self, core: ShardCore, effects: Sequence[Effect], wake: Wake) -> None:
-        """Make the calls, each in a task of its own, and deliver how they ended."""
+        """Make the calls, each in a task of its own, and deliver how they ended; rouse who watches what is not idle."""
         for effect in effects:
             self._watch(core, effect.cluster, wake)
             self._spawn(self._carry_out(core, core.token, effect, wake))
         for cluster in core.clusters:
-            self._watch(core, cluster, wake).nudge.set()
+            # Looking at an idle one after every record would cost more than all the deciding.
+            if core.urgency(cluster) is not Urgency.IDLE:
+                self._watch(core, cluster, wake).nudge.set()
 
     async def close(self) -> None:
         """End every task and close the drivers; idempotent."""

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from drover.runtime import clusters
 from drover.runtime.clock import now
 from drover.runtime.clusters import ClusterServices
 from drover.runtime.metrics import Metrics
-from drover.shard.core import ShardCore
+from drover.shard.core import ShardCore, Urgency
 from drover.shard.messages import AlterPartitions, CallEnded, Input
 from events.partitions import TopicPartition
 from events.progress import Progress
@@ -163,6 +164,30 @@ async def test_an_answer_that_comes_after_the_shard_has_changed_hands_is_not_hea
     await until(lambda: ORDERS in bench.world.model.moves() and not bench.core.owned)
     await until(lambda: bench.wakes > 0)
     assert [entry for entry in bench.delivered if isinstance(entry, CallEnded)] == []
+
+
+async def test_a_record_rouses_the_watcher_of_a_cluster_only_if_that_is_not_idle_any_more(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    look = clusters.look
+
+    async def counted(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return await look(*arguments)
+
+    monkeypatch.setattr(clusters, "look", counted)
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: bench.wakes == 1)
+    for _ in range(5):
+        bench.services.start(bench.core, [], bench.wake)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert looks == 1
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    bench.services.start(bench.core, [], bench.wake)
+    await until(lambda: looks > 1, timeout_s=clusters.PACE_MS[Urgency.IDLE] / 2000)
 
 
 async def test_what_is_being_copied_is_sampled_for_the_progress_topic(bench: Bench) -> None:

@@ -69,7 +69,7 @@ MUTANTS = (
     # -- commands: none lost, none doubled
     Mutant("advance-cursor-early", CORE, "= arrival.offset + 1", "= arrival.offset + 2"),
     Mutant("forget-cursor", CORE, "= arrival.offset + 1", "= arrival.offset"),
-    Mutant("forget-digests", INTAKE, "    if first == digest:\n", "    if first == digest and not durable:\n"),
+    Mutant("forget-digests", INTAKE, "register.earlier(identity), register.digest(identity)", "None, None"),
     Mutant(
         "forget-what-was-fenced",
         HOSTING,
@@ -173,6 +173,7 @@ MUTANTS = (
         BACK,
         "        return foreign(reassignment, seen, context)\n    return cancel(",
         "        del step\n    return cancel(",
+        layer="tests/reassignment/test_late.py",
     ),
     Mutant(
         "ignore-the-skip-rule",

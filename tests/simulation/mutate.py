@@ -17,7 +17,7 @@ from tests.architecture.repository import ROOT
 from tests.simulation.mutants import MUTANTS, Mutant
 
 TABLE = ROOT / "docs" / "mutants.md"
-MAX_SEEDS = 250
+MAX_SEEDS = 1000
 STEPS = 500
 _COPIED = (
     *("agents", "drover", "events", "projections", "pyproject.toml", "tests/__init__.py"),

@@ -11,7 +11,7 @@ import pytest
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import OutcomeUnknownError
-from drover.runtime import clusters
+from drover.runtime import calls, clusters
 from drover.runtime.clock import now
 from drover.runtime.clusters import ClusterServices
 from drover.runtime.metrics import Metrics
@@ -170,12 +170,11 @@ async def test_a_record_rouses_the_watcher_of_a_cluster_only_if_that_is_not_idle
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    look = clusters.look
 
     async def counted(*arguments: Any) -> Any:
         nonlocal looks
         looks += 1
-        return await look(*arguments)
+        return await calls.look(*arguments)
 
     monkeypatch.setattr(clusters, "look", counted)
     bench.services.own(bench.core, bench.wake)

@@ -7,7 +7,6 @@ from drover.reassignment.state import Limits, Phase, PlanStatus
 from drover.shard.holding import HOLD_MS
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentQueued
 from events.refusals import RefusalCode
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
@@ -199,28 +198,6 @@ async def test_nothing_is_taken_while_the_cluster_is_frozen() -> None:
     await made.unfreeze()
     await made.finish(within_ms=5000)
     assert made.replicas(FIRST) == (4, 2, 3)
-
-
-@pytest.mark.parametrize("queue", [False, True])
-async def test_where_others_were_first_another_target_begins_from_the_list_that_is_there(queue: bool) -> None:
-    made = world()
-    made.put(alter({FIRST: [4, 2, 3]}))
-    made.hold_effects = True
-    await made.settle()
-    made.model.alter([AlterRequest(FIRST, (5, 2, 3))])
-    made.model.advance(1001)
-    made.hold_effects = False
-    await made.release_effects()
-    await made.run(5000)
-    blocked = made.reassignment(FIRST).block
-    assert blocked is not None
-    assert blocked.why is Blocker.FOREIGN_CHANGE
-    await made.send(alter({FIRST: [1, 2, 3]}, queue=queue))
-    await made.finish()
-    assert made.replicas(FIRST) == (1, 2, 3)
-    queued = [event for event in made.events() if isinstance(event, ReassignmentQueued) and event.key == FIRST]
-    assert [event.original for event in queued] == [(1, 2, 3), (5, 2, 3)]
-    sound(made)
 
 
 async def test_an_entry_waits_for_a_foreign_move_and_those_behind_it_do_not() -> None:

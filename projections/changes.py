@@ -1,0 +1,61 @@
+"""PURE: from what stands in a tree and what should, to transactions; and what stands there after one."""
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+
+from projections.documents import is_another
+from projections.ownership import depth_of
+from projections.store import MOST_BYTES, MOST_OPERATIONS, Create, Delete, Operation, Set, Znode, size_of
+
+# The position node is in every transaction.
+POSITION_BYTES = 2_000
+
+
+def changes(known: Mapping[str, Znode], wanted: Mapping[str, bytes | None]) -> list[tuple[Operation, ...]]:
+    """Say what makes each wanted path hold its bytes (None: nothing), in an order in which it can be done.
+
+    What goes goes first, the deepest first, then what comes, the highest first. The operations of one path must be in
+    one transaction.
+    """
+    going: list[tuple[Operation, ...]] = []
+    coming: list[tuple[Operation, ...]] = []
+    for path, data in wanted.items():
+        there = known.get(path)
+        if data is None:
+            if there is not None:
+                going.append((Delete(path, there.version),))
+        elif there is None:
+            coming.append((Create(path, data),))
+        elif is_another(path, there.data, data):
+            coming.append((Delete(path, there.version), Create(path, data)))
+        elif there.data != data:
+            coming.append((Set(path, data, there.version),))
+    going.sort(key=lambda change: depth_of(change[0].path), reverse=True)
+    coming.sort(key=lambda change: depth_of(change[0].path))
+    return going + coming
+
+
+def transactions(parts: Iterable[tuple[Operation, ...]]) -> Iterator[list[Operation]]:
+    """Cut changes into transactions that have room for the position node."""
+    some: list[Operation] = []
+    size = POSITION_BYTES
+    for part in parts:
+        more = sum(map(size_of, part))
+        if some and (len(some) + len(part) >= MOST_OPERATIONS or size + more > MOST_BYTES):
+            yield some
+            some, size = [], POSITION_BYTES
+        some.extend(part)
+        size += more
+    if some:
+        yield some
+
+
+def absorb(known: MutableMapping[str, Znode], operations: Sequence[Operation]) -> None:
+    """Let what is known follow a transaction that was done."""
+    for operation in operations:
+        match operation:
+            case Create():
+                known[operation.path] = Znode(operation.data, 0)
+            case Set():
+                known[operation.path] = Znode(operation.data, operation.version + 1)
+            case Delete():
+                del known[operation.path]

@@ -1,0 +1,208 @@
+"""PURE: what stands in the tree of a cluster, one function per kind of document.
+
+A function yields a `Document` for every path of its kind that a scope names: its bytes (canonical JSON, below the
+cluster's own chroot), or None where nothing stands. `DOCUMENTS` lists them; a new kind is a function there, its test,
+and its row in projections/README.md. Which node may be written by whom is `projections.ownership`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from drover.reassignment.state import PlanStatus, Reassignment
+from projections.view import ClusterView, Entries, Scope
+
+# ZooKeeper takes requests of at most 1 MiB. One event touches at most one document of KIP-236, one topic's, one piece
+# of a plan and four small ones: within these limits they always fit one transaction of 512 kB.
+PLAN_LIMIT_BYTES = 280_000
+TOPIC_LIMIT_BYTES = 80_000
+CHUNK_LIMIT_BYTES = 60_000
+SMALL_LIMIT_BYTES = 16_000
+# What one partition takes in a topic's document at the very least.
+_LEAST_PARTITION_BYTES = 12
+# Kafka's topic znode has had this version since it holds adding and removing replicas and the topic's id.
+TOPIC_VERSION = 3
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class Document(NamedTuple):
+    """One path and what stands there; None: nothing."""
+
+    path: str
+    data: bytes | None
+
+
+def documents(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield every document that the scope names, in its present form."""
+    for kind in DOCUMENTS:
+        yield from kind(view, scope)
+
+
+def reassign_partitions(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield the plan of all that is under way, with the original replicas, while there is any (R236-3, R455-12)."""
+    if scope.accepted:
+        yield Document("/admin/reassign_partitions", _plan(view.accepted, PLAN_LIMIT_BYTES, "/admin/reassignments"))
+
+
+def reassign_partitions_queue(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield what waits behind all that was accepted, in its order; nothing when nothing waits (R236-12)."""
+    if scope.queue:
+        data = _plan(view.queue, PLAN_LIMIT_BYTES, "drover status")
+        yield Document("/admin/reassign_partitions_queue", data)
+
+
+def cancel_in_progress(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield the cancel node while any reassignment is on its way back (R236-5)."""
+    if scope.cancelled:
+        yield Document("/admin/cancel_reassignment_in_progress", _encode({"version": 1}) if view.cancelled else None)
+
+
+def freeze(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield the freeze node while nothing new may start (R236-9)."""
+    if scope.freeze:
+        frozen = view.state.freeze
+        said = None if frozen is None else {"version": 1, **msgspec.structs.asdict(frozen)}
+        yield Document("/admin/reassign_cancel", None if said is None else _encode(said))
+
+
+def reassignments(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield one node per reassignment that has not ended, below its topic's; its czxid names it (R236-21, R236-22)."""
+    for topic in scope.topics:
+        yield Document(f"{REASSIGNMENTS}/{topic}", b"" if topic in view.under_way else None)
+    for key in scope.partitions:
+        found = view.state.reassignments.get(key)
+        path = f"{REASSIGNMENTS}/{key.topic}/{key.partition}"
+        yield Document(path, None if found is None else _encode(_reassignment(found)))
+
+
+def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield one node per topic of which a partition moves or waits, in Kafka's form and the draft's (R455-5, X15)."""
+    for topic in scope.topics:
+        path = f"/brokers/topics/{topic}"
+        listings = view.topics.get(topic)
+        if listings is None:
+            yield Document(path, None)
+        elif len(listings) * _LEAST_PARTITION_BYTES > TOPIC_LIMIT_BYTES:
+            yield Document(path, _refused(TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
+        else:
+            # X16: what the log knows to be in sync has left `adding` with its step; within a step both spellings agree.
+            adding = {str(number): entry.adding for number, entry in listings.items() if entry.adding}
+            removing = {str(number): entry.removing for number, entry in listings.items() if entry.removing}
+            said: dict[str, Any] = {
+                "version": TOPIC_VERSION,
+                "partitions": {str(number): entry.replicas for number, entry in listings.items()},
+                "adding_replicas": adding,
+                "removing_replicas": removing,
+                "addingReplicas": adding,
+                "retiringReplicas": removing,
+            }
+            topic_id = next((entry.topic_id for entry in listings.values() if entry.topic_id), None)
+            if topic_id is not None:
+                said["topic_id"] = topic_id
+            yield Document(path, _encode(said, TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
+
+
+def failed_brokers(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield one node per failed broker with the first time anybody saw it (R46-1)."""
+    for broker in scope.brokers:
+        at_ms = view.state.failed_brokers.get(broker)
+        data = None if at_ms is None else _encode({"failure_timestamp": at_ms})
+        yield Document(f"/admin/failed_brokers/{broker}", data)
+
+
+def blacklist(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield the brokers that should not lead as the cluster-wide dynamic config that KIP-491 makes them (R491-1)."""
+    if scope.blacklist:
+        brokers = ",".join(map(str, view.state.blacklist))
+        said = {"version": 1, "config": {"preferred_leader_blacklist": brokers}}
+        yield Document("/config/brokers/<default>", _encode(said) if brokers else None)
+
+
+def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield each plan that is not done, and its partitions in pieces of 256, by order of acceptance (R236-13)."""
+    for name in scope.plans:
+        plan = view.state.plans.get(name)
+        shown = plan is not None and (plan.status is PlanStatus.OPEN or not plan.is_idle)
+        data = None if plan is None or not shown else _encode({"version": 1, **msgspec.structs.asdict(plan)})
+        yield Document(f"{PLANS}/{name}", data)
+    for name, number in scope.chunks:
+        entries = view.chunks.get((name, number), Entries())
+        data = _plan(entries, CHUNK_LIMIT_BYTES, "/admin/reassignments")
+        yield Document(f"{PLANS}/{name}/{number:010d}", data)
+
+
+REASSIGNMENTS = "/admin/reassignments"
+PLANS = "/drover/plans"
+DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
+    reassign_partitions,
+    reassign_partitions_queue,
+    cancel_in_progress,
+    freeze,
+    reassignments,
+    topics,
+    failed_brokers,
+    blacklist,
+    plans,
+)
+
+
+class _Numbered(msgspec.Struct):
+    number: int = -1
+
+
+_numbered = msgspec.json.Decoder(_Numbered)
+
+
+def is_another(path: str, before: bytes, after: bytes) -> bool:
+    """Tell whether a node must be deleted and made again, since its czxid names another reassignment (R236-22)."""
+    if not path.startswith(f"{REASSIGNMENTS}/") or not before or not after:
+        return False
+    try:
+        return _numbered.decode(before).number != _numbered.decode(after).number
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return True  # somebody else wrote what is there
+
+
+def _reassignment(found: Reassignment) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "version": 1,
+        "number": found.number,
+        "plan": found.plan,
+        "state": found.phase,
+        "original_replicas": found.original,
+        "replicas": found.target,
+        "current_replicas": found.current,
+        "queued_ms": found.queued_ms,
+        "since_ms": found.since_ms,
+    }
+    if found.step is not None:
+        said["step"] = found.step.number
+        said["step_replicas"] = found.step.replicas
+    if found.cancel_mode is not None:
+        said["cancel"] = found.cancel_mode
+    if found.block is not None:
+        said["blocked"] = found.block
+    return said
+
+
+def _plan(entries: Entries, limit_bytes: int, see: str) -> bytes | None:
+    if not entries.by_key:
+        return None
+    data_bytes = entries.size + len(_HEAD) + len(_TAIL) - 1
+    if data_bytes > limit_bytes:
+        return _refused(limit_bytes, see)
+    return _HEAD + b",".join(entries.by_key.values()) + _TAIL
+
+
+_HEAD, _TAIL = b'{"partitions":[', b'],"version":1}'
+
+
+def _refused(limit_bytes: int, see: str) -> bytes:
+    """Say that a document would be too large; a reader that wants `partitions` fails and is not misled (R236-13)."""
+    return _encoder.encode({"version": 1, "refused": "too-large", "limit_bytes": limit_bytes, "see": see})
+
+
+def _encode(said: object, limit_bytes: int = SMALL_LIMIT_BYTES, see: str = "drover history") -> bytes:
+    data = _encoder.encode(said)
+    return data if len(data) <= limit_bytes else _refused(limit_bytes, see)

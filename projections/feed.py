@@ -1,0 +1,171 @@
+"""PURE: the events of one cluster between the tree and the end of the log, and the groups in which they are written.
+
+The view stands at `place`; what was recorded behind it waits in order. A group takes events from the front for as long
+as their documents fit one transaction. It may end in the midst of a record, but never in the midst of an event: so a
+tree is always the fold of a prefix of the events.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from drover.shard.fold import Folded, Verdict
+from events.base import PartitionEvent
+from events.records import AnyEvent, Batch
+from projections.documents import (
+    CHUNK_LIMIT_BYTES,
+    PLAN_LIMIT_BYTES,
+    SMALL_LIMIT_BYTES,
+    TOPIC_LIMIT_BYTES,
+    documents,
+)
+from projections.position import START, Place
+from projections.store import MOST_BYTES, MOST_OPERATIONS, OPERATION_OVERHEAD_BYTES
+from projections.view import CHUNK_PARTITIONS, ClusterView, Entries, Scope
+
+# One event changes at most its reassignment (twice), its topic's two nodes, its pieces, plans and the single nodes.
+EVENT_OPERATIONS = 14
+# What a document takes beside the words of people in it, and at most per character of those (escapes).
+DOCUMENT_BYTES = 700
+CHARACTER_BYTES = 6
+LISTING_BYTES = 140
+
+
+class Recorded(NamedTuple):
+    """One event, the place behind it, and the record's epoch and time."""
+
+    event: AnyEvent
+    place: Place
+    epoch: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one transaction makes of some events: the documents that may differ, as they are at `last.place`."""
+
+    start: Place
+    last: Recorded
+    events: int
+    documents: dict[str, bytes | None]
+
+    @property
+    def end(self) -> Place:
+        """The place behind its last event."""
+        return self.last.place
+
+
+class Feed:
+    """One cluster's events on their way into its tree."""
+
+    def __init__(self, cluster: str) -> None:
+        self.cluster = cluster
+        self.view = ClusterView(cluster)
+        self.last: Recorded | None = None
+        self.waiting: deque[Recorded] = deque()
+
+    @property
+    def place(self) -> Place:
+        """Where the view stands."""
+        return START if self.last is None else self.last.place
+
+    def offer(self, folded: Folded) -> int:
+        """Take a folded record in; returns how many of its events are this cluster's."""
+        record = folded.record
+        if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
+            return 0
+        count = 0
+        last = len(record.events)
+        for number, event in enumerate(record.events, start=1):
+            if event.cluster == self.cluster:
+                place = Place(folded.offset + 1, 0) if number == last else Place(folded.offset, number)
+                self.waiting.append(Recorded(event, place, record.epoch, record.at_ms))
+                count += 1
+        return count
+
+    def advance(self, place: Place) -> int:
+        """Fold what waits up to a place without showing it, since a tree has it already; returns how many events."""
+        count = 0
+        scope = Scope()
+        while self.waiting and self.waiting[0].place <= place:
+            self._fold(scope)
+            count += 1
+        return count
+
+    def advance_all(self) -> int:
+        """Fold everything that waits without showing it; returns how many events that were."""
+        return self.advance(self.waiting[-1].place) if self.waiting else 0
+
+    def next_group(self) -> Group | None:
+        """Fold as many events as fit one transaction and return their documents; None if nothing waits."""
+        if not self.waiting:
+            return None
+        start, scope, count = self.place, Scope(), 0
+        # How many bytes are left for certain; weighed anew only when they seem to be used up.
+        left = MOST_BYTES
+        while self.waiting and scope.most_operations + EVENT_OPERATIONS < MOST_OPERATIONS:
+            left -= _weigh_next(self.view, scope, self.waiting[0].event)
+            if count and left < 0:
+                left = MOST_BYTES - weigh(self.view, scope) - _weigh_next(self.view, scope, self.waiting[0].event)
+                if left < 0:
+                    break
+            self._fold(scope)
+            count += 1
+        assert self.last is not None, "an event was folded"
+        return Group(start, self.last, count, dict(documents(self.view, scope)))
+
+    def everything(self) -> dict[str, bytes | None]:
+        """Return every document there is at `place`."""
+        found = documents(self.view, self.view.everything())
+        return {path: data for path, data in found if data is not None}
+
+    def _fold(self, scope: Scope) -> None:
+        self.last = self.waiting.popleft()
+        self.view.apply(self.last.event, self.last.at_ms, scope)
+
+
+def weigh(view: ClusterView, scope: Scope) -> int:
+    """Estimate, rather too high, the bytes of the documents of a scope."""
+    state = view.state
+    total = scope.most_operations * (OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES)
+    total += scope.accepted * _weigh_plan(view.accepted) + scope.queue * _weigh_plan(view.queue)
+    total += sum(_weigh_topic(view, topic) for topic in scope.topics)
+    total += sum(min(CHUNK_LIMIT_BYTES, view.chunks[chunk].size) for chunk in scope.chunks if chunk in view.chunks)
+    for name in scope.plans:
+        plan = state.plans.get(name)
+        total += 0 if plan is None else _weigh_words(plan.by, plan.reason)
+    for key in scope.partitions:
+        found = state.reassignments.get(key)
+        if found is not None:
+            block = found.block
+            total += 8 * (2 * len(found.target) + 2 * len(found.original))
+            total += 0 if block is None else _weigh_words(block.detail)
+    if scope.freeze and state.freeze is not None:
+        total += _weigh_words(state.freeze.by, state.freeze.reason)
+    return total
+
+
+def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
+    """Estimate what one more event could add that is not in the scope yet."""
+    # Its own words: they may become a document's.
+    total = EVENT_OPERATIONS * (OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES) + SMALL_LIMIT_BYTES
+    if not isinstance(event, PartitionEvent):
+        return total
+    total += 0 if scope.accepted else _weigh_plan(view.accepted)
+    total += 0 if scope.queue else _weigh_plan(view.queue)
+    total += 0 if event.topic in scope.topics else _weigh_topic(view, event.topic)
+    entries = view.accepted
+    average = entries.size // len(entries.by_key) if entries.by_key else 0
+    return total + min(CHUNK_LIMIT_BYTES, CHUNK_PARTITIONS * average)
+
+
+def _weigh_plan(entries: Entries) -> int:
+    return min(PLAN_LIMIT_BYTES, entries.size + DOCUMENT_BYTES)
+
+
+def _weigh_topic(view: ClusterView, topic: str) -> int:
+    return min(TOPIC_LIMIT_BYTES, len(view.topics.get(topic, ())) * LISTING_BYTES)
+
+
+def _weigh_words(*words: str) -> int:
+    return min(SMALL_LIMIT_BYTES, CHARACTER_BYTES * sum(map(len, words)))

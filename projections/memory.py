@@ -1,0 +1,91 @@
+"""The store in memory: the same contract for tests, with the faults that a real one shows."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from projections.ownership import parent_of
+from projections.store import (
+    ConflictError,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    StoreUnavailableError,
+    WriteUnknownError,
+    Znode,
+)
+
+
+class Fault(Enum):
+    """What happens to a transaction."""
+
+    NOT_SENT = "not-sent"
+    LOST_REQUEST = "lost-request"
+    LOST_ANSWER = "lost-answer"
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """A tree of nodes; several writers share one object. `faults` are taken, one per transaction, from the left."""
+
+    nodes: dict[str, Znode] = field(default_factory=dict)
+    faults: Iterator[Fault | None] = field(default_factory=lambda: iter(()))
+    transactions: list[tuple[Operation, ...]] = field(default_factory=list)
+
+    async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
+        """Return the nodes at these paths."""
+        await asyncio.sleep(0)
+        return {path: self.nodes[path] for path in paths if path in self.nodes}
+
+    async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        """Return the names below each of these paths."""
+        await asyncio.sleep(0)
+        names: dict[str, set[str]] = {path: set() for path in paths if path in self.nodes or path == "/"}
+        for node in self.nodes:
+            parent = parent_of(node) or "/"
+            if parent in names:
+                names[parent].add(node.rpartition("/")[2])
+        return {path: frozenset(found) for path, found in names.items()}
+
+    async def write(self, operations: Sequence[Operation]) -> None:
+        """Do all or nothing."""
+        fault = next(self.faults, None)
+        await asyncio.sleep(0)
+        if fault is Fault.NOT_SENT:
+            raise StoreUnavailableError("the store is out of reach")
+        if fault is Fault.LOST_REQUEST:
+            raise WriteUnknownError("the connection was lost")
+        nodes = dict(self.nodes)
+        for operation in operations:
+            _do(nodes, operation)
+        self.nodes = nodes
+        self.transactions.append(tuple(operations))
+        await asyncio.sleep(0)
+        if fault is Fault.LOST_ANSWER:
+            raise WriteUnknownError("the connection was lost")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _do(nodes: dict[str, Znode], operation: Operation) -> None:
+    path = operation.path
+    there = nodes.get(path)
+    match operation:
+        case Create():
+            parent = parent_of(path)
+            if there is not None or (parent and parent not in nodes):
+                raise ConflictError(path)
+            nodes[path] = Znode(operation.data, 0)
+        case Set():
+            if there is None or there.version != operation.version:
+                raise ConflictError(path)
+            nodes[path] = Znode(operation.data, there.version + 1)
+        case Delete():
+            if there is None or there.version != operation.version:
+                raise ConflictError(path)
+            if any(parent_of(node) == path for node in nodes):
+                raise ConflictError(path)
+            del nodes[path]

@@ -1,0 +1,50 @@
+"""PURE: which nodes of a cluster's tree are whose. The table in projections/README.md says the same.
+
+* `PARENTS` hold others and have no data of their own; they are made with the tree.
+* `PROJECTED` nodes, and all that is below `SUBTREES`, are written by the projector alone: whatever else changes them is
+  drift, and is undone.
+* `SHARED` nodes are where operators ask and Drover answers. While the fold has a document there, the node is that
+  document, and a write by anybody else is drift. While it has none, a node that stands there is a request: it is the
+  intake's to read and to remove, and the projector leaves it alone.
+* Everything else below the chroot is nobody's business here: requests, their error nodes, notes of operators.
+"""
+
+PARENTS = (
+    "/admin",
+    "/admin/failed_brokers",
+    "/admin/reassignment_requests",
+    "/admin/reassignments",
+    "/brokers",
+    "/brokers/topics",
+    "/config",
+    "/config/brokers",
+    "/drover",
+    "/drover/plans",
+)
+SUBTREES = ("/admin/failed_brokers", "/admin/reassignments", "/brokers/topics", "/drover/plans")
+SHARED = frozenset(
+    {
+        "/admin/cancel_reassignment_in_progress",
+        "/admin/reassign_cancel",
+        "/admin/reassign_partitions",
+        "/config/brokers/<default>",
+    }
+)
+PROJECTED = frozenset({"/admin/reassign_partitions_queue"})
+# What a real cluster in ZooKeeper mode has and Drover never makes: a chroot with one of them is such a cluster's.
+FOREIGN_MARKS = ("/brokers/ids", "/controller", "/controller_epoch", "/cluster/id", "/admin/delete_topics")
+
+
+def is_projected(path: str) -> bool:
+    """Tell whether a node that the fold does not have must not stand there."""
+    return path in PROJECTED or any(path.startswith(f"{subtree}/") for subtree in SUBTREES)
+
+
+def parent_of(path: str) -> str:
+    """Return the path above; empty at the top."""
+    return path.rpartition("/")[0]
+
+
+def depth_of(path: str) -> int:
+    """Count how deep a path is."""
+    return path.count("/")

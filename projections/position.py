@@ -1,0 +1,61 @@
+"""How far a tree follows the log: the one node that every transaction carries, and its order."""
+
+from typing import NamedTuple
+
+import msgspec
+
+POSITION_PATH = "/drover/position"
+
+
+class Place(NamedTuple):
+    """A place between two events of a shard: behind all before the record at `offset` and `event_index` events of it.
+
+    Behind the last event of a record stands the place before the next record, so that a prefix has one name only.
+    """
+
+    offset: int
+    event_index: int
+
+
+START = Place(0, 0)
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the position node says.
+
+    The tree is the fold of the shard's events before (`offset`, `event_index`), as decided under `epoch`; `at_ms` is
+    the log's time of the last of them. `writer` is the process that wrote it. While `building` is true the tree is
+    being made anew: it will be the fold of that prefix as soon as that is over.
+    """
+
+    cluster: str
+    shard: int
+    epoch: int
+    offset: int
+    event_index: int
+    at_ms: int
+    writer: str
+    version: int = msgspec.field(default=1)
+    building: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Where in the log it is."""
+        return Place(self.offset, self.event_index)
+
+
+_decoder = msgspec.json.Decoder(Position)
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def encode_position(position: Position) -> bytes:
+    """Write the position as canonical JSON."""
+    return _encoder.encode(position)
+
+
+def decode_position(data: bytes) -> Position | None:
+    """Read a position; None for what is none, as after an edit by hand."""
+    try:
+        return _decoder.decode(data)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None

@@ -1,0 +1,124 @@
+"""The port of a store that holds the trees: nodes with bytes and a version, and transactions over several of them.
+
+`zookeeper.py` is the real one, `memory.py` the twin of the tests; one contract suite holds both to this page.
+
+DroverError
+ └─ StoreError                 the store did not do what was asked
+     ├─ StoreUnavailableError  known not to have happened: it may be asked again
+     ├─ WriteUnknownError      may or may not have happened: read the position before anything else
+     ├─ StoreDeniedError       the store's access control forbids it
+     └─ ConflictError          a transaction was refused as a whole, since one node was not as expected
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from drover.errors import DroverError
+
+# What one transaction may hold, far below ZooKeeper's own limit of 1 MiB (jute.maxbuffer).
+MOST_OPERATIONS = 200
+MOST_BYTES = 512_000
+OPERATION_OVERHEAD_BYTES = 80
+
+
+class StoreError(DroverError):
+    """The store did not do what was asked; the message names store, node and remedy."""
+
+
+class StoreUnavailableError(StoreError):
+    """The store did not answer, and nothing was changed."""
+
+
+class WriteUnknownError(StoreError):
+    """A transaction was sent and its answer was lost."""
+
+
+class StoreDeniedError(StoreError):
+    """The credentials do not suffice."""
+
+
+class ConflictError(StoreError):
+    """Nothing was done, since the node at `path` is missing, there already, of another version or not empty."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} was changed by somebody else")
+        self.path = path
+
+
+class Znode(NamedTuple):
+    """What stands at a path; `version` grows by one with each change of the data, from 0."""
+
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a node that is not there; its parent must be."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """Replace the data of a node that is there in this version."""
+
+    path: str
+    data: bytes
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a node that is there in this version and has no children."""
+
+    path: str
+    version: int
+
+
+Operation = Create | Set | Delete
+
+
+class Store(Protocol):
+    """A tree of nodes, by absolute paths. Every method raises `StoreUnavailableError` or `StoreDeniedError`.
+
+    Reads see everything that was written before by anybody whose write had been answered.
+    """
+
+    async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
+        """Return the nodes at these paths; those that are not there are left out."""
+        ...
+
+    async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        """Return the names directly below each of these paths; paths that are not there are left out."""
+        ...
+
+    async def write(self, operations: Sequence[Operation]) -> None:
+        """Do all or nothing, in this order.
+
+        Raises `ConflictError` if a node was not as expected and `WriteUnknownError` when nobody knows what happened.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go; idempotent."""
+        ...
+
+
+def size_of(operation: Operation) -> int:
+    """Estimate what an operation adds to a transaction."""
+    data = b"" if isinstance(operation, Delete) else operation.data
+    return len(operation.path) + len(data) + OPERATION_OVERHEAD_BYTES
+
+
+async def read_subtree(store: Store, top: str) -> dict[str, Znode]:
+    """Read a node and everything below it, by absolute path; one level after the other. Empty if it is not there."""
+    found: dict[str, Znode] = {}
+    level = [top]
+    while level:
+        found.update(await store.read(level))
+        below = await store.children(level)
+        level = [f"{path.rstrip('/')}/{name}" for path in level for name in sorted(below.get(path, ()))]
+    return found

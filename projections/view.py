@@ -1,0 +1,250 @@
+"""PURE: one cluster's state at a place of the log, and what an event changes of what is shown of it.
+
+The fold is `drover.reassignment.evolve`, event by event. Beside the state this keeps the pieces that documents are put
+together from, so that an event costs the same however much is under way; `Scope` says which documents may differ.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import msgspec
+
+from drover.reassignment.evolve import apply
+from drover.reassignment.foreign import ForeignMove
+from drover.reassignment.state import ClusterState, Phase, Reassignment
+from drover.reassignment.waiting import QueueEntry
+from events.base import PartitionEvent
+from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
+from events.clusters import ClusterFrozen, ClusterUnfrozen
+from events.partitions import TopicPartition
+from events.reassignments import TargetReplaced
+from events.records import AnyEvent, PlanEvent
+from events.waiting import QueueEntryAdded, QueueEntryRemoved
+
+# A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
+CHUNK_PARTITIONS = 256
+_encoder = msgspec.json.Encoder(order="sorted")
+# Kafka lists the move of the running step in these: from the moment it may have been sent until it is gone for certain.
+_LISTED = frozenset(
+    {Phase.INTENDED, Phase.COPYING, Phase.ROLLING_BACK, Phase.CANCEL_INTENDED, Phase.CANCELLING}
+)  # fmt: skip
+_RESTORED = frozenset({Phase.RESTORE_INTENDED, Phase.RESTORING})
+
+Chunk = tuple[str, int]
+
+
+class Listing(msgspec.Struct, frozen=True, gc=False):
+    """A partition as Kafka's topic znode would show it: the target's order first, what leaves behind it (R455-10)."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    topic_id: str = ""
+
+
+@dataclass(slots=True)
+class Entries:
+    """The encoded entries of one plan document, in their order, and how many bytes they are."""
+
+    by_key: dict[TopicPartition, bytes] = field(default_factory=dict)
+    size: int = 0
+
+    def put(self, key: TopicPartition, entry: bytes) -> None:
+        """Add an entry at the end, or replace one in its place."""
+        self.size += len(entry) + 1 - self._held(key)
+        self.by_key[key] = entry
+
+    def drop(self, key: TopicPartition) -> None:
+        """Remove an entry."""
+        self.size -= self._held(key)
+        self.by_key.pop(key, None)
+
+    def _held(self, key: TopicPartition) -> int:
+        before = self.by_key.get(key)
+        return 0 if before is None else len(before) + 1
+
+
+@dataclass(slots=True)
+class Scope:
+    """Which things events have touched; every document that may differ belongs to one of them."""
+
+    partitions: set[TopicPartition] = field(default_factory=set)
+    topics: set[str] = field(default_factory=set)
+    plans: set[str] = field(default_factory=set)
+    chunks: set[Chunk] = field(default_factory=set)
+    brokers: set[int] = field(default_factory=set)
+    accepted: bool = False
+    cancelled: bool = False
+    queue: bool = False
+    freeze: bool = False
+    blacklist: bool = False
+
+    @property
+    def most_operations(self) -> int:
+        """The most changes that documents of these things can take: a partition's may be deleted and made again."""
+        flags = self.accepted + self.cancelled + self.queue + self.freeze + self.blacklist
+        return (
+            2 * (len(self.partitions) + len(self.topics))
+            + len(self.plans)
+            + len(self.chunks)
+            + len(self.brokers)
+            + flags
+        )
+
+
+class ClusterView:
+    """One managed cluster as the events up to `apply`'s last one make it, ready to be shown."""
+
+    __slots__ = ("accepted", "cancelled", "chunks", "queue", "state", "topics", "under_way")
+
+    def __init__(self, name: str) -> None:
+        self.state = ClusterState(name)
+        self.accepted = Entries()
+        self.queue = Entries()
+        self.chunks: dict[Chunk, Entries] = {}
+        # What each topic's znode lists, and how many reassignments (and not moves of others) each topic has.
+        self.topics: dict[str, dict[int, Listing]] = {}
+        self.under_way: dict[str, int] = {}
+        self.cancelled = 0
+
+    def apply(self, event: AnyEvent, at_ms: int, scope: Scope) -> None:
+        """Fold one event of this cluster and add to `scope` what it touches."""
+        state = self.state
+        if not isinstance(event, PartitionEvent):
+            apply(state, event, at_ms)
+            self._touch_rare(event, scope)
+            return
+        key = event.key
+        before, waited, moved = state.reassignments.get(key), state.queue.get(key), state.foreign.get(key)
+        apply(state, event, at_ms)
+        after = state.reassignments.get(key)
+        if before is not after:
+            self._changed(key, before, after, scope)
+        if isinstance(event, QueueEntryAdded | QueueEntryRemoved):
+            self._queued(key, waited, state.queue.get(key), scope)
+        elif isinstance(event, TargetReplaced):
+            scope.plans.add(event.plan)
+        if before is not after or moved is not state.foreign.get(key):
+            self._list(key, listing_of(after, state.foreign.get(key)), scope)
+
+    def everything(self) -> Scope:
+        """Return the scope of all that is there."""
+        state = self.state
+        return Scope(
+            partitions=set(state.reassignments),
+            topics={*self.topics, *self.under_way},
+            plans=set(state.plans),
+            chunks=set(self.chunks),
+            brokers=set(state.failed_brokers),
+            accepted=True,
+            cancelled=True,
+            queue=True,
+            freeze=True,
+            blacklist=True,
+        )
+
+    def _touch_rare(self, event: AnyEvent, scope: Scope) -> None:
+        if isinstance(event, PlanEvent):
+            scope.plans.add(event.plan)
+        elif isinstance(event, BrokerFailureRecorded | BrokerReturnRecorded):
+            scope.brokers.add(event.broker)
+        elif isinstance(event, BlacklistSet):
+            scope.blacklist = True
+        elif isinstance(event, ClusterFrozen | ClusterUnfrozen):
+            scope.freeze = True
+
+    def _changed(
+        self, key: TopicPartition, before: Reassignment | None, after: Reassignment | None, scope: Scope
+    ) -> None:
+        scope.partitions.add(key)
+        cancelled = (after is not None and after.is_cancelled) - (before is not None and before.is_cancelled)
+        if cancelled:
+            self.cancelled += cancelled
+            scope.cancelled = True
+        if before is not None and before.replacement is not None:
+            scope.plans.add(before.replacement.plan)
+        if before is None and after is not None:
+            self._accept(key, after, scope)
+        elif before is not None and after is None:
+            self._end(key, before, scope)
+
+    def _accept(self, key: TopicPartition, after: Reassignment, scope: Scope) -> None:
+        entry = entry_of(key, after.target, after.original)
+        chunk = chunk_of(after)
+        self.accepted.put(key, entry)
+        self.chunks.setdefault(chunk, Entries()).put(key, entry)
+        self.under_way[key.topic] = self.under_way.get(key.topic, 0) + 1
+        self._came_or_went(key, after, chunk, scope)
+
+    def _end(self, key: TopicPartition, before: Reassignment, scope: Scope) -> None:
+        chunk = chunk_of(before)
+        self.accepted.drop(key)
+        entries = self.chunks[chunk]
+        entries.drop(key)
+        if not entries.by_key:
+            del self.chunks[chunk]
+        self.under_way[key.topic] -= 1
+        if not self.under_way[key.topic]:
+            del self.under_way[key.topic]
+        self._came_or_went(key, before, chunk, scope)
+
+    def _came_or_went(self, key: TopicPartition, which: Reassignment, chunk: Chunk, scope: Scope) -> None:
+        scope.accepted = True
+        scope.topics.add(key.topic)
+        scope.plans.add(which.plan)
+        scope.chunks.add(chunk)
+
+    def _queued(self, key: TopicPartition, before: QueueEntry | None, after: QueueEntry | None, scope: Scope) -> None:
+        scope.queue = True
+        for entry in (before, after):
+            if entry is not None:
+                scope.plans.add(entry.plan)
+        if after is None:
+            self.queue.drop(key)
+        else:
+            self.queue.put(key, entry_of(key, after.target, None))
+
+    def _list(self, key: TopicPartition, listing: Listing | None, scope: Scope) -> None:
+        partitions = self.topics.setdefault(key.topic, {})
+        if partitions.get(key.partition) != listing:
+            scope.topics.add(key.topic)
+            if listing is None:
+                del partitions[key.partition]
+            else:
+                partitions[key.partition] = listing
+        if not partitions:
+            del self.topics[key.topic]
+
+
+def chunk_of(reassignment: Reassignment) -> Chunk:
+    """Tell which piece of its plan a reassignment is shown in."""
+    return reassignment.plan, reassignment.number // CHUNK_PARTITIONS
+
+
+def listing_of(reassignment: Reassignment | None, foreign: ForeignMove | None) -> Listing | None:
+    """Tell what Kafka's topic znode would show of a partition, as far as the log knows; Drover's own move first."""
+    if reassignment is None:
+        return None if foreign is None else Listing(foreign.replicas, foreign.adding, foreign.removing)
+    topic_id, step = reassignment.topic_id, reassignment.step
+    if reassignment.phase in _RESTORED:
+        return Listing(reassignment.restoring or reassignment.way_back, topic_id=topic_id)
+    if step is None or reassignment.phase not in _LISTED or reassignment.current == step.replicas:
+        return Listing(reassignment.current, topic_id=topic_id)
+    return _moving(step.expected, step.replicas, topic_id)
+
+
+# A cluster has few different pairs of lists, and this is asked at every event of a partition.
+@lru_cache(maxsize=4096)
+def _moving(expected: tuple[int, ...], replicas: tuple[int, ...], topic_id: str) -> Listing:
+    removing = tuple(broker for broker in expected if broker not in replicas)
+    adding = tuple(broker for broker in replicas if broker not in expected)
+    return Listing((*replicas, *removing), adding, removing, topic_id)
+
+
+def entry_of(key: TopicPartition, replicas: Iterable[int], original: Iterable[int] | None) -> bytes:
+    """Encode one partition of a plan in KIP-236's form (R236-3); without `original` as in the queue (R236-12)."""
+    entry: dict[str, object] = {"topic": key.topic, "partition": key.partition, "replicas": tuple(replicas)}
+    if original is not None:
+        entry["original_replicas"] = tuple(original)
+    return _encoder.encode(entry)

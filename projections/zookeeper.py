@@ -1,0 +1,245 @@
+"""The store on a real ZooKeeper: the only user of kazoo, whose threads never run any code of ours but the hand-over.
+
+kazoo connects again by itself, for ever, at most every two seconds. A request that it has not sent is refused at once
+while there is no connection; one that it had sent is of unknown outcome when the connection goes. A client whose
+answer does not come in time is thrown away, so that nothing it still holds is sent behind our back.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadVersionError,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions
+
+from projections.store import (
+    ConflictError,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    StoreDeniedError,
+    StoreUnavailableError,
+    WriteUnknownError,
+    Znode,
+)
+
+_CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
+_DENIALS = (AuthFailedError, InvalidACLError, NoAuthError)
+_FOLLOW_UPS = (RolledBackError, RuntimeInconsistency)
+# Requests of one read that are under way at a time.
+READS_AT_A_TIME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperOptions:
+    """How to reach a ZooKeeper. TLS files are PEM; the host's name is checked against its certificate.
+
+    With a name and password, or a client certificate, nodes are the creator's alone, and may be read by `readers`
+    (ids such as `digest:ops:HASH`, `ip:10.0.0.0/8`, `world:anyone`). Without, anybody may write them.
+    """
+
+    hosts: str
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    readers: tuple[str, ...] = ()
+    use_tls: bool = False
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    session_timeout_s: float = 10.0
+    request_timeout_s: float = 10.0
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether the server can know who is writing."""
+        return self.username is not None or self.cert_file is not None
+
+
+class ZooKeeperStore:
+    """See `Store` for the contract; made inside a running event loop, connects with the first request."""
+
+    def __init__(self, options: ZooKeeperOptions) -> None:
+        self._options = options
+        self._loop = asyncio.get_running_loop()
+        self._client: Any = None
+        self._connecting = asyncio.Lock()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
+        """Return the nodes at these paths."""
+        found = await self._ask_each(paths, lambda client, path: client.get_async(path))
+        return {path: Znode(data, stat.version) for path, (data, stat) in found.items()}
+
+    async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        """Return the names below each of these paths."""
+        found = await self._ask_each(paths, lambda client, path: client.get_children_async(path))
+        return {path: frozenset(names) for path, names in found.items()}
+
+    async def write(self, operations: Sequence[Operation]) -> None:
+        """Do all or nothing."""
+        client = await self._connected()
+        transaction = _transaction(client, operations, self._acl)
+        try:
+            results = await self._answer(client, transaction.commit_async())
+        except _DENIALS as error:
+            raise self._denied(operations[0].path, error) from error
+        except (KazooException, TimeoutError) as error:
+            raise WriteUnknownError(f"{self._where}: the answer to a transaction was lost ({error!r})") from error
+        for operation, result in zip(operations, results, strict=True):
+            if isinstance(result, _CONFLICTS):
+                raise ConflictError(operation.path)
+            if isinstance(result, _DENIALS):
+                raise self._denied(operation.path, result)
+            if isinstance(result, Exception) and not isinstance(result, _FOLLOW_UPS):
+                raise StoreUnavailableError(f"{self._where}: {operation.path} was not written ({result!r})")
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            await asyncio.to_thread(_end, client)
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    @property
+    def _where(self) -> str:
+        return f"ZooKeeper at {self._options.hosts}"
+
+    @property
+    def _acl(self) -> list[ACL]:
+        if not self._options.has_credentials:
+            return list(OPEN_ACL_UNSAFE)
+        readers = [Id(*reader.split(":", 1)) for reader in self._options.readers]
+        return [*CREATOR_ALL_ACL, *(ACL(Permissions.READ, reader) for reader in readers)]
+
+    def _denied(self, path: str, error: Exception) -> StoreDeniedError:
+        return StoreDeniedError(
+            f"{self._where} forbids to write {path} ({type(error).__name__}): check zookeeper.username and "
+            "zookeeper.password, and the node's ACL"
+        )
+
+    async def _ask_each(self, paths: Sequence[str], ask: Callable[[Any, str], Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for first in range(0, len(paths), READS_AT_A_TIME):
+            some = paths[first : first + READS_AT_A_TIME]
+            client = await self._connected()
+            # The server that is asked may lag behind the one that was written to: its answers wait for this one.
+            synced = self._answer(client, client.sync_async("/"))
+            asked = [self._answer(client, ask(client, path)) for path in some]
+            _, *answers = await asyncio.gather(synced, *asked, return_exceptions=True)
+            for path, answer in zip(some, answers, strict=True):
+                if isinstance(answer, _DENIALS):
+                    raise self._denied(path, answer) from answer
+                if isinstance(answer, KazooException | TimeoutError) and not isinstance(answer, NoNodeError):
+                    raise StoreUnavailableError(f"{self._where} did not answer ({answer!r})") from answer
+                if isinstance(answer, BaseException):
+                    if not isinstance(answer, NoNodeError):
+                        raise answer
+                    continue
+                found[path] = answer
+        return found
+
+    async def _connected(self) -> Any:
+        async with self._connecting:
+            if self._client is None:
+                self._client = _made(self._options)
+                self._client.start_async()
+            client = self._client
+            # Polled and not awaited: kazoo's event is a thread's, and this is only waited for while there is trouble.
+            deadline = self._loop.time() + self._options.request_timeout_s
+            while not client.connected:
+                if client.client_state == "AUTH_FAILED":
+                    self._discard(client)
+                    raise StoreDeniedError(f"{self._where} does not accept the credentials: check zookeeper.username")
+                if self._loop.time() > deadline:
+                    self._discard(client)
+                    raise StoreUnavailableError(f"{self._where} cannot be reached: check that it runs")
+                await asyncio.sleep(0.02)
+            return client
+
+    async def _answer(self, client: Any, result: Any) -> Any:
+        """Wait for kazoo's answer; raises what it raises, and TimeoutError."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        result.rawlink(functools.partial(self._hand_over, future))
+        try:
+            async with asyncio.timeout(self._options.request_timeout_s):
+                return await future
+        except TimeoutError:
+            self._discard(client)
+            raise
+
+    def _hand_over(self, future: "asyncio.Future[Any]", result: Any) -> None:
+        # In kazoo's thread; at the end of the process there may be no loop any more to hand it over to.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_settle, future, result)
+
+    def _discard(self, client: Any) -> None:
+        if client is not self._client:
+            return
+        self._client = None
+        ending = asyncio.create_task(asyncio.to_thread(_end, client))
+        self._closing.add(ending)
+        ending.add_done_callback(self._closing.discard)
+
+
+def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
+    if future.done():
+        return
+    if result.exception is None:
+        future.set_result(result.value)
+    else:
+        future.set_exception(result.exception)
+
+
+def _transaction(client: Any, operations: Sequence[Operation], acl: list[ACL]) -> Any:
+    transaction = TransactionRequest(client)
+    for operation in operations:
+        match operation:
+            case Create():
+                transaction.create(operation.path, operation.data, acl=acl)
+            case Set():
+                transaction.set_data(operation.path, operation.data, operation.version)
+            case Delete():
+                transaction.delete(operation.path, operation.version)
+    return transaction
+
+
+def _made(options: ZooKeeperOptions) -> Any:
+    logger = logging.getLogger("drover.zookeeper")
+    # What goes wrong is said once, by whoever asked.
+    logger.setLevel(logging.CRITICAL)
+    auth = [("digest", f"{options.username}:{options.password}")] if options.username is not None else None
+    return KazooClient(
+        hosts=options.hosts,
+        timeout=options.session_timeout_s,
+        auth_data=auth,
+        connection_retry={"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 2.0},
+        use_ssl=options.use_tls,
+        verify_certs=True,
+        check_hostname=options.use_tls,
+        ca=options.ca_file,
+        certfile=options.cert_file,
+        keyfile=options.key_file,
+        logger=logger,
+    )
+
+
+def _end(client: Any) -> None:
+    client.stop()
+    client.close()

@@ -1,0 +1,139 @@
+"""Groups of events: what is recomputed is what changed, and every group ends at the documents of a prefix."""
+
+from collections import Counter
+
+import pytest
+
+from events.records import AnyEvent
+from projections.changes import absorb, changes, transactions
+from projections.documents import documents
+from projections.feed import Feed, Group, weigh
+from projections.position import Place
+from projections.store import MOST_BYTES, MOST_OPERATIONS, Znode, size_of
+from projections.view import ClusterView, Scope, chunk_of, listing_of
+from tests.projections.logs import feed_of, opened, prefixes, queued, recorded, rendered, walked_log
+from tests.shard.world import CLUSTER
+
+
+def check_indexes(view: ClusterView) -> None:
+    """Hold what the view keeps beside the state against the state alone."""
+    state = view.state
+    under_way = state.reassignments
+    assert list(view.accepted.by_key) == list(under_way)
+    assert view.accepted.size == sum(len(entry) + 1 for entry in view.accepted.by_key.values())
+    assert list(view.queue.by_key) == list(state.queue)
+    assert view.cancelled == sum(found.is_cancelled for found in under_way.values())
+    assert view.under_way == dict(Counter(key.topic for key in under_way))
+    chunks = {(chunk, key) for chunk, entries in view.chunks.items() for key in entries.by_key}
+    assert chunks == {(chunk_of(found), key) for key, found in under_way.items()}
+    listed = {(topic, number): entry for topic, entries in view.topics.items() for number, entry in entries.items()}
+    shown = {*under_way, *state.foreign}
+    assert listed == {key: listing_of(under_way.get(key), state.foreign.get(key)) for key in shown}
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_recomputing_what_events_touch_equals_recomputing_all(seed: int) -> None:
+    feed = feed_of(await walked_log(seed))
+    kept: dict[str, bytes] = {}
+    while feed.waiting:
+        first, scope = feed.waiting.popleft(), Scope()
+        feed.view.apply(first.event, first.at_ms, scope)
+        for path, data in documents(feed.view, scope):
+            if data is None:
+                kept.pop(path, None)
+            else:
+                kept[path] = data
+        check_indexes(feed.view)
+        assert kept == rendered(feed), f"after {first.event}"
+    assert len(kept) < 20, "at the end of a walk little is left"
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_group_leads_from_a_prefix_to_a_prefix_within_the_limits(seed: int) -> None:
+    log = await walked_log(seed)
+    wanted = prefixes(log)
+    feed, known = feed_of(log), dict[str, Znode]()
+    events = len(feed.waiting)
+    count, place = 0, feed.place
+    for group in groups_of(feed):
+        assert group.start == place
+        parts = changes(known, group.documents)
+        operations = [operation for part in parts for operation in part]
+        assert len(operations) < MOST_OPERATIONS
+        assert sum(map(size_of, operations)) < MOST_BYTES
+        absorb(known, operations)
+        assert {path: node.data for path, node in known.items()} == wanted[group.end]
+        count, place = count + group.events, group.end
+    assert count == events
+    assert place == max(wanted)
+
+
+def groups_of(feed: Feed) -> list[Group]:
+    groups = []
+    while (group := feed.next_group()) is not None:
+        groups.append(group)
+    return groups
+
+
+async def test_a_tree_that_has_a_part_of_the_log_goes_on_behind_it() -> None:
+    log = await walked_log(0)
+    wanted = prefixes(log)
+    places = sorted(wanted)
+    feed = feed_of(log)
+    feed.advance(places[len(places) // 2])
+    assert feed.place == places[len(places) // 2]
+    assert rendered(feed) == wanted[feed.place]
+    feed.advance(Place(0, 0))
+    assert feed.place == places[len(places) // 2], "a feed never goes back"
+    feed.advance_all()
+    assert feed.place == places[-1]
+
+
+async def test_the_events_of_other_clusters_do_not_count() -> None:
+    log = await walked_log(0)
+    assert not feed_of(log, "another").waiting
+    assert feed_of(log, CLUSTER).waiting
+
+
+def test_a_record_with_more_than_fits_a_transaction_is_cut_between_events() -> None:
+    feed = Feed("prod")
+
+    events: tuple[AnyEvent, ...] = (opened(), *(queued(number, topic=f"topic-{number % 50}") for number in range(500)))
+    assert feed.offer(recorded(7, events)) == 501
+    groups = groups_of(feed)
+    assert len(groups) > 3
+    assert groups[0].end == Place(7, groups[0].events)
+    assert groups[-1].end == Place(8, 0)
+
+
+def test_large_documents_make_small_groups() -> None:
+    feed = Feed("prod")
+
+    wide = tuple(range(100, 130))
+    events: tuple[AnyEvent, ...] = (
+        opened(),
+        *(queued(number, topic="t" * 249, original=wide) for number in range(1500)),
+    )
+    feed.offer(recorded(0, events))
+    for group in groups_of(feed):
+        size = sum(len(path) + len(data or b"") for path, data in group.documents.items())
+        assert size <= MOST_BYTES
+
+
+def test_changes_are_done_from_the_leaves_up_and_from_the_top_down() -> None:
+    known = {"/a": Znode(b"", 3), "/a/b": Znode(b"1", 0), "/c": Znode(b"2", 5)}
+    parts = changes(known, {"/a": None, "/a/b": None, "/c": b"3", "/d/e": b"", "/d": b"", "/f": None})
+    paths = [part[0].path for part in parts]
+    assert paths == ["/a/b", "/a", "/c", "/d", "/d/e"]
+    (operations,) = transactions(parts)
+    absorb(known, operations)
+    assert known == {"/c": Znode(b"3", 6), "/d": Znode(b"", 0), "/d/e": Znode(b"", 0)}
+    assert changes(known, {"/c": b"3", "/d": b"", "/d/e": b""}) == []
+
+
+def test_changes_are_cut_where_a_transaction_is_full() -> None:
+    wanted: dict[str, bytes | None] = {f"/{number}": b"x" * 10_000 for number in range(300)}
+    cut = list(transactions(changes({}, wanted)))
+    assert [len(some) for some in cut][:-1] == [50] * (len(cut) - 1)
+    assert sum(map(len, cut)) == 300
+    assert weigh(ClusterView("prod"), Scope()) == 0

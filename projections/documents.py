@@ -147,6 +147,17 @@ DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
 )
 
 
+def standing(view: ClusterView) -> frozenset[str]:
+    """Tell which of the nodes that operators write as well stand there by the fold; see `projections.ownership`."""
+    there = {
+        "/admin/reassign_partitions": bool(view.accepted.by_key),
+        "/admin/cancel_reassignment_in_progress": bool(view.cancelled),
+        "/admin/reassign_cancel": view.state.freeze is not None,
+        "/config/brokers/<default>": bool(view.state.blacklist),
+    }
+    return frozenset(path for path, stands in there.items() if stands)
+
+
 class _Numbered(msgspec.Struct):
     number: int = -1
 

@@ -9,7 +9,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drover.shard.fold import Folded, Verdict
 from events.base import PartitionEvent
 from events.records import AnyEvent, Batch
 from projections.documents import (
@@ -18,6 +17,7 @@ from projections.documents import (
     SMALL_LIMIT_BYTES,
     TOPIC_LIMIT_BYTES,
     documents,
+    standing,
 )
 from projections.position import START, Place
 from projections.store import MOST_BYTES, MOST_OPERATIONS, OPERATION_OVERHEAD_BYTES
@@ -42,12 +42,17 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one transaction makes of some events: the documents that may differ, as they are at `last.place`."""
+    """What one transaction makes of some events: the documents that may differ, as they are at `last.place`.
+
+    `first_ms` is the time of its first event; `shared` are the shared nodes that stood at its start.
+    """
 
     start: Place
     last: Recorded
     events: int
     documents: dict[str, bytes | None]
+    first_ms: int
+    shared: frozenset[str]
 
     @property
     def end(self) -> Place:
@@ -69,17 +74,14 @@ class Feed:
         """Where the view stands."""
         return START if self.last is None else self.last.place
 
-    def offer(self, folded: Folded) -> int:
-        """Take a folded record in; returns how many of its events are this cluster's."""
-        record = folded.record
-        if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
-            return 0
+    def offer(self, offset: int, batch: Batch) -> int:
+        """Take a record that counts in; returns how many of its events are this cluster's."""
         count = 0
-        last = len(record.events)
-        for number, event in enumerate(record.events, start=1):
+        last = len(batch.events)
+        for number, event in enumerate(batch.events, start=1):
             if event.cluster == self.cluster:
-                place = Place(folded.offset + 1, 0) if number == last else Place(folded.offset, number)
-                self.waiting.append(Recorded(event, place, record.epoch, record.at_ms))
+                place = Place(offset + 1, 0) if number == last else Place(offset, number)
+                self.waiting.append(Recorded(event, place, batch.epoch, batch.at_ms))
                 count += 1
         return count
 
@@ -101,6 +103,7 @@ class Feed:
         if not self.waiting:
             return None
         start, scope, count = self.place, Scope(), 0
+        first_ms, shared = self.waiting[0].at_ms, standing(self.view)
         # How many bytes are left for certain; weighed anew only when they seem to be used up.
         left = MOST_BYTES
         while self.waiting and scope.most_operations + EVENT_OPERATIONS < MOST_OPERATIONS:
@@ -112,7 +115,7 @@ class Feed:
             self._fold(scope)
             count += 1
         assert self.last is not None, "an event was folded"
-        return Group(start, self.last, count, dict(documents(self.view, scope)))
+        return Group(start, self.last, count, dict(documents(self.view, scope)), first_ms, shared)
 
     def everything(self) -> dict[str, bytes | None]:
         """Return every document there is at `place`."""

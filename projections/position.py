@@ -20,7 +20,7 @@ class Place(NamedTuple):
 START = Place(0, 0)
 
 
-class Position(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Position(msgspec.Struct, frozen=True, kw_only=True):
     """What the position node says.
 
     The tree is the fold of the shard's events before (`offset`, `event_index`), as decided under `epoch`; `at_ms` is
@@ -35,7 +35,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     event_index: int
     at_ms: int
     writer: str
-    version: int = msgspec.field(default=1)
+    version: int = 1
     building: bool = False
 
     @property

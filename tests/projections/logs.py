@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 
-from drover.shard.fold import Folded, ShardFold, Verdict
+from drover.shard.fold import ShardFold, Verdict
 from events.plans import PlanOpened
 from events.reassignments import Call, CallAccepted, CallIntended, ReassignmentCompleted, ReassignmentQueued
 from events.records import SCHEMA_VERSION, AnyEvent, Batch
@@ -33,17 +33,22 @@ async def walked_log(seed: int, steps: int = 60) -> tuple[bytes, ...]:
     return known[seed, steps]
 
 
-def fold_log(log: Sequence[bytes]) -> list[Folded]:
-    """Judge every record."""
+def valid_batches(log: Sequence[bytes]) -> list[tuple[int, Batch]]:
+    """Return the batches that count, with their offsets."""
     fold = ShardFold(0, 1)
-    return [folded for offset, payload in enumerate(log) if (folded := fold.fold(offset, payload)) is not None]
+    found = [fold.fold(offset, payload) for offset, payload in enumerate(log)]
+    return [
+        (folded.offset, folded.record)
+        for folded in found
+        if folded is not None and folded.verdict is Verdict.VALID and isinstance(folded.record, Batch)
+    ]
 
 
 def feed_of(log: Sequence[bytes], cluster: str = CLUSTER) -> Feed:
     """Return a feed in which the whole log waits."""
     feed = Feed(cluster)
-    for folded in fold_log(log):
-        feed.offer(folded)
+    for offset, batch in valid_batches(log):
+        feed.offer(offset, batch)
     return feed
 
 
@@ -62,9 +67,9 @@ def rendered(feed: Feed) -> dict[str, bytes]:
     return {path: data for path, data in feed.everything().items() if data is not None}
 
 
-def recorded(offset: int, events: Sequence[AnyEvent]) -> Folded:
-    """Return a record that counts, with these events."""
-    batch = Batch(
+def recorded(events: Sequence[AnyEvent]) -> Batch:
+    """Return a record with these events."""
+    return Batch(
         schema=SCHEMA_VERSION,
         token=b"token",
         epoch=1,
@@ -74,7 +79,6 @@ def recorded(offset: int, events: Sequence[AnyEvent]) -> Folded:
         previous_hash=b"",
         events=tuple(events),
     )
-    return Folded(offset, Verdict.VALID, batch)
 
 
 def viewed(*events: AnyEvent, cluster: str = "prod") -> ClusterView:

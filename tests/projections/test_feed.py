@@ -99,7 +99,7 @@ def test_a_record_with_more_than_fits_a_transaction_is_cut_between_events() -> N
     feed = Feed("prod")
 
     events: tuple[AnyEvent, ...] = (opened(), *(queued(number, topic=f"topic-{number % 50}") for number in range(500)))
-    assert feed.offer(recorded(7, events)) == 501
+    assert feed.offer(7, recorded(events)) == 501
     groups = groups_of(feed)
     assert len(groups) > 3
     assert groups[0].end == Place(7, groups[0].events)
@@ -114,7 +114,7 @@ def test_large_documents_make_small_groups() -> None:
         opened(),
         *(queued(number, topic="t" * 249, original=wide) for number in range(1500)),
     )
-    feed.offer(recorded(0, events))
+    feed.offer(0, recorded(events))
     for group in groups_of(feed):
         size = sum(len(path) + len(data or b"") for path, data in group.documents.items())
         assert size <= MOST_BYTES

@@ -1,0 +1,108 @@
+"""Follows the log and feeds the writer of every cluster in it; the projector as one coroutine."""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from contextlib import aclosing
+
+from drover.client.history import FoldedLog, ValidRecord, follow_log, open_log, read_log
+from drover.errors import LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogReader
+from projections.feed import Feed
+from projections.tree import Tree
+from projections.writer import ClusterWriter, Monitor, WriterTimes
+
+# How many events may wait for a store that is away; beyond, the log is not read on. Each takes about half a kilobyte.
+MOST_WAITING = 100_000
+RETRY_S = 1.0
+
+
+class Projector:
+    """Projects every cluster that the log names, or one.
+
+    `run` ends only with what no reader of the log may pass (`CorruptLogError`), or a fault of its own code. Clusters
+    share nothing but the reading of the log: one whose tree cannot be written does not hold up another one's, until
+    the events that wait for it have used up their room.
+    """
+
+    def __init__(
+        self,
+        connection: LogConnection,
+        tree_of: Callable[[str], Tree],
+        monitor: Monitor,
+        cluster: str | None = None,
+        times: WriterTimes = WriterTimes(),  # noqa: B008 - frozen
+    ) -> None:
+        self.writers: dict[str, ClusterWriter] = {}
+        self.caught_up = asyncio.Event()
+        self.last_error: str | None = None
+        self._connection = connection
+        self._tree_of = tree_of
+        self._monitor = monitor
+        self._cluster = cluster
+        self._times = times
+        self._log: FoldedLog | None = None
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Project until cancelled."""
+        following = asyncio.create_task(self._follow())
+        try:
+            while True:
+                working = {following, *self._tasks.values()}
+                # With a pause, since a cluster may appear at any time.
+                done, _ = await asyncio.wait(working, timeout=RETRY_S, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            working = {following, *self._tasks.values()}
+            for task in working:
+                task.cancel()
+            await asyncio.wait(working)
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """Up to where each shard is read."""
+        return {} if self._log is None else self._log.positions
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                async with LogReader(self._connection) as reader:
+                    if self._log is None:
+                        self._log = await open_log(reader, self._connection, self._cluster)
+                    async with aclosing(read_log(reader, self._connection, self._log)) as reading:
+                        async for found in reading:
+                            await self._take(found)
+                    self._caught_up()
+                    async with aclosing(follow_log(reader, self._connection, self._log)) as following:
+                        async for found in following:
+                            await self._take(found)
+            except LogUnavailableError as error:
+                self.last_error = str(error)
+                await asyncio.sleep(RETRY_S)
+
+    async def _take(self, found: Collection[ValidRecord]) -> None:
+        self.last_error = None
+        for valid in found:
+            # A set of names and not the events: most records are about one cluster only.
+            for cluster in {event.cluster for event in valid.batch.events}:
+                if self._cluster in {None, cluster}:
+                    self._writer(cluster, valid.shard).offer(valid.offset, valid.batch)
+        while any(writer.backlog > MOST_WAITING for writer in self.writers.values()):  # noqa: ASYNC110 - see MOST_WAITING
+            await asyncio.sleep(0.01)
+
+    def _caught_up(self) -> None:
+        self.caught_up.set()
+        for writer in self.writers.values():
+            writer.wake()
+
+    def _writer(self, cluster: str, shard: int) -> ClusterWriter:
+        writer = self.writers.get(cluster)
+        if writer is None:
+            writer = ClusterWriter(
+                Feed(cluster), shard, self._tree_of(cluster), self._monitor, self.caught_up, self._times
+            )
+            self.writers[cluster] = writer
+            self._tasks[cluster] = asyncio.create_task(writer.run())
+        return writer

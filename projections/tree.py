@@ -1,0 +1,206 @@
+"""One cluster's tree in a store: whether it is ours, what is known to stand there, and how it is changed.
+
+Every transaction carries the position node on condition of its version. So of two writers one wins, and after an answer
+that was lost the position tells what happened. Paths are below the cluster's chroot, but for what goes to the store.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from drover.errors import ConfigurationError
+from projections.changes import absorb
+from projections.ownership import FOREIGN_MARKS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
+from projections.position import POSITION_PATH, Position, decode_position, encode_position
+from projections.store import (
+    ConflictError,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    Store,
+    StoreError,
+    WriteUnknownError,
+    Znode,
+    read_subtree,
+)
+
+
+class BeatenError(StoreError):
+    """Another writer has moved the tree on; nothing of ours was written."""
+
+
+class _Mark(msgspec.Struct):
+    """What the chroot itself says: who made the tree, and for which cluster."""
+
+    made_by: str
+    cluster: str
+
+
+class Tree:
+    """The tree of a cluster at `root`/`cluster`; `writer` names this process in the position.
+
+    `known` is what stands there, as of the last `load` and our own transactions since, without what was released;
+    `position` likewise, None while there is none that can be read.
+    """
+
+    def __init__(self, store: Store, root: str, cluster: str, writer: str) -> None:
+        self.base = f"{root.rstrip('/')}/{cluster}"
+        self.cluster = cluster
+        self.writer = writer
+        self.known: dict[str, Znode] = {}
+        self.position: Position | None = None
+        self._root = root.rstrip("/")
+        self._store = store
+        self._version: int | None = None
+        # What has no node yet, or not the right one, above the position: made in the first transaction.
+        self._missing: list[Operation] = []
+        self._sent: tuple[tuple[Operation, ...], Position] | None = None
+
+    async def check(self) -> None:
+        """Raise `ConfigurationError` unless the tree is Drover's or may become so. Changes nothing."""
+        marks = [f"{place}{mark}" for place in dict.fromkeys((self.base, self._root)) for mark in FOREIGN_MARKS]
+        found = await self._store.read(marks)
+        if found:
+            raise ConfigurationError(
+                f"{min(found)} belongs to a real Kafka cluster: Drover's view never goes into its tree; choose another "
+                "zookeeper.root"
+            )
+        above = [self.base[:place] for place, sign in enumerate(self.base) if sign == "/" and place]
+        there = await self._store.read([*above, self.base])
+        self._missing = [Create(path, b"") for path in above if path not in there]
+        mark = msgspec.json.encode({"made_by": "drover", "cluster": self.cluster, "version": 1}, order="sorted")
+        node = there.get(self.base)
+        if node is None:
+            self._missing.append(Create(self.base, mark))
+        elif not self._is_marked(node.data):
+            if (await self._store.children([self.base]))[self.base]:
+                raise ConfigurationError(
+                    f"{self.base} is there and was not made by Drover: choose another zookeeper.root, or remove it"
+                )
+            self._missing.append(Set(self.base, mark, node.version))
+
+    async def read_position(self) -> tuple[Position | None, int | None]:
+        """Look where the tree is now, without taking it over; the version is None if there is no such node."""
+        path = f"{self.base}{POSITION_PATH}"
+        node = (await self._store.read([path])).get(path)
+        return (None, None) if node is None else (decode_position(node.data), node.version)
+
+    async def load(self) -> None:
+        """Read everything. Raises what `check` raises."""
+        self._sent = None
+        await self.check()
+        self.position, self._version = await self.read_position()
+        singles = [*PARENTS, *sorted(PROJECTED | SHARED)]
+        found = dict(await self._store.read([f"{self.base}{path}" for path in singles]))
+        for top in SUBTREES:
+            found.update(await read_subtree(self._store, f"{self.base}{top}"))
+        self.known = {path[len(self.base) :]: node for path, node in found.items()}
+
+    def release(self, paths: Iterable[str]) -> None:
+        """Forget shared nodes that the fold does not have: they are requests, and not the projector's to touch."""
+        for path in paths:
+            self.known.pop(path, None)
+
+    async def look(self, paths: Sequence[str]) -> set[str]:
+        """Compare nodes with what is known of them, and what is below them; returns the paths that differ.
+
+        Raises `BeatenError` when somebody else has written meanwhile, so that nothing is known any more.
+        """
+        absolute = [f"{self.base}{path}" for path in paths]
+        holders = [path for path in paths if _holds_projected(path)]
+        nodes = await self._store.read(absolute)
+        below = await self._store.children([f"{self.base}{path}" for path in holders])
+        position, version = await self.read_position()
+        if version != self._version:
+            if version is None:
+                raise ConflictError(POSITION_PATH)
+            raise BeatenError(f"{self.base}: {_writer_of(position)} writes it now")
+        differ = {path for path in paths if nodes.get(f"{self.base}{path}") != self.known.get(path)}
+        for path in holders:
+            names = below.get(f"{self.base}{path}", frozenset())
+            differ.update(child for name in names if (child := f"{path}/{name}") not in self.known)
+        return differ
+
+    async def commit(self, operations: Sequence[Operation], position: Position) -> None:
+        """Do these operations and move the position, all or nothing.
+
+        Raises `BeatenError` when another writer was faster, `ConflictError` with the path below the chroot when a node
+        is not as it was known, `WriteUnknownError` when `resolve` must be asked before anything else.
+        """
+        assert self._sent is None, "what became of the last transaction is not known yet"
+        data = encode_position(position)
+        path = f"{self.base}{POSITION_PATH}"
+        parents = [self._absolute(operation) for operation in self._parents_to_make()]
+        moving = Create(path, data) if self._version is None else Set(path, data, self._version)
+        # A position that is there goes first: whoever was beaten hears of that and not of some other node.
+        carried = [*self._missing, *parents, moving] if self._version is None else [*self._missing, moving, *parents]
+        self._sent = (tuple(operations), position)
+        try:
+            await self._store.write([*carried, *(self._absolute(operation) for operation in operations)])
+        except ConflictError as error:
+            if error.path != path:
+                self._sent = None
+                raise ConflictError(error.path[len(self.base) :]) from error
+            if not await self.resolve():
+                raise BeatenError(f"{self.base} was written by another projector") from error
+        except WriteUnknownError:
+            raise
+        except StoreError:
+            self._sent = None
+            raise
+        else:
+            self._done()
+
+    async def resolve(self) -> bool:
+        """Find out by the position whether the last transaction was done.
+
+        Raises `BeatenError` if the tree has moved on otherwise, `ConflictError` if it has no position any more.
+        """
+        assert self._sent is not None, "there is nothing to find out"
+        position, version = await self.read_position()
+        if position == self._sent[1] and version == (0 if self._version is None else self._version + 1):
+            self._done()
+            return True
+        (_, meant), self._sent = self._sent, None
+        if version == self._version:
+            return False
+        if version is None:
+            raise ConflictError(POSITION_PATH)
+        raise BeatenError(f"{self.base}: {_writer_of(position)} has moved it to {position}, not to {meant}")
+
+    def _done(self) -> None:
+        assert self._sent is not None, "something was sent"
+        operations, self.position = self._sent
+        self._sent = None
+        absorb(self.known, [*self._parents_to_make(), *operations])
+        self._missing = []
+        self._version = 0 if self._version is None else self._version + 1
+
+    def _parents_to_make(self) -> list[Create]:
+        return [Create(path, b"") for path in PARENTS if path not in self.known]
+
+    def _absolute(self, operation: Operation) -> Operation:
+        path = f"{self.base}{operation.path}"
+        match operation:
+            case Create():
+                return Create(path, operation.data)
+            case Set():
+                return Set(path, operation.data, operation.version)
+            case Delete():
+                return Delete(path, operation.version)
+
+    def _is_marked(self, data: bytes) -> bool:
+        try:
+            mark = msgspec.json.decode(data, type=_Mark)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            return False
+        return mark.made_by == "drover" and mark.cluster == self.cluster
+
+
+def _holds_projected(path: str) -> bool:
+    return path in SUBTREES or parent_of(path) in {"/admin/reassignments", "/drover/plans"}
+
+
+def _writer_of(position: Position | None) -> str:
+    return "somebody" if position is None else position.writer

@@ -1,0 +1,353 @@
+"""The writer of one cluster's tree: takes it over, writes group after group, follows while another one writes.
+
+It never ends by itself. Whatever the store does is reported and tried again, at most every few seconds; nothing is
+dropped before it stands in the tree. What the tree is, is only ever concluded from its position.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from drover.errors import ConfigurationError
+from events.records import Batch
+from projections.changes import changes, transactions
+from projections.feed import Feed, Group, Recorded
+from projections.ownership import SHARED, is_projected
+from projections.position import START, Place, Position
+from projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError
+from projections.tree import BeatenError, Tree
+
+FIRST_RETRY_S, MOST_RETRY_S = 0.05, 2.0
+DENIED_RETRY_S = 5.0
+LOOKED_AT_A_TIME = 200
+
+
+class Role(StrEnum):
+    """What a projector is doing for a cluster."""
+
+    WAITING = "waiting"
+    TAKING_OVER = "taking-over"
+    WRITING = "writing"
+    FOLLOWING = "following"
+
+
+class Monitor(Protocol):
+    """Who wants to know; cheap, called from the event loop."""
+
+    def projected(self, cluster: str, events: int, operations: int) -> None:
+        """One transaction was done."""
+        ...
+
+    def projection_failed(self, cluster: str, error: Exception) -> None:
+        """The store, or the log, did not do what was asked; it is tried again."""
+        ...
+
+    def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
+        """Somebody had changed these nodes; they are as they must be again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WriterTimes:
+    """How patient a writer is, in seconds: with another writer, between two looks at it, between two full looks."""
+
+    take_over_s: float = 3.0
+    follow_s: float = 0.5
+    verify_s: float = 30.0
+    slice_s: float = 0.05
+
+
+class ClusterWriter:
+    """Writes one cluster's tree; `offer` feeds it, `run` is a task.
+
+    `caught_up` is set, and `wake` called, when the log's end of the start was reached.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        shard: int,
+        tree: Tree,
+        monitor: Monitor,
+        caught_up: asyncio.Event,
+        times: WriterTimes = WriterTimes(),
+    ) -> None:
+        self.tree = tree
+        self.role = Role.WAITING
+        self.last_error: str | None = None
+        self.drifted = 0
+        self._feed = feed
+        self._shard = shard
+        self._monitor = monitor
+        self._caught_up = caught_up
+        self._times = times
+        # Folded into the view and not written yet; at most one is on its way and one is prepared behind it.
+        self._groups: deque[Group] = deque()
+        self._news = asyncio.Event()
+        self._failures = 0
+        self._to_look_at: deque[str] = deque()
+        self._looked_at = time.monotonic()
+        self._began_look = time.monotonic()
+
+    # -- the log's side
+
+    def offer(self, offset: int, batch: Batch) -> None:
+        """Take in a record that counts."""
+        if self._feed.offer(offset, batch):
+            self._news.set()
+
+    def wake(self) -> None:
+        """Let it look again: the end of the log was reached."""
+        self._news.set()
+
+    @property
+    def cluster(self) -> str:
+        """The cluster."""
+        return self._feed.cluster
+
+    @property
+    def backlog(self) -> int:
+        """How many events are not in the tree yet, as far as is known."""
+        return len(self._feed.waiting) + sum(group.events for group in self._groups)
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """The log's time of the oldest event that is not in the tree; None if there is none."""
+        if self._groups:
+            return self._groups[0].first_ms
+        return self._feed.waiting[0].at_ms if self._feed.waiting else None
+
+    # -- the task
+
+    async def run(self) -> None:
+        """Keep the tree true, for ever."""
+        while True:
+            try:
+                self.role = Role.TAKING_OVER
+                await self._take_over()
+                self.role = Role.WRITING
+                await self._write_on()
+            except BeatenError:
+                await self._follow()
+            except (StoreError, ConfigurationError) as error:
+                # A conflict among them: a node, or the position itself, was changed by hand. All is read again.
+                await self._failed(error)
+
+    async def _failed(self, error: Exception) -> None:
+        """Report, and wait longer with every failure in a row."""
+        self.last_error = str(error)
+        self._monitor.projection_failed(self.cluster, error)
+        pause_s = min(MOST_RETRY_S, FIRST_RETRY_S * 2 ** min(self._failures, 10))
+        self._failures += 1
+        await asyncio.sleep(DENIED_RETRY_S if isinstance(error, StoreDeniedError | ConfigurationError) else pause_s)
+
+    # -- taking over
+
+    async def _take_over(self) -> None:
+        """Read the tree, come to where it is, and mend what is not as it must be."""
+        before, _ = await self.tree.read_position()
+        if before is not None and self._is_usable(before):
+            await self._reach(before.place)
+        await self.tree.load()
+        position = self.tree.position
+        if position is not None and before is not None and position.place != before.place:
+            raise BeatenError(f"{self.tree.base}: {position.writer} writes it")
+        if position is None or not self._is_usable(position) or not self._agrees(position.place):
+            await self._build()
+        else:
+            await self._mend(position)
+        self._failures, self.last_error = 0, None
+
+    def _is_usable(self, position: Position) -> bool:
+        return not position.building and (position.cluster, position.shard) == (self.cluster, self._shard)
+
+    async def _reach(self, place: Place) -> None:
+        """Fold up to a place, waiting for the log to bring it."""
+        while self._feed.place < place:
+            self._groups.clear()
+            self._feed.advance(place)
+            if self._feed.place >= place or self._feed.waiting:
+                return
+            if self._caught_up.is_set():
+                raise ConfigurationError(
+                    f"{self.tree.base} follows a log up to {place}, this log ends before: is it another one? If it is "
+                    "the right one, make the tree anew with `drover project rebuild`"
+                )
+            await self._wait()
+
+    def _agrees(self, place: Place) -> bool:
+        """Whether the view, with what was not written yet, begins where the tree is; groups that it has are dropped."""
+        while self._groups and self._groups[0].end <= place:
+            self._groups.popleft()
+        if self._groups:
+            return self._groups[0].start <= place
+        return self._feed.place == place
+
+    async def _build(self) -> None:
+        """Make the tree from the end of the log: there is none, or none that could be carried on."""
+        while not self._caught_up.is_set():
+            self._feed.advance_all()
+            await self._wait()
+        self._groups.clear()
+        self._feed.advance_all()
+        wanted = self._feed.everything()
+        self._release(wanted)
+        parts = changes(self.tree.known, self._wanted(wanted))
+        for operations in transactions(parts):
+            await self._commit(operations, self._position(building=True))
+        await self._commit((), self._position())
+
+    async def _mend(self, position: Position) -> None:
+        """Undo what others did; what groups that wait are about to write is left to them."""
+        wanted = self._feed.everything()
+        self._release(wanted)
+        parts = changes(self.tree.known, self._wanted(wanted))
+        parts = [part for part in parts if not any(part[0].path in group.documents for group in self._groups)]
+        paths = [part[0].path for part in parts]
+        for operations in transactions(parts):
+            # The place stays: the tree was meant to be there.
+            await self._commit(operations, replace(position, writer=self.tree.writer))
+        if paths:
+            # Now that the position had not moved meanwhile, it was no other writer's work.
+            self.drifted += len(paths)
+            self._monitor.projection_drifted(self.cluster, paths)
+
+    def _release(self, wanted: dict[str, bytes | None]) -> None:
+        held = {path for group in self._groups for path in group.shared}
+        self.tree.release(path for path in SHARED if path not in wanted and path not in held)
+
+    def _wanted(self, documents: dict[str, bytes | None]) -> dict[str, bytes | None]:
+        foreign = {path: None for path in self.tree.known if path not in documents and is_projected(path)}
+        return {**foreign, **documents}
+
+    # -- writing
+
+    async def _write_on(self) -> None:
+        """Write whatever comes, until another writer is found to be faster."""
+        while True:
+            if not self._groups and not self._prepare():
+                await self._idle()
+                continue
+            group = self._groups[0]
+            operations = [each for part in changes(self.tree.known, group.documents) for each in part]
+            writing = asyncio.create_task(self._commit(operations, self._position(group.last), group.events))
+            try:
+                # It is on its way after this; the next group is made while the store works.
+                await asyncio.sleep(0)
+                if len(self._groups) < 2:
+                    self._prepare()
+                await writing
+            finally:
+                if not writing.done():
+                    writing.cancel()
+                    await asyncio.wait((writing,))
+            self._groups.popleft()
+            if time.monotonic() - self._looked_at > self._times.slice_s:
+                await self._look()
+
+    def _prepare(self) -> bool:
+        group = self._feed.next_group()
+        if group is not None:
+            self._groups.append(group)
+        return group is not None
+
+    async def _idle(self) -> None:
+        await self._wait(self._times.slice_s if self._to_look_at else self._times.follow_s)
+        if not self._feed.waiting:
+            await self._look()
+
+    async def _look(self) -> None:
+        """Compare some nodes with what is known of them, all of them once in `verify_s`."""
+        self._looked_at = time.monotonic()
+        if not self._to_look_at:
+            if time.monotonic() - self._began_look < self._times.verify_s:
+                return
+            self._began_look = time.monotonic()
+            self._to_look_at.extend(self.tree.known)
+        some = [self._to_look_at.popleft() for _ in range(min(LOOKED_AT_A_TIME, len(self._to_look_at)))]
+        differ = await self.tree.look(some)
+        if differ:
+            self._to_look_at.clear()
+            raise ConflictError(min(differ))
+
+    async def _commit(self, operations: Sequence[Operation], position: Position, events: int = 0) -> None:
+        """Write until it is known to be done; raises `BeatenError` and `ConflictError` only."""
+        done = False
+        while not done:
+            try:
+                await self.tree.commit(operations, position)
+                done = True
+            except (BeatenError, ConflictError):
+                raise
+            except WriteUnknownError as error:
+                await self._failed(error)
+                done = await self._resolved()
+            except (StoreError, ConfigurationError) as error:
+                await self._failed(error)
+        self._failures, self.last_error = 0, None
+        self._monitor.projected(self.cluster, events, len(operations) + 1)
+
+    async def _resolved(self) -> bool:
+        while True:
+            try:
+                return await self.tree.resolve()
+            except (BeatenError, ConflictError):
+                raise
+            except StoreError as error:
+                await self._failed(error)
+
+    def _position(self, last: Recorded | None = None, *, building: bool = False) -> Position:
+        last = last or self._feed.last
+        place = START if last is None else last.place
+        return Position(
+            cluster=self.cluster,
+            shard=self._shard,
+            epoch=0 if last is None else last.epoch,
+            offset=place.offset,
+            event_index=place.event_index,
+            at_ms=0 if last is None else last.at_ms,
+            writer=self.tree.writer,
+            building=building,
+        )
+
+    # -- following
+
+    async def _follow(self) -> None:
+        """Let the other one write; returns when it has not for some time although there is something to write."""
+        self.role, self.last_error = Role.FOLLOWING, None
+        seen: int | None = None
+        since = time.monotonic()
+        while True:
+            await asyncio.sleep(self._times.follow_s)
+            try:
+                position, version = await self.tree.read_position()
+            except StoreError as error:
+                await self._failed(error)
+                since = time.monotonic()
+                continue
+            self._failures, self.last_error = 0, None
+            if version != seen:
+                seen, since = version, time.monotonic()
+            is_usable = position is not None and self._is_usable(position)
+            if is_usable and position is not None:
+                if position.place >= self._feed.place:
+                    self._groups.clear()
+                self._feed.advance(position.place)
+            if time.monotonic() - since > self._times.take_over_s and (self.backlog or not is_usable):
+                return
+
+    async def _wait(self, timeout_s: float | None = None) -> None:
+        self._news.clear()
+        if self._feed.waiting and timeout_s is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._news.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,44 @@
+"""The stores that the contract and the writers are tested on: a real ZooKeeper, and the twin in memory."""
+
+import itertools
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from projections.memory import MemoryStore
+from projections.store import Store
+from tests.projections.rig import RealZooKeeper, zookeeper_store
+
+_roots = itertools.count(1)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealZooKeeper]:
+    """One real ZooKeeper; a test that breaks it mends it before it ends."""
+    real = RealZooKeeper(tmp_path_factory.mktemp("zookeeper"))
+    await real.start()
+    yield real
+    await real.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def real_store(zookeeper: RealZooKeeper) -> AsyncIterator[Store]:
+    """A connection to it."""
+    made = zookeeper_store(zookeeper)
+    yield made
+    await made.close()
+
+
+@pytest_asyncio.fixture(params=["zookeeper", "memory"], loop_scope="session")
+async def store(request: pytest.FixtureRequest, zookeeper: RealZooKeeper) -> AsyncIterator[Store]:
+    """Each store in turn."""
+    made = zookeeper_store(zookeeper) if request.param == "zookeeper" else MemoryStore()
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def root() -> str:
+    """A place in the store that no other test uses."""
+    return f"/drover-{next(_roots)}"

@@ -1,0 +1,280 @@
+"""Trees under faults: always the fold of a prefix of the events, never going back, and whole in the end."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from drover.local import wait_until
+from projections.feed import Feed
+from projections.memory import Fault, MemoryStore
+from projections.position import Place, decode_position
+from projections.store import Create, Delete, Set, Store
+from projections.tree import Tree
+from projections.writer import ClusterWriter, Role, WriterTimes
+from tests.projections.logs import prefixes, rendered, valid_batches, walked_log
+from tests.projections.rig import clear, position_of, read_tree
+from tests.shard.world import CLUSTER
+
+TIMES = WriterTimes(take_over_s=0.4, follow_s=0.05, verify_s=0.1, slice_s=0.01)
+
+
+@dataclass
+class Notes:
+    """What a writer reported."""
+
+    errors: list[Exception] = field(default_factory=list)
+    drifted: list[str] = field(default_factory=list)
+    transactions: int = 0
+
+    def projected(self, cluster: str, events: int, operations: int) -> None:
+        assert (cluster, events >= 0, operations > 0) == (CLUSTER, True, True)
+        self.transactions += 1
+
+    def projection_failed(self, cluster: str, error: Exception) -> None:
+        assert cluster == CLUSTER
+        self.errors.append(error)
+
+    def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
+        assert cluster == CLUSTER
+        self.drifted += paths
+
+
+def writer_on(store: Store, root: str, name: str, notes: Notes) -> ClusterWriter:
+    caught_up = asyncio.Event()
+    caught_up.set()
+    return ClusterWriter(Feed(CLUSTER), 0, Tree(store, root, CLUSTER, name), notes, caught_up, TIMES)
+
+
+@asynccontextmanager
+async def running(*writers: ClusterWriter) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(writer.run()) for writer in writers]
+    try:
+        yield
+        for task in tasks:
+            assert not task.done(), "a writer never ends by itself"
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def documents_in(store: Store, root: str) -> tuple[Place, bool, dict[str, bytes]]:
+    """Return where a tree is, whether it is being built, and its documents."""
+    tree = await read_tree(store, root)
+    position = decode_position(tree.pop("/drover/position"))
+    assert position is not None
+    parents = {path for path in tree if not tree[path] and not path.startswith("/admin/reassignments/")}
+    documents = {path: data for path, data in tree.items() if path not in parents and path}
+    return position.place, position.building, documents
+
+
+async def at_the_end(store: Store, root: str, wanted: dict[Place, dict[str, bytes]], timeout_s: float = 20) -> None:
+    """Wait until the tree is the full fold; check that it is."""
+
+    async def is_there() -> bool:
+        position = await position_of(store, root)
+        return position is not None and position.place == max(wanted) and not position.building
+
+    await wait_until(is_there, what="the tree is at the end of the log", timeout_s=timeout_s)
+    _, _, documents = await documents_in(store, root)
+    assert documents == wanted[max(wanted)]
+
+
+def fed(writer: ClusterWriter, log: Sequence[bytes], first: int = 0, last: int | None = None) -> None:
+    for offset, batch in valid_batches(log)[first:last]:
+        writer.offer(offset, batch)
+
+
+async def test_an_empty_store_gets_the_whole_tree_at_once(store: Store, root: str) -> None:
+    log = await walked_log(1)
+    notes = Notes()
+    writer = writer_on(store, root, "w", notes)
+    fed(writer, log, last=40)
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        place, building, documents = await documents_in(store, root)
+        wanted = prefixes(log)
+        assert not building
+        assert documents == wanted[place]
+        assert place > Place(0, 0)
+        fed(writer, log, first=40)
+        await at_the_end(store, root, wanted)
+    assert notes.errors == []
+    assert notes.drifted == []
+    assert (await read_tree(store, root))[""] == b'{"cluster":"local","made_by":"drover","version":1}'
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_transaction_leads_to_the_fold_of_a_prefix_and_none_goes_back(seed: int, root: str) -> None:
+    store, log, notes = WatchedStore(), await walked_log(seed), Notes()
+    wanted = prefixes(log)
+    writer = writer_on(store, root, "w", notes)
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        fed(writer, log)
+        await at_the_end(store, root, wanted)
+    store.check(wanted, root)
+
+
+class WatchedStore(MemoryStore):
+    """Remembers what stood there after each transaction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trees: list[dict[str, bytes]] = []
+
+    async def write(self, operations: Sequence[Create | Set | Delete]) -> None:
+        try:
+            await super().write(operations)
+        finally:
+            self.trees.append({path: node.data for path, node in self.nodes.items()})
+
+    def check(self, wanted: dict[Place, dict[str, bytes]], root: str) -> None:
+        """Hold every state of the tree against the log."""
+        last = Place(0, 0)
+        base = f"{root}/{CLUSTER}"
+        for tree in self.trees:
+            data = tree.get(f"{base}/drover/position")
+            position = None if data is None else decode_position(data)
+            if position is None or position.building:
+                continue
+            assert position.place >= last, "the tree went back"
+            last = position.place
+            documents = {path[len(base) :]: data for path, data in tree.items() if path.startswith(f"{base}/")}
+            shown = {path: documents[path] for path in documents if path in wanted[last] or documents[path]}
+            shown.pop("/drover/position")
+            assert shown == wanted[last]
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_two_writers_fight_and_the_network_loses_what_it_can(seed: int, root: str) -> None:
+    chance = random.Random(seed)
+    store, log, notes = WatchedStore(), await walked_log(seed), Notes()
+    faults = [None, None, None, Fault.NOT_SENT, Fault.LOST_ANSWER, Fault.LOST_REQUEST]
+    store.faults = (chance.choice(faults) for _ in range(60))
+    wanted = prefixes(log)
+    first, second = writer_on(store, root, "first", notes), writer_on(store, root, "second", notes)
+    async with running(first, second):
+        for number in range(len(valid_batches(log))):
+            for writer in chance.sample([first, second], 2):
+                fed(writer, log, number, number + 1)
+            if chance.random() < 0.3:
+                await asyncio.sleep(chance.choice([0, 0.001]))
+        await at_the_end(store, root, wanted)
+    store.check(wanted, root)
+    assert notes.drifted == []
+
+
+async def test_a_writer_that_stops_is_followed_by_the_other_exactly_where_it_was(store: Store, root: str) -> None:
+    log, notes = await walked_log(2), Notes()
+    wanted = prefixes(log)
+    middle = len(valid_batches(log)) // 2
+    first, second = writer_on(store, root, "first", notes), writer_on(store, root, "second", notes)
+    async with running(second):
+        async with running(first):
+            fed(first, log, last=middle)
+            fed(second, log)
+            await wait_until(lambda: not first.backlog, what="the first is done", timeout_s=20)
+        await at_the_end(store, root, wanted)
+    assert notes.drifted == []
+
+
+async def test_what_was_changed_by_hand_is_found_reported_and_mended(store: Store, root: str) -> None:
+    log, notes = await walked_log(3, 40), Notes()
+    batches = len(valid_batches(log))
+    writer = writer_on(store, root, "w", notes)
+    wanted = prefixes(log)
+    busy = max(range(batches), key=lambda number: len(rendered_after(log, number)))
+    fed(writer, log, last=busy)
+    base = f"{root}/{CLUSTER}"
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        place, _, documents = await documents_in(store, root)
+        changed = next(path for path in documents if path.startswith("/brokers/topics/"))
+        removed = next(path for path in documents if path.startswith("/admin/reassignments/") and documents[path])
+        nodes = await store.read([f"{base}{changed}", f"{base}{removed}"])
+        await store.write(
+            [
+                Set(f"{base}{changed}", b"{}", nodes[f"{base}{changed}"].version),
+                Delete(f"{base}{removed}", nodes[f"{base}{removed}"].version),
+                Create(f"{base}/admin/failed_brokers/99", b"by hand"),
+                Create(f"{base}/admin/notes", b"of an operator"),
+            ]
+        )
+        await wait_until(lambda: len(notes.drifted) >= 3, what="the drift is mended", timeout_s=20)
+        after, _, found = await documents_in(store, root)
+        assert found.pop("/admin/notes") == b"of an operator"
+        assert (after, found) == (place, documents)
+        assert sorted(notes.drifted) == sorted([changed, removed, "/admin/failed_brokers/99"])
+        assert writer.drifted == 3
+        fed(writer, log, first=busy)
+        await wait_until(lambda: not writer.backlog, what="it goes on", timeout_s=20)
+        _, _, found = await documents_in(store, root)
+        found.pop("/admin/notes")
+        assert found == wanted[max(wanted)]
+
+
+def rendered_after(log: Sequence[bytes], batches: int) -> dict[str, bytes]:
+    feed = Feed(CLUSTER)
+    for offset, batch in valid_batches(log)[:batches]:
+        feed.offer(offset, batch)
+    feed.advance_all()
+    return rendered(feed)
+
+
+@pytest.mark.parametrize("damage", ["everything", "position", "garbage"])
+async def test_a_tree_that_is_deleted_or_has_lost_its_position_is_made_again(
+    store: Store, root: str, damage: str
+) -> None:
+    log, notes = await walked_log(3, 40), Notes()
+    wanted = prefixes(log)
+    writer = writer_on(store, root, "w", notes)
+    fed(writer, log, last=50)
+    base = f"{root}/{CLUSTER}"
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        place, _, documents = await documents_in(store, root)
+        path = f"{base}/drover/position"
+        version = (await store.read([path]))[path].version
+        match damage:
+            case "everything":
+                await clear(store, base)
+            case "position":
+                await store.write([Delete(path, version)])
+            case _:
+                await store.write([Set(path, b"garbage", version)])
+
+        async def is_back() -> bool:
+            position = await position_of(store, root)
+            return position is not None and position.place == place and not position.building
+
+        await wait_until(is_back, what="the tree is back", timeout_s=20)
+        assert (await documents_in(store, root))[2] == documents
+        fed(writer, log, first=50)
+        await at_the_end(store, root, wanted)
+
+
+async def test_a_request_of_an_operator_is_left_alone_while_nothing_is_under_way(store: Store, root: str) -> None:
+    log, notes = await walked_log(3, 40), Notes()
+    writer = writer_on(store, root, "w", notes)
+    plan = "/admin/reassign_partitions"
+    begins = next(number for number in range(100) if plan in rendered_after(log, number))
+    fed(writer, log, last=begins - 1)
+    base = f"{root}/{CLUSTER}"
+    request = f"{base}{plan}"
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await store.write([Create(request, b"by hand"), Create(f"{base}/admin/failed_brokers/99", b"")])
+        await wait_until(lambda: bool(notes.drifted), what="a full look was taken", timeout_s=20)
+        assert (await store.read([request]))[request].data == b"by hand"
+        # Work begins: the node is Drover's answer from now on, and goes with the last partition.
+        fed(writer, log, first=begins - 1, last=begins)
+        await wait_until(lambda: not writer.backlog, what="the plan is written", timeout_s=20)
+        assert (await store.read([request]))[request].data == rendered_after(log, begins)[plan]
+        fed(writer, log, first=begins)
+        await at_the_end(store, root, prefixes(log))
+        assert plan not in await read_tree(store, root)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from events.commands import AnyCommand, Command
-from events.progress import Progress
+from events.progress import Progress, ProjectionSample
 from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
 
 MAX_COMMAND_BYTES = 1024 * 1024
@@ -23,7 +23,9 @@ _records_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Reco
 _record_encoder = msgspec.msgpack.Encoder()
 _command_from_msgpack: msgspec.msgpack.Decoder[AnyCommand] = msgspec.msgpack.Decoder(AnyCommand)
 _command_from_json: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
-_progress_decoder = msgspec.msgpack.Decoder(Progress)
+_progress_decoder: msgspec.msgpack.Decoder[Progress | ProjectionSample] = msgspec.msgpack.Decoder(
+    Progress | ProjectionSample
+)
 
 
 class UndecodableError(Exception):
@@ -75,13 +77,13 @@ def decode_record(payload: bytes) -> Record:
     return record
 
 
-def encode_progress(sample: Progress) -> bytes:
-    """Encode a byte sample as msgpack."""
+def encode_progress(sample: Progress | ProjectionSample) -> bytes:
+    """Encode a sample as msgpack."""
     return msgspec.msgpack.encode(sample)
 
 
-def decode_progress(payload: bytes) -> Progress | None:
-    """Decode a byte sample; None for anything else, since samples are telemetry and a newer one may be skipped."""
+def decode_progress(payload: bytes) -> Progress | ProjectionSample | None:
+    """Decode a sample; None for anything else, since samples are telemetry and a newer one may be skipped."""
     try:
         return _progress_decoder.decode(payload)
     except (msgspec.DecodeError, msgspec.ValidationError):

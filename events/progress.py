@@ -1,4 +1,4 @@
-"""Byte samples of moving partitions: telemetry on its own topic, never folded into the state."""
+"""Samples, of moving partitions and of projections: telemetry on its own topic, never folded into the state."""
 
 from msgspec import Struct
 
@@ -34,3 +34,21 @@ class Progress(Struct, frozen=True, kw_only=True, tag_field="kind", tag="progres
     def key(self) -> TopicPartition:
         """The partition the sample is about."""
         return TopicPartition(self.topic, self.partition)
+
+
+class ProjectionSample(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="projection"):
+    """How far one projector is with one cluster's tree.
+
+    `role` is `writing`, `following` (another one writes), `taking-over` or `waiting`. `lag_events` are not in the tree
+    yet, the oldest for `lag_ms`. `drifted` counts nodes that others had changed. `error` says what it waits for.
+    `at_ms` is the projector's wall clock, since epoch.
+    """
+
+    cluster: str
+    writer: str
+    role: str
+    at_ms: int
+    lag_events: int
+    lag_ms: int
+    drifted: int = 0
+    error: str | None = None

@@ -159,7 +159,7 @@ class ClusterWriter:
         if position is not None and before is not None and position.place != before.place:
             raise BeatenError(f"{self.tree.base}: {position.writer} writes it")
         if position is None or not self._is_usable(position) or not self._agrees(position.place):
-            await self._build()
+            await self.make_anew()
         else:
             await self._mend(position)
         self._failures, self.last_error = 0, None
@@ -189,8 +189,8 @@ class ClusterWriter:
             return self._groups[0].start <= place
         return self._feed.place == place
 
-    async def _build(self) -> None:
-        """Make the tree from the end of the log: there is none, or none that could be carried on."""
+    async def make_anew(self) -> None:
+        """Make the loaded tree what the end of the log says, whatever it is now; the position says so meanwhile."""
         while not self._caught_up.is_set():
             self._feed.advance_all()
             await self._wait()

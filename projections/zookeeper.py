@@ -9,7 +9,6 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from kazoo.client import KazooClient, TransactionRequest
@@ -27,6 +26,7 @@ from kazoo.exceptions import (
 )
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
+from projections.options import ZooKeeperOptions
 from projections.store import (
     ConflictError,
     Create,
@@ -44,31 +44,6 @@ _DENIALS = (AuthFailedError, InvalidACLError, NoAuthError)
 _FOLLOW_UPS = (RolledBackError, RuntimeInconsistency)
 # Requests of one read that are under way at a time.
 READS_AT_A_TIME = 200
-
-
-@dataclass(frozen=True, slots=True)
-class ZooKeeperOptions:
-    """How to reach a ZooKeeper. TLS files are PEM; the host's name is checked against its certificate.
-
-    With a name and password, or a client certificate, nodes are the creator's alone, and may be read by `readers`
-    (ids such as `digest:ops:HASH`, `ip:10.0.0.0/8`, `world:anyone`). Without, anybody may write them.
-    """
-
-    hosts: str
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    readers: tuple[str, ...] = ()
-    use_tls: bool = False
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
-    session_timeout_s: float = 10.0
-    request_timeout_s: float = 10.0
-
-    @property
-    def has_credentials(self) -> bool:
-        """Whether the server can know who is writing."""
-        return self.username is not None or self.cert_file is not None
 
 
 class ZooKeeperStore:

@@ -10,6 +10,7 @@ COMMANDS = {
     "topics": ("drover.cli.topics:topics", "Create and check Drover's own topics."),
     "acls": ("drover.cli.acls:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.worker:worker", "Run a worker."),
+    "project": ("drover.cli.project:project", "Show the state in ZooKeeper."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
     "mend": ("drover.cli.mend:mend", "End moves that can never end by themselves."),

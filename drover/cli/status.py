@@ -44,7 +44,10 @@ def status_document(view: View, cluster: str | None) -> dict[str, Any]:
     """Return everything for programs; fields may be added and never changed."""
     rows = rows_of(view, cluster)
     return {
-        "clusters": [cluster_document(state, owner, epoch) for state, owner, epoch in clusters_of(view, cluster)],
+        "clusters": [
+            cluster_document(state, owner, epoch, view.projections.get(state.name))
+            for state, owner, epoch in clusters_of(view, cluster)
+        ],
         "reassignments": [row.document() for row in rows],
         "foreign": [row.document() for row in foreign_of(view, cluster)],
         "queue": [row.document() for row in queue_of(view, cluster)],

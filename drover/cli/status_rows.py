@@ -10,9 +10,12 @@ import msgspec
 from drover.client.transfers import Transfer, Transfers
 from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
 from drover.reassignment.waiting_reason import waiting_reason
+from events.progress import ProjectionSample
 
 # While copying, these have byte samples; in the others the last ones are of the past.
 COPYING = frozenset({Phase.COPYING})
+# A projection that is so far behind is worth a line.
+SHOWN_LAG_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,9 @@ def totals(rows: Sequence[StatusRow]) -> dict[str, Any]:
     }
 
 
-def cluster_document(state: ClusterState, owner: str, epoch: int) -> dict[str, Any]:
+def cluster_document(
+    state: ClusterState, owner: str, epoch: int, projection: ProjectionSample | None = None
+) -> dict[str, Any]:
     """Return what holds for a cluster as a whole, for programs; fields may be added and never changed."""
     return {
         "cluster": state.name,
@@ -177,6 +182,7 @@ def cluster_document(state: ClusterState, owner: str, epoch: int) -> dict[str, A
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
         ],
+        "projection": None if projection is None else msgspec.structs.asdict(projection),
         "owner": owner,
         "epoch": epoch,
         "plans": [_plan(plan) for plan in state.plans.values() if plan.status is PlanStatus.OPEN or not plan.is_idle],
@@ -187,7 +193,7 @@ def _plan(plan: Any) -> dict[str, Any]:
     return dict(msgspec.to_builtins(plan))
 
 
-def notices(state: ClusterState) -> Iterable[str]:
+def notices(state: ClusterState, projection: ProjectionSample | None = None) -> Iterable[str]:
     """Say what an operator should know before reading the table."""
     if state.mismatched_kafka_cluster_id is not None:
         yield (
@@ -206,3 +212,8 @@ def notices(state: ClusterState) -> Iterable[str]:
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
         yield f"{state.name}: the throttle of broker {brokers} is to be taken back yet (of a dead one when it returns)"
+    if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):
+        said = (
+            f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"
+        )
+        yield said if projection.error is None else f"{said}: {projection.error}"

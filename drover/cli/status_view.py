@@ -58,7 +58,9 @@ def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: 
     rows = rows_of(view, cluster, plan)
     queue = queue_of(view, cluster, plan)
     states = [state for state, _, _ in clusters_of(view, cluster)]
-    parts: list[RenderableType] = [Text(line, style="yellow") for state in states for line in notices(state)]
+    parts: list[RenderableType] = [
+        Text(line, style="yellow") for state in states for line in notices(state, view.projections.get(state.name))
+    ]
     if rows:
         parts.append(_table(rows[:most_rows], several=len(states) > 1, live=most_rows is not None))
     if most_rows is not None and len(rows) > most_rows:

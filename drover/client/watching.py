@@ -11,6 +11,7 @@ from drover.client.transfers import WINDOW_MS, Transfers
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from events.codec import decode_progress
+from events.progress import ProjectionSample
 
 # Samples older than this say nothing about a move that is still copying.
 SAMPLES_MS = 4 * WINDOW_MS
@@ -18,11 +19,15 @@ SAMPLES_MS = 4 * WINDOW_MS
 
 @dataclass(slots=True)
 class View:
-    """The folded log and the byte samples, up to now; `news` is what was recorded since it was last shown."""
+    """The folded log and the samples, up to now; `news` is what was recorded since it was last shown.
+
+    `projections` holds, per cluster, what the projector said last that writes it, or else any that waits to.
+    """
 
     log: FoldedLog
     transfers: Transfers
     news: list[ValidRecord] = field(default_factory=list)
+    projections: dict[str, ProjectionSample] = field(default_factory=dict)
 
 
 async def look(connection: LogConnection, cluster: str | None = None) -> View:
@@ -96,5 +101,14 @@ async def _follow_samples(reader: LogReader, connection: LogConnection, view: Vi
 
 def _see(view: View, payload: bytes) -> None:
     sample = decode_progress(payload)
-    if sample is not None:
+    if isinstance(sample, ProjectionSample):
+        known = view.projections.get(sample.cluster)
+        # Those that follow have nothing to say while one writes and is heard of.
+        if known is None or sample.role == "writing" or known.writer == sample.writer or _is_silent(known, sample):
+            view.projections[sample.cluster] = sample
+    elif sample is not None:
         view.transfers.see(sample)
+
+
+def _is_silent(known: ProjectionSample, sample: ProjectionSample) -> bool:
+    return known.role != "writing" or sample.at_ms - known.at_ms > SAMPLES_MS

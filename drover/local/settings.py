@@ -119,7 +119,8 @@ def drover_settings(spec: ClusterSpec, layout: Layout, user: str) -> str:
     for section in ("log", "clusters.local"):
         sections.append(f'[{section}]\nbootstrap = "{spec.bootstrap}"\n')
         sections += [f"[{section}.security]\n{security}"] if security else []
-    sections.append(f'[zookeeper]\nhosts = "{spec.zookeeper}"\n')
+    allowed = "allow_open_zookeeper = true  # on loopback, for trying things out"
+    sections.append(f'[zookeeper]\nhosts = "{spec.zookeeper}"\n{allowed}\n')
     return "\n".join(sections)
 
 

@@ -36,6 +36,13 @@ class Metrics:
         self._snapshots = self._counter("snapshots", "Snapshots of shards, by result", "shard", "result")
         self._position = self._gauge("log_position", "Next offset of the event log to fold", "shard")
         self._lag = self._gauge("cursor_lag", "Commands that are not decided yet", "topic", "shard")
+        self._projected = self._counter("projected_events", "Events whose documents are in ZooKeeper", "cluster")
+        self._nodes = self._counter("projected_nodes", "Nodes written to ZooKeeper", "cluster")
+        self._failures = self._counter("projection_failures", "What ZooKeeper did not do as asked", "cluster", "kind")
+        self._drift = self._counter("projection_drift", "Nodes that others had changed, mended", "cluster")
+        self._projection_lag = self._gauge("projection_lag_events", "Events that are not in ZooKeeper yet", "cluster")
+        self._projection_age = self._gauge("projection_lag_seconds", "Age of the oldest of them", "cluster")
+        self._projecting = self._gauge("projection_writing", "Whether this process writes the tree", "cluster")
         self._phases: dict[str, set[str]] = {}
 
     def command_decided(self, type_: str, verdict: str) -> None:
@@ -93,6 +100,25 @@ class Metrics:
     def cursor_lag(self, topic: str, shard: int, commands: int) -> None:
         """Say how many commands of one partition are not decided yet."""
         self._lag.labels(topic, str(shard)).set(commands)
+
+    def projected(self, cluster: str, events: int, operations: int) -> None:
+        """Count one transaction of the projection."""
+        self._projected.labels(cluster).inc(events)
+        self._nodes.labels(cluster).inc(operations)
+
+    def projection_failed(self, cluster: str, kind: str) -> None:
+        """Count one thing that the projection's store did not do; `kind` is the error's class."""
+        self._failures.labels(cluster, kind).inc()
+
+    def projection_drifted(self, cluster: str, nodes: int) -> None:
+        """Count nodes of the projection that others had changed."""
+        self._drift.labels(cluster).inc(nodes)
+
+    def projection(self, cluster: str, *, lag_events: int, lag_seconds: float, is_writing: bool) -> None:
+        """Say how far the projection of a cluster is behind the log, and whether this process writes it."""
+        self._projection_lag.labels(cluster).set(lag_events)
+        self._projection_age.labels(cluster).set(lag_seconds)
+        self._projecting.labels(cluster).set(is_writing)
 
     def render(self) -> bytes:
         """Return everything in Prometheus' text format (`CONTENT_TYPE`)."""

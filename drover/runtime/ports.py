@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from drover.runtime.health import Check
 from drover.shard.core import ShardCore
 from drover.shard.messages import Effect
 from events.partitions import TopicPartition
@@ -29,4 +30,20 @@ class ClusterSide(Protocol):
 
     async def close(self) -> None:
         """Let go of every cluster; idempotent."""
+        ...
+
+
+class BesideWorker(Protocol):
+    """Something that runs in the worker's process and must never hold it up: the projection."""
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        ...
+
+    def notes(self) -> tuple[Check, ...]:
+        """Tell how it is, for `/readyz`; a fault of it does not make the worker unready."""
+        ...
+
+    def close(self) -> None:
+        """End it; waits a little."""
         ...

@@ -5,6 +5,7 @@ its settings at hand starts at once.
 """
 
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from drover.journal.connection import LogConnection
 from drover.reassignment.state import Limits
 from events.commands import ClusterName
 from events.topics import DEFAULT_PREFIX, TopicNames
+from projections.options import ZooKeeperOptions
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -223,9 +225,7 @@ class WorkerSettings:
 
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on."""
-        host, colon, port = self.listen.rpartition(":")
-        if not (host and colon and port.isdecimal() and int(port) <= 65535):
-            raise ValueError(f"listen must be host:port, such as 127.0.0.1:8150, and not {self.listen!r}")
+        _parse_address(self.listen)
         if self.session_timeout_ms < 1000:
             raise ValueError("session_timeout_ms must be at least 1000")
         if self.snapshot_every_records < 0:
@@ -234,8 +234,7 @@ class WorkerSettings:
     @property
     def address(self) -> tuple[str, int]:
         """Host and port to listen on."""
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return _parse_address(self.listen)
 
     @property
     def full_name(self) -> str:
@@ -245,11 +244,86 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
-    """The ZooKeeper of the projection; `hosts` is `host:port[,host:port...]`."""
+    """The ZooKeeper of the projection; `hosts` is `host:port[,host:port...]`, each cluster's tree is `root`/cluster.
+
+    With `username` and `password` (digest), or a client certificate, the nodes are the writer's alone, and may be read
+    by `readers` (ids such as `digest:ops:HASH`, `ip:10.0.0.0/8`, `world:anyone`). Without, anybody could write them:
+    `allow_open_zookeeper` must say that this is meant. Files are PEM; with TLS the host's name is checked. `project`
+    lets every worker project; `listen` is where `drover project` serves /livez, /readyz and /metrics.
+    """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     hosts: str | None = None
+    root: str = "/drover"
+    project: bool = False
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    readers: tuple[str, ...] = ()
+    allow_open_zookeeper: bool = False
+    use_tls: bool = False
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    session_timeout_ms: int = 10_000
+    listen: str = "127.0.0.1:8160"
+
+    def __post_init__(self) -> None:
+        """Refuse what no client could use, and a place that is not Drover's to write."""
+        if re.fullmatch(r"(/[^/]+)+", self.root) is None or self.root.split("/")[1] == "zookeeper":
+            raise ValueError(f"root must be an absolute path of its own, such as /drover, and not {self.root!r}")
+        if (self.username is None) is not (self.password is None):
+            raise ValueError("username and password belong together")
+        if (self.cert_file is None) is not (self.key_file is None):
+            raise ValueError("cert_file and key_file belong together")
+        if not self.use_tls and (self.ca_file or self.cert_file):
+            raise ValueError("TLS files have no effect without use_tls = true")
+        if self.readers and not self.has_credentials:
+            raise ValueError("readers have no effect without credentials: anybody may read and write the tree")
+        wrong = [reader for reader in self.readers if not re.fullmatch(r"(digest|ip|sasl|x509|world):.+", reader)]
+        if wrong:
+            raise ValueError(f"reader {wrong[0]!r} is no ACL id: scheme:id, such as digest:ops:HASH or world:anyone")
+        _parse_address(self.listen)
+        if self.session_timeout_ms < 1000:
+            raise ValueError("session_timeout_ms must be at least 1000")
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether ZooKeeper can know who is writing."""
+        return self.username is not None or self.cert_file is not None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on."""
+        return _parse_address(self.listen)
+
+    def options(self) -> ZooKeeperOptions:
+        """Return what the store is opened with; raises `ConfigurationError` for what must not or cannot be."""
+        if self.hosts is None:
+            raise ConfigurationError("zookeeper.hosts is not set: say where the ZooKeeper is that shall show the state")
+        if not self.has_credentials and not self.allow_open_zookeeper:
+            raise ConfigurationError(
+                "without credentials anybody could write the tree in ZooKeeper: set zookeeper.username and "
+                "zookeeper.password (or cert_file and key_file), or allow_open_zookeeper = true if that is meant"
+            )
+        return ZooKeeperOptions(
+            hosts=self.hosts,
+            username=self.username,
+            password=self.password,
+            readers=self.readers,
+            use_tls=self.use_tls,
+            ca_file=self.ca_file,
+            cert_file=self.cert_file,
+            key_file=self.key_file,
+            session_timeout_s=self.session_timeout_ms / 1000,
+        )
+
+
+def _parse_address(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not (host and colon and port.isdecimal() and int(port) <= 65535):
+        raise ValueError(f"listen must be host:port, such as 127.0.0.1:8150, and not {listen!r}")
+    return host.strip("[]"), int(port)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +346,8 @@ class Settings:
     def holds_secrets(self) -> bool:
         """Whether there is anything that must not be written to disk."""
         everywhere = (self.log.security, *(cluster.security for cluster in self.clusters.values()))
-        return any(security.sasl_plain_password is not None for security in everywhere)
+        kafka = any(security.sasl_plain_password is not None for security in everywhere)
+        return kafka or self.zookeeper.password is not None
 
 
 def is_cluster_name(name: str) -> bool:

@@ -14,7 +14,7 @@ from drover.runtime.clusters import ClusterServices
 from drover.runtime.metrics import Metrics
 from drover.runtime.settings import Settings
 from drover.runtime.watchdog import EXIT_FAULT
-from drover.runtime.worker import WorkerOptions, run_worker
+from drover.runtime.worker import ProjectionFactory, WorkerOptions, run_worker
 from events.codec import encode_progress
 from events.progress import Progress
 
@@ -35,8 +35,16 @@ def serve(settings: Settings) -> int:
         instance_id=settings.worker.instance_id,
         listen=(host, port),
         snapshot_every_records=settings.worker.snapshot_every_records,
+        projection=_projection(settings) if settings.zookeeper.project else None,
     )
     return run_worker(options, lambda journal, metrics: cluster_services(settings, journal, metrics))
+
+
+def _projection(settings: Settings) -> ProjectionFactory:
+    settings.zookeeper.options()  # raises for what must not be, before anything is joined
+    from drover.runtime.projecting import ProjectionThread  # noqa: PLC0415 - a worker without it needs no kazoo
+
+    return lambda metrics: ProjectionThread(settings, metrics)
 
 
 def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> ClusterServices:

@@ -19,10 +19,11 @@ from drover.runtime.health import Check, HealthServer
 from drover.runtime.host import HostOptions, ShardHost
 from drover.runtime.logs import configure_logging
 from drover.runtime.metrics import Metrics
-from drover.runtime.ports import ClusterSide
+from drover.runtime.ports import BesideWorker, ClusterSide
 from drover.runtime.watchdog import Watchdog
 
 ClusterSideFactory = Callable[[Journal, Metrics], ClusterSide]
+ProjectionFactory = Callable[[Metrics], BesideWorker]
 _log = structlog.get_logger(__name__)
 
 
@@ -33,6 +34,7 @@ class WorkerOptions:
     `name` is the owner's name in the log. `admin_options` are kafka-python's keyword arguments for the log's Kafka.
     `listen` is where health and metrics are served; None serves none. `snapshot_every_records` is how often a shard
     that is owned is written down, 0 for never.
+    `projection` makes what projects beside it.
     """
 
     connection: LogConnection
@@ -44,6 +46,7 @@ class WorkerOptions:
     instance_id: str | None = None
     listen: tuple[str, int] | None = None
     snapshot_every_records: int = 0
+    projection: ProjectionFactory | None = None
 
 
 def run_worker(options: WorkerOptions, cluster_side: ClusterSideFactory) -> int:
@@ -96,9 +99,15 @@ async def _assemble_and_run(
         host = ShardHost(host_options, journal, cluster_side(journal, metrics), metrics)
         group = CommandGroup(_group_settings(options), host)
         host.attach(group)
+        beside = None if options.projection is None else options.projection(metrics)
+        if beside is not None:
+            stack.callback(beside.close)
+            beside.start()
         if options.listen is not None:
             live = (Check("loop", ok=True, detail="runs, since it answers"),)
-            server = HealthServer(*options.listen, live=lambda: live, ready=lambda: _ready(host), metrics=metrics)
+            server = HealthServer(
+                *options.listen, live=lambda: live, ready=lambda: _ready(host, beside), metrics=metrics
+            )
             await stack.enter_async_context(server)
         await _run(host, group, stop, watchdog)
 
@@ -154,10 +163,11 @@ def _group_settings(options: WorkerOptions) -> GroupSettings:
     )
 
 
-def _ready(host: ShardHost) -> tuple[Check, ...]:
+def _ready(host: ShardHost, beside: BesideWorker | None = None) -> tuple[Check, ...]:
     waiting = [shard.number for shard in host.shards if shard.unowned_since is not None]
     return (
         Check("log", ok=host.is_replayed, detail="replayed" if host.is_replayed else "replaying"),
         Check("group", ok=host.is_joined, detail="assigned" if host.is_joined else "no assignment yet"),
         Check("shards", ok=not waiting, detail=f"assigned but unowned: {waiting}" if waiting else ""),
+        *(() if beside is None else beside.notes()),
     )

@@ -59,6 +59,8 @@ def test_the_tables_are_read_as_they_are_meant() -> None:
     assert set(vectors_cited("TV-001 test_tv_050_a_reorder")) == {"001", "050"}
 
 
-@pytest.mark.parametrize("place", sorted(set(re.findall(r"`((?:drover|events|agents|projections)/[\w/]+\.py)`", RULES))))
+@pytest.mark.parametrize(
+    "place", sorted(set(re.findall(r"`((?:drover|events|agents|projections)/[\w/]+\.py)`", RULES)))
+)
 def test_every_place_that_the_rules_name_exists(place: str) -> None:
     assert (ROOT / place).is_file()

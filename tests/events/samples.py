@@ -308,7 +308,7 @@ RECORDS: dict[str, records.Record] = {
     ),
 }
 
-PROGRESS: dict[str, progress.Progress] = {
+PROGRESS: dict[str, progress.Progress | progress.ProjectionSample] = {
     "progress": progress.Progress(
         cluster="local",
         topic="orders",
@@ -319,5 +319,15 @@ PROGRESS: dict[str, progress.Progress] = {
         bytes_done=524_288,
         bytes_total=1_048_576,
         adding=(progress.ReplicaBytes(broker=4, bytes=524_288),),
+    ),
+    "projection": progress.ProjectionSample(
+        cluster="local",
+        writer="host-7-0a1b2c3d",
+        role="writing",
+        at_ms=1_790_000_000_000,
+        lag_events=12,
+        lag_ms=340,
+        drifted=1,
+        error="ZooKeeper at zk-1:2181 cannot be reached: check that it runs",
     ),
 }

@@ -9,9 +9,9 @@ import pytest
 
 from events.base import Event, PartitionEvent
 from events.commands import AnyCommand, Command
-from events.progress import Progress
+from events.progress import Progress, ProjectionSample
 from events.records import AnyEvent, Record
-from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, TAGGED_TYPES, tag_of
+from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, SAMPLE_TYPES, TAGGED_TYPES, tag_of
 
 README = Path(__file__).parents[2] / "events" / "README.md"
 EVERY_SECTION: dict[str, type[msgspec.Struct]] = {**{tag_of(kind): kind for kind in TAGGED_TYPES}, **NAMED_PARTS}
@@ -71,8 +71,8 @@ def test_the_example_is_such_a_message(name: str) -> None:
         union = AnyEvent
     elif kind in RECORD_TYPES:
         union = Record
-    elif kind is Progress:
-        union = Progress
+    elif kind in SAMPLE_TYPES:
+        union = Progress | ProjectionSample
     assert type(msgspec.json.decode(example, type=union)) is kind
     known = {*kind.__struct_fields__, kind.__struct_config__.tag_field}
     assert set(json.loads(example)) <= known

@@ -12,10 +12,11 @@ from drover.local.processes import ProcessState
 from drover.local.programs import Programs, node_command, prepare
 from drover.local.settings import LOGGING, zookeeper_settings
 from drover.local.waiting import wait_until
+from projections.options import ZooKeeperOptions
 from projections.position import Position
 from projections.store import Delete, Store, read_subtree
 from projections.tree import Tree
-from projections.zookeeper import ZooKeeperOptions, ZooKeeperStore
+from projections.zookeeper import ZooKeeperStore
 from tests.shard.world import CLUSTER
 
 ROOT = "/drover"

@@ -1,0 +1,265 @@
+"""The projection to ZooKeeper as a process of its own, and inside a worker."""
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Sequence
+
+import structlog
+
+from drover.errors import DroverError, LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.journal.producer import LogProducer
+from drover.runtime.health import Check, HealthServer
+from drover.runtime.logs import configure_logging
+from drover.runtime.metrics import Metrics
+from drover.runtime.settings import Settings
+from events.codec import encode_progress
+from events.progress import ProjectionSample
+from projections.comparing import Comparison, compare
+from projections.rebuild import Rebuilt, rebuild
+from projections.runner import Projector
+from projections.tree import Tree
+from projections.writer import ClusterWriter, Role
+from projections.zookeeper import ZooKeeperStore
+
+MEASURE_S = 1.0
+SAMPLE_S = 5.0
+# A view that is so far behind is not worth reading.
+READY_LAG_S = 60.0
+STOP_S = 10.0
+_log = structlog.get_logger(__name__)
+
+
+class Reporter:
+    """Counts and logs what happens to the projection; the same fault again and again is logged once."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._said: dict[str, str] = {}
+
+    def projected(self, cluster: str, events: int, operations: int) -> None:
+        """One transaction was done."""
+        if self._said.pop(cluster, None) is not None:
+            _log.info("the projection goes on", cluster=cluster)
+        self._metrics.projected(cluster, events, operations)
+
+    def projection_failed(self, cluster: str, error: Exception) -> None:
+        """Something did not work; it is tried again."""
+        kind = type(error).__name__
+        self._metrics.projection_failed(cluster, kind)
+        if self._said.get(cluster) != kind:
+            _log.warning("the projection waits", cluster=cluster, error=str(error))
+            self._said[cluster] = kind
+
+    def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
+        """Others had changed these nodes."""
+        self._metrics.projection_drifted(cluster, len(paths))
+        _log.warning("nodes in ZooKeeper were changed by others and are mended", cluster=cluster, paths=list(paths))
+
+
+def serve_projection(settings: Settings, cluster: str | None) -> int:
+    """Project until SIGTERM or SIGINT; returns the exit code.
+
+    Raises `ConfigurationError` for settings that cannot be, `CorruptLogError` for a log that no reader may pass.
+    """
+    configure_logging()
+    asyncio.run(_serve(settings, cluster))
+    return 0
+
+
+async def _serve(settings: Settings, cluster: str | None) -> None:
+    metrics = Metrics()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    projection = Projection(settings, metrics, cluster)
+    host, port = settings.zookeeper.address
+    live = (Check("loop", ok=True, detail="runs, since it answers"),)
+    async with HealthServer(host, port, live=lambda: live, ready=projection.checks, metrics=metrics) as server:
+        _log.info("projecting", zookeeper=settings.zookeeper.hosts, root=settings.zookeeper.root, port=server.port)
+        await projection.run(stop)
+
+
+class Projection:
+    """A projector on these settings, measured; `cluster` restricts it to one."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, cluster: str | None = None) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._cluster = cluster
+        self._options = settings.zookeeper.options()
+        self._projector: Projector | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Project until `stop` is set."""
+        settings = self._settings
+        connection = settings.log.connection()
+        name = writer_name(settings)
+        async with contextlib.AsyncExitStack() as stack:
+            store = ZooKeeperStore(self._options)
+            stack.push_async_callback(store.close)
+
+            def tree_of(cluster: str) -> Tree:
+                return Tree(store, settings.zookeeper.root, cluster, name)
+
+            self._projector = Projector(connection, tree_of, Reporter(self._metrics), self._cluster)
+            working = [
+                asyncio.create_task(self._projector.run()),
+                asyncio.create_task(self._measure()),
+                asyncio.create_task(self._publish(connection, name)),
+                asyncio.create_task(stop.wait()),
+            ]
+            try:
+                done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            finally:
+                for task in working:
+                    task.cancel()
+                await asyncio.wait(working)
+
+    def checks(self) -> tuple[Check, ...]:
+        """Tell whether the log is read and every tree is near its end."""
+        projector = self._projector
+        if projector is None or not projector.caught_up.is_set():
+            why = "reading" if projector is None or projector.last_error is None else projector.last_error
+            return (Check("log", ok=False, detail=why),)
+        checks = [Check("log", ok=projector.last_error is None, detail=projector.last_error or "read to its end")]
+        checks += [_check(writer) for writer in projector.writers.values()]
+        return tuple(checks)
+
+    async def _measure(self) -> None:
+        while True:
+            await asyncio.sleep(MEASURE_S)
+            for writer in self._writers():
+                self._metrics.projection(
+                    writer.cluster,
+                    lag_events=writer.backlog,
+                    lag_seconds=lag_seconds(writer),
+                    is_writing=writer.role is Role.WRITING,
+                )
+
+    async def _publish(self, connection: LogConnection, name: str) -> None:
+        """Tell `drover status` how far it is, by way of the progress topic; losing a sample harms nobody."""
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            producer = LogProducer(connection, f"{name}-samples")
+            try:
+                await producer.start()
+                await self._publish_on(producer, connection.topics.progress, name)
+            except LogUnavailableError as error:
+                _log.warning("samples of the projection were not published", error=str(error))
+            finally:
+                await producer.close()
+
+    async def _publish_on(self, producer: LogProducer, topic: str, name: str) -> None:
+        while True:
+            for writer in self._writers():
+                key = f"{writer.cluster}/projection".encode()
+                await producer.send(topic, encode_progress(_sample(writer, name)), key=key)
+            await asyncio.sleep(SAMPLE_S)
+
+    def _writers(self) -> tuple[ClusterWriter, ...]:
+        return () if self._projector is None else tuple(self._projector.writers.values())
+
+
+class ProjectionThread:
+    """The projection inside a worker: in a thread with a loop of its own, so that it holds up no decision.
+
+    A fault of it never ends the worker: it is logged, and shown beside the worker's own checks.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self._projection = Projection(settings, metrics)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._failed: str | None = None
+        self._thread = threading.Thread(target=self._run, name="projection", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it; waits a little."""
+        loop, stop = self._loop, self._stop
+        if loop is not None and stop is not None and not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # it has ended by itself this very moment
+                loop.call_soon_threadsafe(stop.set)
+        self._thread.join(STOP_S)
+
+    def notes(self) -> tuple[Check, ...]:
+        """Tell how the projection is; it never makes the worker unready, since no decision depends on it."""
+        if self._failed is not None:
+            return (Check("projection", ok=True, detail=f"has ended: {self._failed}"),)
+        return tuple(
+            Check(f"projection {check.name}", ok=True, detail=check.detail) for check in self._projection.checks()
+        )
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._project())
+        except DroverError as error:
+            self._failed = str(error)
+            _log.critical("the projection has ended; the worker goes on", error=str(error))
+
+    async def _project(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        await self._projection.run(self._stop)
+
+
+async def rebuild_tree(settings: Settings, cluster: str) -> Rebuilt:
+    """Make a cluster's tree anew; see `projections.rebuild`."""
+    store = ZooKeeperStore(settings.zookeeper.options())
+    root = settings.zookeeper.root
+    try:
+        reporter = Reporter(Metrics())
+        return await rebuild(settings.log.connection(), store, root, cluster, writer_name(settings), reporter)
+    finally:
+        await store.close()
+
+
+async def compare_tree(settings: Settings, cluster: str) -> Comparison:
+    """Compare a cluster's tree with the log; see `projections.comparing`."""
+    store = ZooKeeperStore(settings.zookeeper.options())
+    try:
+        return await compare(settings.log.connection(), Tree(store, settings.zookeeper.root, cluster, ""))
+    finally:
+        await store.close()
+
+
+def writer_name(settings: Settings) -> str:
+    """Name this process in the position node, differently at every start."""
+    return f"{settings.worker.full_name}-{secrets.token_hex(4)}"
+
+
+def lag_seconds(writer: ClusterWriter) -> float:
+    """Tell how old the oldest event is that is not in the tree."""
+    oldest_ms = writer.oldest_ms
+    return 0.0 if oldest_ms is None else max(0.0, time.time() - oldest_ms / 1000)
+
+
+def _check(writer: ClusterWriter) -> Check:
+    lag_s = lag_seconds(writer)
+    said = f"{writer.role}, {writer.backlog} events behind"
+    ok = writer.last_error is None and lag_s < READY_LAG_S
+    return Check(
+        f"cluster {writer.cluster}", ok=ok, detail=f"{said}: {writer.last_error}" if writer.last_error else said
+    )
+
+
+def _sample(writer: ClusterWriter, name: str) -> ProjectionSample:
+    return ProjectionSample(
+        cluster=writer.cluster,
+        writer=name,
+        role=writer.role.value,
+        at_ms=int(time.time() * 1000),
+        lag_events=writer.backlog,
+        lag_ms=int(lag_seconds(writer) * 1000),
+        drifted=writer.drifted,
+        error=writer.last_error,
+    )

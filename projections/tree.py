@@ -129,6 +129,7 @@ class Tree:
         is not as it was known, `WriteUnknownError` when `resolve` must be asked before anything else.
         """
         assert self._sent is None, "what became of the last transaction is not known yet"
+        assert position.writer == self.writer, "by its name a writer knows its own transaction again"
         data = encode_position(position)
         path = f"{self.base}{POSITION_PATH}"
         parents = [self._absolute(operation) for operation in self._parents_to_make()]

@@ -133,7 +133,7 @@ class ZooKeeperStore:
     async def _connected(self) -> Any:
         async with self._connecting:
             if self._client is None:
-                self._client = _made(self._options)
+                self._client = made(self._options)
                 self._client.start_async()
             client = self._client
             # Polled and not awaited: kazoo's event is a thread's, and this is only waited for while there is trouble.
@@ -195,7 +195,8 @@ def _transaction(client: Any, operations: Sequence[Operation], acl: list[ACL]) -
     return transaction
 
 
-def _made(options: ZooKeeperOptions) -> Any:
+def made(options: ZooKeeperOptions) -> Any:
+    """Make kazoo's client; it is not started."""
     logger = logging.getLogger("drover.zookeeper")
     # What goes wrong is said once, by whoever asked.
     logger.setLevel(logging.CRITICAL)

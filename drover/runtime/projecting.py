@@ -22,6 +22,7 @@ from events.progress import ProjectionSample
 from projections.comparing import Comparison, compare
 from projections.rebuild import Rebuilt, rebuild
 from projections.runner import Projector
+from projections.store import StoreError
 from projections.tree import Tree
 from projections.writer import ClusterWriter, Role
 from projections.zookeeper import ZooKeeperStore
@@ -106,6 +107,7 @@ class Projection:
             def tree_of(cluster: str) -> Tree:
                 return Tree(store, settings.zookeeper.root, cluster, name)
 
+            await self._check([tree_of(cluster) for cluster in settings.clusters if self._cluster in {None, cluster}])
             self._projector = Projector(connection, tree_of, Reporter(self._metrics), self._cluster)
             working = [
                 asyncio.create_task(self._projector.run()),
@@ -131,6 +133,15 @@ class Projection:
         checks = [Check("log", ok=projector.last_error is None, detail=projector.last_error or "read to its end")]
         checks += [_check(writer) for writer in projector.writers.values()]
         return tuple(checks)
+
+    async def _check(self, trees: Sequence[Tree]) -> None:
+        """Refuse a place that is somebody else's before anything runs; a store that is away is no reason to."""
+        for tree in trees:
+            try:
+                await tree.check()
+            except StoreError as error:
+                _log.warning("the projection begins without a look at ZooKeeper", error=str(error))
+                return
 
     async def _measure(self) -> None:
         while True:

@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -16,31 +15,11 @@ from projections.store import Create, Delete, Set, Store
 from projections.tree import Tree
 from projections.writer import ClusterWriter, Role, WriterTimes
 from tests.projections.logs import prefixes, rendered, valid_batches, walked_log
+from tests.projections.notes import Notes
 from tests.projections.rig import clear, position_of, read_tree
 from tests.shard.world import CLUSTER
 
 TIMES = WriterTimes(take_over_s=0.4, follow_s=0.05, verify_s=0.1, slice_s=0.01)
-
-
-@dataclass
-class Notes:
-    """What a writer reported."""
-
-    errors: list[Exception] = field(default_factory=list)
-    drifted: list[str] = field(default_factory=list)
-    transactions: int = 0
-
-    def projected(self, cluster: str, events: int, operations: int) -> None:
-        assert (cluster, events >= 0, operations > 0) == (CLUSTER, True, True)
-        self.transactions += 1
-
-    def projection_failed(self, cluster: str, error: Exception) -> None:
-        assert cluster == CLUSTER
-        self.errors.append(error)
-
-    def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
-        assert cluster == CLUSTER
-        self.drifted += paths
 
 
 def writer_on(store: Store, root: str, name: str, notes: Notes) -> ClusterWriter:

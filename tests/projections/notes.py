@@ -1,0 +1,27 @@
+"""What a writer reported."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.shard.world import CLUSTER
+
+
+@dataclass
+class Notes:
+    """What a writer reported."""
+
+    errors: list[Exception] = field(default_factory=list)
+    drifted: list[str] = field(default_factory=list)
+    transactions: int = 0
+
+    def projected(self, cluster: str, events: int, operations: int) -> None:
+        assert (cluster, events >= 0, operations > 0) == (CLUSTER, True, True)
+        self.transactions += 1
+
+    def projection_failed(self, cluster: str, error: Exception) -> None:
+        assert cluster == CLUSTER
+        self.errors.append(error)
+
+    def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
+        assert cluster == CLUSTER
+        self.drifted += paths

@@ -1,0 +1,189 @@
+"""Whose tree it is, and who may read and write it: on a real ZooKeeper, which enforces it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+from kazoo.security import make_digest_acl_credential
+from msgspec.structs import replace
+
+from drover.errors import ConfigurationError
+from drover.local import wait_until
+from drover.runtime.settings import ZooKeeperSettings
+from projections.options import ZooKeeperOptions
+from projections.store import ConflictError, Create, Delete, Store, StoreDeniedError, StoreUnavailableError
+from projections.tree import BeatenError, Tree
+from projections.writer import Role
+from projections.zookeeper import ZooKeeperStore, made
+from tests.projections.logs import prefixes, walked_log
+from tests.projections.notes import Notes
+from tests.projections.rig import RealZooKeeper, zookeeper_store
+from tests.projections.test_writer import at_the_end, fed, running, writer_on
+from tests.shard.world import CLUSTER
+
+OWNER, READER, STRANGER = "drover:secret", "ops:readonly", "stranger:none"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def owned(zookeeper: RealZooKeeper) -> AsyncIterator[Store]:
+    """A store with credentials, whose nodes a group may read."""
+    username, password = OWNER.split(":")
+    readers = (f"digest:{make_digest_acl_credential(*READER.split(':'))}",)
+    made_store = zookeeper_store(zookeeper, username=username, password=password, readers=readers)
+    yield made_store
+    await made_store.close()
+
+
+@pytest.mark.parametrize("mark", ["/brokers/ids", "/controller", "/admin/delete_topics", "/cluster/id"])
+async def test_the_tree_of_a_real_cluster_is_refused_and_not_touched(store: Store, root: str, mark: str) -> None:
+    base = f"{root}/{CLUSTER}"
+    places = [f"{base}{mark}"[:place] for place, sign in enumerate(f"{base}{mark}") if sign == "/" and place]
+    await store.write([*(Create(place, b"") for place in places), Create(f"{base}{mark}", b"")])
+    tree = Tree(store, root, CLUSTER, "w")
+    with pytest.raises(ConfigurationError, match="real Kafka cluster"):
+        await tree.check()
+    with pytest.raises(ConfigurationError, match="real Kafka cluster"):
+        await tree.load()
+    assert f"{base}/drover" not in await store.read([f"{base}/drover"])
+
+
+async def test_a_real_clusters_chroot_is_no_root_either(store: Store, root: str) -> None:
+    await store.write([Create(root, b""), Create(f"{root}/brokers", b""), Create(f"{root}/brokers/ids", b"")])
+    with pytest.raises(ConfigurationError, match=r"zookeeper\.root"):
+        await Tree(store, root, CLUSTER, "w").check()
+
+
+async def test_a_place_with_something_of_others_in_it_is_refused(store: Store, root: str) -> None:
+    base = f"{root}/{CLUSTER}"
+    await store.write([Create(root, b""), Create(base, b"mine"), Create(f"{base}/notes", b"")])
+    with pytest.raises(ConfigurationError, match="was not made by Drover"):
+        await Tree(store, root, CLUSTER, "w").check()
+    await store.write([Delete(f"{base}/notes", 0)])
+    await Tree(store, root, CLUSTER, "w").check()
+
+
+async def test_a_refused_place_stops_nobody_else_and_is_said(store: Store, root: str) -> None:
+    base = f"{root}/{CLUSTER}"
+    await store.write([Create(root, b""), Create(base, b""), Create(f"{base}/controller", b"")])
+    notes = Notes()
+    writer = writer_on(store, root, "w", notes)
+    fed(writer, await walked_log(1), last=10)
+    async with running(writer):
+        await wait_until(lambda: writer.last_error is not None, what="it is said", timeout_s=10)
+    assert writer.last_error is not None
+    assert "real Kafka cluster" in writer.last_error
+    assert len(notes.errors) == 1, "it does not spin"
+
+
+async def test_of_two_trees_on_one_position_one_is_beaten(store: Store, root: str) -> None:
+    notes = Notes()
+    writer = writer_on(store, root, "w", notes)
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+    first, second = Tree(store, root, CLUSTER, "first"), Tree(store, root, CLUSTER, "second")
+    await first.load()
+    await second.load()
+    assert first.position is not None
+    mine, theirs = (replace(first.position, writer=name) for name in ("first", "second"))
+    await first.commit([Create("/admin/failed_brokers/1", b"1")], mine)
+    with pytest.raises(BeatenError):
+        await second.commit([Create("/admin/failed_brokers/2", b"2")], theirs)
+    with pytest.raises(ConflictError) as raised:
+        await first.commit([Create("/admin/failed_brokers/1", b"1")], mine)
+    assert raised.value.path == "/admin/failed_brokers/1"
+
+
+async def test_with_credentials_others_cannot_write_and_only_the_group_may_read(
+    zookeeper: RealZooKeeper, owned: Store, root: str
+) -> None:
+    log = await walked_log(2)
+    writer = writer_on(owned, root, "w", Notes())
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        fed(writer, log)
+        await at_the_end(owned, root, prefixes(log))
+    path = f"{root}/{CLUSTER}/drover/position"
+
+    def as_others() -> None:
+        for identity, may_read in (([], False), ([("digest", READER)], True)):
+            client = KazooClient(zookeeper.hosts, auth_data=identity)
+            client.start()
+            try:
+                if may_read:
+                    assert client.get(path)[0]
+                else:
+                    with pytest.raises(NoAuthError):
+                        client.get(path)
+                with pytest.raises(NoAuthError):
+                    client.set(path, b"x")
+                with pytest.raises(NoAuthError):
+                    client.create(f"{root}/{CLUSTER}/admin/x", b"")
+            finally:
+                client.stop()
+                client.close()
+
+    await asyncio.to_thread(as_others)
+
+
+async def test_a_tree_that_may_not_be_written_is_said_and_not_hammered(
+    zookeeper: RealZooKeeper, owned: Store, root: str
+) -> None:
+    log = await walked_log(2)
+    writer = writer_on(owned, root, "w", Notes())
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+    username, password = STRANGER.split(":")
+    stranger, notes = zookeeper_store(zookeeper, username=username, password=password), Notes()
+    other = writer_on(stranger, root, "other", notes)
+    fed(other, log)
+    async with running(other):
+        await wait_until(lambda: other.last_error is not None, what="it is said", timeout_s=10)
+        await asyncio.sleep(0)
+    assert [type(error) for error in notes.errors] == [StoreDeniedError]
+    assert "zookeeper.username" in str(notes.errors[0])
+    await stranger.close()
+
+
+async def test_a_zookeeper_that_is_not_there_is_unavailable_and_named() -> None:
+    store = ZooKeeperStore(ZooKeeperOptions("127.0.0.1:1", request_timeout_s=0.3))
+    with pytest.raises(StoreUnavailableError, match=r"127\.0\.0\.1:1"):
+        await store.read(["/"])
+    await store.close()
+
+
+def test_with_tls_the_certificate_and_the_hosts_name_are_checked() -> None:
+    client = made(ZooKeeperOptions("zk-1:2281", use_tls=True, ca_file="ca.pem", cert_file="c.pem", key_file="k.pem"))
+    assert (client.use_ssl, client.verify_certs, client.check_hostname) == (True, True, True)
+    assert (client.ca, client.certfile, client.keyfile) == ("ca.pem", "c.pem", "k.pem")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"root": "drover"}, "root"),
+        ({"root": "/"}, "root"),
+        ({"root": "/zookeeper/x"}, "root"),
+        ({"username": "drover"}, "belong together"),
+        ({"cert_file": "c.pem", "use_tls": True}, "belong together"),
+        ({"ca_file": "ca.pem"}, "use_tls"),
+        ({"readers": ("world:anyone",)}, "credentials"),
+        ({"readers": ("ops",), "username": "a", "password": "b"}, "ACL id"),
+        ({"listen": "here"}, "listen"),
+        ({"session_timeout_ms": 1}, "session_timeout_ms"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ZooKeeperSettings(**settings)  # type: ignore[arg-type]  # what an operator might write
+
+
+def test_a_tree_that_anybody_could_write_must_be_meant() -> None:
+    with pytest.raises(ConfigurationError, match="allow_open_zookeeper"):
+        ZooKeeperSettings(hosts="zk-1:2181").options()
+    with pytest.raises(ConfigurationError, match=r"zookeeper\.hosts"):
+        ZooKeeperSettings(allow_open_zookeeper=True).options()
+    assert not ZooKeeperSettings(hosts="zk-1:2181", allow_open_zookeeper=True).options().has_credentials
+    assert ZooKeeperSettings(hosts="zk-1:2181", username="a", password=OWNER).options().has_credentials

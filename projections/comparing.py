@@ -1,17 +1,20 @@
 """Reading a tree beside the log: is it the fold of the events up to its own position?"""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from drover.client.history import open_log, read_log
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from projections.feed import Feed
-from projections.ownership import PARENTS, SHARED, is_projected
+from projections.ownership import PARENTS, is_projected
 from projections.position import POSITION_PATH
 from projections.store import StoreUnavailableError
 from projections.tree import Tree
 
 READINGS = 20
+# Reads the log to its present end: a feed in which all of the cluster waits, and the cluster's shard.
+FeedReader = Callable[[str], Awaitable[tuple[Feed, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Comparison:
 
 
 async def read_feed(connection: LogConnection, cluster: str) -> tuple[Feed, int]:
-    """Read the log to its present end; returns a feed in which all of the cluster waits, and the cluster's shard."""
+    """Read the log of a real Kafka; see `FeedReader`."""
     feed = Feed(cluster)
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, cluster)
@@ -54,10 +57,10 @@ async def load_quietly(tree: Tree) -> None:
     raise StoreUnavailableError(f"{tree.base} is written all the time: compare it in a quieter moment")
 
 
-async def compare(connection: LogConnection, tree: Tree) -> Comparison:
+async def compare(read: FeedReader, tree: Tree) -> Comparison:
     """Compare a tree with the fold of the events up to its position. Changes nothing."""
     await load_quietly(tree)
-    feed, _ = await read_feed(connection, tree.cluster)
+    feed, _ = await read(tree.cluster)
     position = tree.position
     if position is None:
         missing = Difference(POSITION_PATH, "is missing or cannot be read: there is no tree that could be true")
@@ -81,8 +84,9 @@ def differences(feed: Feed, tree: Tree) -> tuple[Difference, ...]:
         if node is None:
             found.append(Difference(path, "is missing"))
         elif data is None:
-            if is_projected(path):
+            standing = () if tree.position is None else tree.position.standing
+            if is_projected(path) or path in standing:
                 found.append(Difference(path, "must not be there"))
         elif node.data != data:
             found.append(Difference(path, f"has {node.data[:200]!r} instead of {data[:200]!r}"))
-    return tuple(each for each in found if each.path not in SHARED or each.path in wanted)
+    return tuple(found)

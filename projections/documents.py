@@ -147,7 +147,7 @@ DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
 )
 
 
-def standing(view: ClusterView) -> frozenset[str]:
+def standing(view: ClusterView) -> tuple[str, ...]:
     """Tell which of the nodes that operators write as well stand there by the fold; see `projections.ownership`."""
     there = {
         "/admin/reassign_partitions": bool(view.accepted.by_key),
@@ -155,7 +155,7 @@ def standing(view: ClusterView) -> frozenset[str]:
         "/admin/reassign_cancel": view.state.freeze is not None,
         "/config/brokers/<default>": bool(view.state.blacklist),
     }
-    return frozenset(path for path, stands in there.items() if stands)
+    return tuple(path for path, stands in there.items() if stands)
 
 
 class _Numbered(msgspec.Struct):

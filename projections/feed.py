@@ -44,7 +44,7 @@ class Recorded(NamedTuple):
 class Group:
     """What one transaction makes of some events: the documents that may differ, as they are at `last.place`.
 
-    `first_ms` is the time of its first event; `shared` are the shared nodes that stood at its start.
+    `first_ms` is the time of its first event; `standing` are the shared nodes that stand at its end.
     """
 
     start: Place
@@ -52,7 +52,7 @@ class Group:
     events: int
     documents: dict[str, bytes | None]
     first_ms: int
-    shared: frozenset[str]
+    standing: tuple[str, ...]
 
     @property
     def end(self) -> Place:
@@ -103,7 +103,7 @@ class Feed:
         if not self.waiting:
             return None
         start, scope, count = self.place, Scope(), 0
-        first_ms, shared = self.waiting[0].at_ms, standing(self.view)
+        first_ms = self.waiting[0].at_ms
         # How many bytes are left for certain; weighed anew only when they seem to be used up.
         left = MOST_BYTES
         while self.waiting and scope.most_operations + EVENT_OPERATIONS < MOST_OPERATIONS:
@@ -115,7 +115,8 @@ class Feed:
             self._fold(scope)
             count += 1
         assert self.last is not None, "an event was folded"
-        return Group(start, self.last, count, dict(documents(self.view, scope)), first_ms, shared)
+        found = dict(documents(self.view, scope))
+        return Group(start, self.last, count, found, first_ms, standing(self.view))
 
     def everything(self) -> dict[str, bytes | None]:
         """Return every document there is at `place`."""

@@ -25,7 +25,8 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
     The tree is the fold of the shard's events before (`offset`, `event_index`), as decided under `epoch`; `at_ms` is
     the log's time of the last of them. `writer` is the process that wrote it. While `building` is true the tree is
-    being made anew: it will be the fold of that prefix as soon as that is over.
+    being made anew: it will be the fold of that prefix as soon as that is over. `standing` are the nodes that operators
+    write as well (`projections.ownership`) and that hold a document now: at any other of them stands a request.
     """
 
     cluster: str
@@ -37,6 +38,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     writer: str
     version: int = 1
     building: bool = False
+    standing: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:

@@ -9,9 +9,8 @@ projects meanwhile is beaten, follows, and carries on behind.
 import asyncio
 from dataclasses import dataclass
 
-from drover.journal.connection import LogConnection
 from projections.changes import transactions
-from projections.comparing import differences, read_feed
+from projections.comparing import FeedReader, differences
 from projections.store import Delete, Store, StoreError, read_subtree
 from projections.tree import BeatenError, Tree
 from projections.writer import ClusterWriter, Monitor
@@ -34,14 +33,12 @@ class Rebuilt:
     event_index: int
 
 
-async def rebuild(
-    connection: LogConnection, store: Store, root: str, cluster: str, writer: str, monitor: Monitor
-) -> Rebuilt:
+async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, writer: str, monitor: Monitor) -> Rebuilt:
     """Make the tree of a cluster anew; raises `RebuildError` and what reading log and store raises."""
     await Tree(store, root, cluster, writer).check()
     aside = f"{root}/{STAGING}"
     await remove(store, f"{aside}/{cluster}")
-    feed, shard = await read_feed(connection, cluster)
+    feed, shard = await read(cluster)
     caught_up = asyncio.Event()
     caught_up.set()
     staged = Tree(store, aside, cluster, writer)
@@ -56,7 +53,7 @@ async def rebuild(
         await live.load()
         if live.position is not None and live.position.place > feed.place:
             # Somebody has gone on meanwhile: the tree must not go back.
-            feed, shard = await read_feed(connection, cluster)
+            feed, shard = await read(cluster)
         try:
             await ClusterWriter(feed, shard, live, monitor, caught_up).make_anew()
         except BeatenError:

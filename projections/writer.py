@@ -7,7 +7,7 @@ dropped before it stands in the tree. What the tree is, is only ever concluded f
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from drover.errors import ConfigurationError
 from events.records import Batch
 from projections.changes import changes, transactions
+from projections.documents import standing
 from projections.feed import Feed, Group, Recorded
 from projections.ownership import SHARED, is_projected
 from projections.position import START, Place, Position
@@ -199,9 +200,10 @@ class ClusterWriter:
         wanted = self._feed.everything()
         self._release(wanted)
         parts = changes(self.tree.known, self._wanted(wanted))
+        last, shared = self._feed.last, standing(self._feed.view)
         for operations in transactions(parts):
-            await self._commit(operations, self._position(building=True))
-        await self._commit((), self._position())
+            await self._commit(operations, self._position(last, shared, building=True))
+        await self._commit((), self._position(last, shared))
 
     async def _mend(self, position: Position) -> None:
         """Undo what others did; what groups that wait are about to write is left to them."""
@@ -218,12 +220,22 @@ class ClusterWriter:
             self.drifted += len(paths)
             self._monitor.projection_drifted(self.cluster, paths)
 
-    def _release(self, wanted: dict[str, bytes | None]) -> None:
-        held = {path for group in self._groups for path in group.shared}
-        self.tree.release(path for path in SHARED if path not in wanted and path not in held)
+    def _release(self, wanted: Mapping[str, bytes | None]) -> None:
+        """Let go of requests: shared nodes that hold no document of ours, and that none is about to be written to.
+
+        Without a position that says so, what stands in them is taken for ours: a plan that was read as a request once
+        more would be carried out once more.
+        """
+        position = self.tree.position
+        if position is None:
+            return
+        coming = {path for group in self._groups for path, data in group.documents.items() if data is not None}
+        self.tree.release(SHARED - set(position.standing) - set(wanted) - coming)
 
     def _wanted(self, documents: dict[str, bytes | None]) -> dict[str, bytes | None]:
-        foreign = {path: None for path in self.tree.known if path not in documents and is_projected(path)}
+        foreign = {
+            path: None for path in self.tree.known if path not in documents and (is_projected(path) or path in SHARED)
+        }
         return {**foreign, **documents}
 
     # -- writing
@@ -236,7 +248,9 @@ class ClusterWriter:
                 continue
             group = self._groups[0]
             operations = [each for part in changes(self.tree.known, group.documents) for each in part]
-            writing = asyncio.create_task(self._commit(operations, self._position(group.last), group.events))
+            writing = asyncio.create_task(
+                self._commit(operations, self._position(group.last, group.standing), group.events)
+            )
             try:
                 # It is on its way after this; the next group is made while the store works.
                 await asyncio.sleep(0)
@@ -302,8 +316,7 @@ class ClusterWriter:
             except StoreError as error:
                 await self._failed(error)
 
-    def _position(self, last: Recorded | None = None, *, building: bool = False) -> Position:
-        last = last or self._feed.last
+    def _position(self, last: Recorded | None, shared: tuple[str, ...], *, building: bool = False) -> Position:
         place = START if last is None else last.place
         return Position(
             cluster=self.cluster,
@@ -314,6 +327,7 @@ class ClusterWriter:
             at_ms=0 if last is None else last.at_ms,
             writer=self.tree.writer,
             building=building,
+            standing=shared,
         )
 
     # -- following

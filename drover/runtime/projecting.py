@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import secrets
 import signal
 import threading
@@ -19,7 +20,7 @@ from drover.runtime.metrics import Metrics
 from drover.runtime.settings import Settings
 from events.codec import encode_progress
 from events.progress import ProjectionSample
-from projections.comparing import Comparison, compare
+from projections.comparing import Comparison, compare, read_feed
 from projections.rebuild import Rebuilt, rebuild
 from projections.runner import Projector
 from projections.store import StoreError
@@ -229,7 +230,8 @@ async def rebuild_tree(settings: Settings, cluster: str) -> Rebuilt:
     root = settings.zookeeper.root
     try:
         reporter = Reporter(Metrics())
-        return await rebuild(settings.log.connection(), store, root, cluster, writer_name(settings), reporter)
+        read = functools.partial(read_feed, settings.log.connection())
+        return await rebuild(read, store, root, cluster, writer_name(settings), reporter)
     finally:
         await store.close()
 
@@ -238,7 +240,8 @@ async def compare_tree(settings: Settings, cluster: str) -> Comparison:
     """Compare a cluster's tree with the log; see `projections.comparing`."""
     store = ZooKeeperStore(settings.zookeeper.options())
     try:
-        return await compare(settings.log.connection(), Tree(store, settings.zookeeper.root, cluster, ""))
+        read = functools.partial(read_feed, settings.log.connection())
+        return await compare(read, Tree(store, settings.zookeeper.root, cluster, ""))
     finally:
         await store.close()
 

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bench import alter, commands, completion, reality, replay, report, start, takeover
+from bench import alter, commands, completion, projection, reality, replay, report, start, takeover
 from bench.results import Benchmark, BenchmarkError, Row
 from drover.errors import DroverError
 
@@ -17,6 +17,7 @@ BENCHMARKS = {
         commands.BENCHMARK,
         completion.BENCHMARK,
         reality.BENCHMARK,
+        projection.BENCHMARK,
         replay.BENCHMARK,
         start.BENCHMARK,
         takeover.BENCHMARK,

@@ -4,11 +4,13 @@ from drover.local.cluster import BrokerStatus, ClusterStatus, LocalCluster, loca
 from drover.local.processes import ProcessState
 from drover.local.programs import Programs, prepare
 from drover.local.waiting import wait_until
+from drover.local.zookeeper import LocalZooKeeper
 
 __all__ = [
     "BrokerStatus",
     "ClusterStatus",
     "LocalCluster",
+    "LocalZooKeeper",
     "ProcessState",
     "Programs",
     "local_cluster",

@@ -6,24 +6,25 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from drover.local import LocalZooKeeper
 from projections.memory import MemoryStore
 from projections.store import Store
-from tests.projections.rig import RealZooKeeper, zookeeper_store
+from tests.projections.rig import zookeeper_store
 
 _roots = itertools.count(1)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RealZooKeeper]:
+async def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalZooKeeper]:
     """One real ZooKeeper; a test that breaks it mends it before it ends."""
-    real = RealZooKeeper(tmp_path_factory.mktemp("zookeeper"))
+    real = LocalZooKeeper(tmp_path_factory.mktemp("zookeeper"))
     await real.start()
     yield real
     await real.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def real_store(zookeeper: RealZooKeeper) -> AsyncIterator[Store]:
+async def real_store(zookeeper: LocalZooKeeper) -> AsyncIterator[Store]:
     """A connection to it."""
     made = zookeeper_store(zookeeper)
     yield made
@@ -31,7 +32,7 @@ async def real_store(zookeeper: RealZooKeeper) -> AsyncIterator[Store]:
 
 
 @pytest_asyncio.fixture(params=["zookeeper", "memory"], loop_scope="session")
-async def store(request: pytest.FixtureRequest, zookeeper: RealZooKeeper) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, zookeeper: LocalZooKeeper) -> AsyncIterator[Store]:
     """Each store in turn."""
     made = zookeeper_store(zookeeper) if request.param == "zookeeper" else MemoryStore()
     yield made

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from drover.local import wait_until
+from drover.local import LocalZooKeeper, wait_until
 from projections.feed import Feed
 from projections.store import Store
 from projections.tree import Tree
@@ -17,7 +17,7 @@ from projections.writer import ClusterWriter, Role, WriterTimes
 from tests.projections.logs import prefixes, valid_batches, walked_log
 from tests.projections.notes import Notes
 from tests.projections.observer import Observer, observing
-from tests.projections.rig import RealZooKeeper, position_of, zookeeper_store
+from tests.projections.rig import position_of, zookeeper_store
 from tests.projections.test_writer import at_the_end, fed, running
 from tests.shard.world import CLUSTER
 
@@ -43,7 +43,7 @@ async def paced(writers: Sequence[ClusterWriter], log: Sequence[bytes], first: i
 
 @pytest.mark.parametrize("fault", ["kill", "pause"])
 async def test_zookeeper_goes_in_the_midst_of_writing_and_comes_back(
-    zookeeper: RealZooKeeper, real_store: Store, root: str, fault: str
+    zookeeper: LocalZooKeeper, real_store: Store, root: str, fault: str
 ) -> None:
     log, notes = await walked_log(3, 150), Notes()
     wanted = prefixes(log)
@@ -77,7 +77,9 @@ async def test_zookeeper_goes_in_the_midst_of_writing_and_comes_back(
     await again.close()
 
 
-async def test_two_projectors_fight_on_a_real_zookeeper(zookeeper: RealZooKeeper, real_store: Store, root: str) -> None:
+async def test_two_projectors_fight_on_a_real_zookeeper(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str
+) -> None:
     log, notes = await walked_log(8, 150), Notes()
     wanted = prefixes(log)
     stores = [zookeeper_store(zookeeper) for _ in range(2)]
@@ -95,7 +97,7 @@ async def test_two_projectors_fight_on_a_real_zookeeper(zookeeper: RealZooKeeper
 
 
 async def test_a_projector_is_killed_at_each_point_between_reading_and_writing(
-    zookeeper: RealZooKeeper, real_store: Store, root: str, tmp_path: Path
+    zookeeper: LocalZooKeeper, real_store: Store, root: str, tmp_path: Path
 ) -> None:
     log = await walked_log(2, 150)
     wanted = prefixes(log)

@@ -11,7 +11,7 @@ from kazoo.security import make_digest_acl_credential
 from msgspec.structs import replace
 
 from drover.errors import ConfigurationError
-from drover.local import wait_until
+from drover.local import LocalZooKeeper, wait_until
 from drover.runtime.settings import ZooKeeperSettings
 from projections.options import ZooKeeperOptions
 from projections.store import ConflictError, Create, Delete, Store, StoreDeniedError, StoreUnavailableError
@@ -20,7 +20,7 @@ from projections.writer import Role
 from projections.zookeeper import ZooKeeperStore, made
 from tests.projections.logs import prefixes, walked_log
 from tests.projections.notes import Notes
-from tests.projections.rig import RealZooKeeper, zookeeper_store
+from tests.projections.rig import zookeeper_store
 from tests.projections.test_writer import at_the_end, fed, running, writer_on
 from tests.shard.world import CLUSTER
 
@@ -28,7 +28,7 @@ OWNER, READER, STRANGER = "drover:secret", "ops:readonly", "stranger:none"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def owned(zookeeper: RealZooKeeper) -> AsyncIterator[Store]:
+async def owned(zookeeper: LocalZooKeeper) -> AsyncIterator[Store]:
     """A store with credentials, whose nodes a group may read."""
     username, password = OWNER.split(":")
     readers = (f"digest:{make_digest_acl_credential(*READER.split(':'))}",)
@@ -97,7 +97,7 @@ async def test_of_two_trees_on_one_position_one_is_beaten(store: Store, root: st
 
 
 async def test_with_credentials_others_cannot_write_and_only_the_group_may_read(
-    zookeeper: RealZooKeeper, owned: Store, root: str
+    zookeeper: LocalZooKeeper, owned: Store, root: str
 ) -> None:
     log = await walked_log(2)
     writer = writer_on(owned, root, "w", Notes())
@@ -129,7 +129,7 @@ async def test_with_credentials_others_cannot_write_and_only_the_group_may_read(
 
 
 async def test_a_tree_that_may_not_be_written_is_said_and_not_hammered(
-    zookeeper: RealZooKeeper, owned: Store, root: str
+    zookeeper: LocalZooKeeper, owned: Store, root: str
 ) -> None:
     log = await walked_log(2)
     writer = writer_on(owned, root, "w", Notes())

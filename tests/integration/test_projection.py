@@ -1,0 +1,121 @@
+"""The view in ZooKeeper of a real log, by the commands an operator types: a process of its own, and inside a worker."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from drover.local import LocalCluster
+from events.partitions import TopicPartition
+from projections.options import ZooKeeperOptions
+from projections.position import decode_position
+from projections.store import Create, Delete, Store
+from projections.zookeeper import ZooKeeperStore
+from tests.integration.support import MANAGED, Installation, installation, wait_for
+
+pytestmark = pytest.mark.cluster
+KEYS = [TopicPartition("shown", number) for number in range(3)]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def zookeeper(local_cluster: LocalCluster) -> AsyncIterator[Store]:
+    store = ZooKeeperStore(ZooKeeperOptions(local_cluster.zookeeper))
+    yield store
+    await store.close()
+
+
+def let_project(made: Installation, cluster: LocalCluster, root: str, *lines: str) -> None:
+    """Name the ZooKeeper in the settings."""
+    settings = [f'hosts = "{cluster.zookeeper}"', f'root = "{root}"', "allow_open_zookeeper = true", *lines]
+    made.config.write_text(made.config.read_text() + "[zookeeper]\n" + "\n".join(settings) + "\n")
+
+
+async def wait_until_shown(made: Installation) -> None:
+    """Wait until the tree is there and has everything."""
+
+    async def shown() -> bool:
+        found = await made.drover("project", "verify", "-o", "json")
+        return bool(found.output) and not found.document["differences"] and not found.document["behind"]
+
+    await wait_for(shown, "the tree has everything", timeout_s=60)
+
+
+async def test_a_move_is_seen_in_zookeeper_from_its_beginning_to_its_end(
+    local_cluster: LocalCluster, zookeeper: Store, tmp_path: Path
+) -> None:
+    async with installation(local_cluster, tmp_path, "projected", max_moves_per_broker=500) as made:
+        refused = await made.drover("project")
+        assert refused.code == 2
+        assert "zookeeper.hosts" in refused.errors
+        root = "/projected"
+        let_project(made, local_cluster, root)
+        await made.create_topic("shown", {key.partition: [1, 2] for key in KEYS})
+        await made.start_worker("solo")
+        with (tmp_path / "projector.log").open("ab") as log_file:
+            arguments = ("project", "--listen", "127.0.0.1:0")
+            made.workers["projector"] = await made._start(arguments, log_file.fileno(), log_file.fileno())
+        await made.wait_until_owned("solo")
+        assert (await made.drover("freeze", "--reason", "hold it")).code == 0
+        assert (await made.alter("show", {key: [3, 2] for key in KEYS})).code == 0
+        base = f"{root}/{MANAGED}"
+        plan = f"{base}/admin/reassign_partitions"
+
+        async def stands(path: str) -> bool:
+            return path in await zookeeper.read([path])
+
+        await wait_for(lambda: stands(f"{base}/admin/reassign_cancel"), "the freeze node")
+        await wait_for(lambda: stands(plan), "the plan")
+        entries = json.loads((await zookeeper.read([plan]))[plan].data)["partitions"]
+        assert entries[0] == {"topic": "shown", "partition": 0, "replicas": [3, 2], "original_replicas": [1, 2]}
+        assert (await made.drover("unfreeze", "--reason", "go on")).code == 0
+        await made.wait_until_settled(timeout_s=120)
+
+        async def is_gone() -> bool:
+            return not await stands(plan)
+
+        await wait_for(is_gone, "the plan to be gone")
+        await wait_until_shown(made)
+        await judged_by_hand(made, zookeeper, base)
+        await told_by_status(made)
+
+
+async def judged_by_hand(made: Installation, zookeeper: Store, base: str) -> None:
+    """Verify names what was tampered with while nobody projects; rebuild mends it."""
+    made.workers["projector"].terminate()
+    assert await made.gone("projector") == 0
+    ghost = f"{base}/admin/failed_brokers/99"
+    await zookeeper.write([Create(ghost, b"{}")])
+    found = await made.drover("project", "verify")
+    assert found.code == 1
+    assert "/admin/failed_brokers/99 must not be there" in found.output
+    rebuilt = await made.drover("project", "rebuild")
+    assert rebuilt.code == 0, rebuilt.errors
+    assert ghost not in await zookeeper.read([ghost])
+    whole = await made.drover("project", "verify")
+    assert (whole.code, "no difference" in whole.output) == (0, True), whole.output
+    position = f"{base}/drover/position"
+    node = (await zookeeper.read([position]))[position]
+    assert decode_position(node.data) is not None
+    await zookeeper.write([Delete(position, node.version)])
+    lost = await made.drover("project", "verify")
+    assert lost.code == 1
+    assert "no tree" in lost.output
+
+
+async def told_by_status(made: Installation) -> None:
+    """A worker with `project = true` makes the tree again, and says how far it is."""
+    made.workers["solo"].terminate()
+    assert await made.gone("solo") == 0
+    made.config.write_text(made.config.read_text() + "project = true\n")
+    await made.start_worker("beside")
+    await wait_until_shown(made)
+
+    async def told() -> bool:
+        projection = (await made.status())["clusters"][0]["projection"]
+        return projection is not None and (projection["role"], projection["lag_events"]) == ("writing", 0)
+
+    await wait_for(told, "status tells of the projection", timeout_s=30)
+    made.workers["beside"].terminate()
+    assert await made.gone("beside") == 0

@@ -9,8 +9,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from drover.reassignment.evolve_plans import Ending
 from events.base import PartitionEvent
+from events.reassignments import ReassignmentAdopted, ReassignmentQueued
 from events.records import AnyEvent, Batch
+from events.waiting import QueueEntryAdded, QueueEntryRemoved
 from projections.documents import (
     CHUNK_LIMIT_BYTES,
     PLAN_LIMIT_BYTES,
@@ -21,14 +24,19 @@ from projections.documents import (
 )
 from projections.position import START, Place
 from projections.store import MOST_BYTES, MOST_OPERATIONS, OPERATION_OVERHEAD_BYTES
-from projections.view import CHUNK_PARTITIONS, ClusterView, Entries, Scope
+from projections.view import CHUNK_PARTITIONS, ClusterView, Entries, Scope, chunk_of
 
 # One event changes at most its reassignment (twice), its topic's two nodes, its pieces, plans and the single nodes.
 EVENT_OPERATIONS = 14
 # What a document takes beside the words of people in it, and at most per character of those (escapes).
-DOCUMENT_BYTES = 700
+DOCUMENT_BYTES = 500
 CHARACTER_BYTES = 6
 LISTING_BYTES = 140
+EVENT_BYTES = EVENT_OPERATIONS * (OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES)
+
+COMES = ReassignmentQueued | ReassignmentAdopted
+ENDS = Ending
+WAITS = QueueEntryAdded | QueueEntryRemoved
 
 
 class Recorded(NamedTuple):
@@ -150,17 +158,25 @@ def weigh(view: ClusterView, scope: Scope) -> int:
 
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
-    """Estimate what one more event could add that is not in the scope yet."""
-    # Its own words: they may become a document's.
-    total = EVENT_OPERATIONS * (OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES) + SMALL_LIMIT_BYTES
+    """Estimate, rather too high, what one more event could add that is not in the scope yet."""
+    # Its own words, since they may become a document's.
+    total = EVENT_BYTES + _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
     if not isinstance(event, PartitionEvent):
         return total
-    total += 0 if scope.accepted else _weigh_plan(view.accepted)
-    total += 0 if scope.queue else _weigh_plan(view.queue)
-    total += 0 if event.topic in scope.topics else _weigh_topic(view, event.topic)
-    entries = view.accepted
-    average = entries.size // len(entries.by_key) if entries.by_key else 0
-    return total + min(CHUNK_LIMIT_BYTES, CHUNK_PARTITIONS * average)
+    if event.topic not in scope.topics:
+        total += _weigh_topic(view, event.topic)
+    if isinstance(event, COMES | ENDS):
+        total += 0 if scope.accepted else _weigh_plan(view.accepted)
+        if isinstance(event, COMES):
+            chunk = (event.plan, view.state.next_number // CHUNK_PARTITIONS)
+        else:
+            chunk = chunk_of(view.state.reassignments[event.key])
+        entries = view.chunks.get(chunk)
+        if entries is not None and chunk not in scope.chunks:
+            total += min(CHUNK_LIMIT_BYTES, entries.size)
+    elif isinstance(event, WAITS) and not scope.queue:
+        total += _weigh_plan(view.queue)
+    return total
 
 
 def _weigh_plan(entries: Entries) -> int:

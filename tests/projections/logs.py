@@ -10,7 +10,7 @@ from events.records import SCHEMA_VERSION, AnyEvent, Batch
 from projections.feed import Feed
 from projections.position import Place
 from projections.view import ClusterView, Scope
-from tests.shard.walk import Walk
+from tests.projections.walk import Walk
 from tests.shard.world import CLUSTER
 
 AT_MS = 1_700_000_000_000

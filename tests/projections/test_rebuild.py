@@ -73,7 +73,7 @@ async def test_verify_says_when_there_is_no_tree_or_none_of_this_log(store: Stor
     (missing,) = (await compare(reading(log), Tree(store, root, CLUSTER, ""))).differences
     assert "no tree" in missing.what
     await written(store, root, log, 60)
-    (elsewhere,) = (await compare(reading(await walked_log(5)), Tree(store, root, CLUSTER, ""))).differences
+    (elsewhere,) = (await compare(reading(log[:20]), Tree(store, root, CLUSTER, ""))).differences
     assert elsewhere.path == "/drover/position"
 
 

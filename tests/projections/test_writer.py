@@ -163,7 +163,7 @@ async def test_a_writer_that_stops_is_followed_by_the_other_exactly_where_it_was
 
 
 async def test_what_was_changed_by_hand_is_found_reported_and_mended(store: Store, root: str) -> None:
-    log, notes = await walked_log(3, 40), Notes()
+    log, notes = await walked_log(3), Notes()
     batches = len(valid_batches(log))
     writer = writer_on(store, root, "w", notes)
     wanted = prefixes(log)
@@ -209,7 +209,7 @@ def rendered_after(log: Sequence[bytes], batches: int) -> dict[str, bytes]:
 async def test_a_tree_that_is_deleted_or_has_lost_its_position_is_made_again(
     store: Store, root: str, damage: str
 ) -> None:
-    log, notes = await walked_log(3, 40), Notes()
+    log, notes = await walked_log(3), Notes()
     wanted = prefixes(log)
     writer = writer_on(store, root, "w", notes)
     fed(writer, log, last=50)
@@ -238,7 +238,7 @@ async def test_a_tree_that_is_deleted_or_has_lost_its_position_is_made_again(
 
 
 async def test_a_request_of_an_operator_is_left_alone_while_nothing_is_under_way(store: Store, root: str) -> None:
-    log, notes = await walked_log(3, 40), Notes()
+    log, notes = await walked_log(3), Notes()
     writer = writer_on(store, root, "w", notes)
     plan = "/admin/reassign_partitions"
     begins = next(number for number in range(100) if plan in rendered_after(log, number))

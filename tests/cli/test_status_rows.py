@@ -1,5 +1,6 @@
 """What `status` shows of a folded state."""
 
+import msgspec
 from msgspec.structs import replace
 
 from drover.cli.status_rows import cluster_document, foreign_rows, notices, status_rows, totals
@@ -8,7 +9,7 @@ from drover.client.transfers import Transfers
 from drover.reassignment.foreign import ForeignMove
 from drover.reassignment.state import Block, BrokerThrottle, ClusterState, Freeze, Phase, Plan, Reassignment, Step
 from events.partitions import TopicPartition
-from events.progress import Progress
+from events.progress import Progress, ProjectionSample
 from events.reassignments import Blocker
 from events.throttles import Rates
 
@@ -111,3 +112,13 @@ def test_a_throttle_that_outlives_its_moves_is_named() -> None:
     state.broker_throttles[4] = BrokerThrottle(Rates(None, None), Rates(5, 5), pending=True, release=True)
     (line,) = notices(state)
     assert "broker 4" in line
+
+
+def test_a_projection_that_is_behind_is_named_with_what_it_waits_for() -> None:
+    state = ClusterState("prod")
+    well = ProjectionSample(cluster="prod", writer="w", role="writing", at_ms=1, lag_events=3, lag_ms=20)
+    assert list(notices(state, well)) == []
+    (line,) = notices(state, msgspec.structs.replace(well, lag_events=4000, lag_ms=9000, error="ZooKeeper is away"))
+    assert line == "prod: ZooKeeper is 4,000 events and 9 s behind: ZooKeeper is away"
+    assert cluster_document(state, "w1", 4, well)["projection"]["lag_events"] == 3
+    assert cluster_document(state, "w1", 4)["projection"] is None

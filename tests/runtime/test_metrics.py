@@ -48,3 +48,22 @@ def test_two_workers_in_one_process_do_not_share_counts() -> None:
     first, second = Metrics(), Metrics()
     first.command_decided("alter", "refused")
     assert b"refused" not in second.render()
+
+
+def test_the_projection_has_its_lag_its_failures_and_its_drift() -> None:
+    metrics = Metrics()
+    metrics.projected("prod", 12, 30)
+    metrics.projection_failed("prod", "StoreUnavailableError")
+    metrics.projection_drifted("prod", 2)
+    metrics.projection("prod", lag_events=7, lag_seconds=1.5, is_writing=True)
+    text = metrics.render().decode()
+    for line in (
+        'drover_projected_events_total{cluster="prod"} 12.0',
+        'drover_projected_nodes_total{cluster="prod"} 30.0',
+        'drover_projection_failures_total{cluster="prod",kind="StoreUnavailableError"} 1.0',
+        'drover_projection_drift_total{cluster="prod"} 2.0',
+        'drover_projection_lag_events{cluster="prod"} 7.0',
+        'drover_projection_lag_seconds{cluster="prod"} 1.5',
+        'drover_projection_writing{cluster="prod"} 1.0',
+    ):
+        assert line in text

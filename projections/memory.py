@@ -49,6 +49,12 @@ class MemoryStore:
                 names[parent].add(node.rpartition("/")[2])
         return {path: frozenset(found) for path, found in names.items()}
 
+    async def subtree(self, top: str) -> Mapping[str, Znode]:
+        """Return a node and everything below it."""
+        await asyncio.sleep(0)
+        below = f"{top.rstrip('/')}/"
+        return {path: node for path, node in self.nodes.items() if path == top or path.startswith(below)}
+
     async def write(self, operations: Sequence[Operation]) -> None:
         """Do all or nothing."""
         fault = next(self.faults, None)

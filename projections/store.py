@@ -95,6 +95,10 @@ class Store(Protocol):
         """Return the names directly below each of these paths; paths that are not there are left out."""
         ...
 
+    async def subtree(self, top: str) -> Mapping[str, Znode]:
+        """Return a node and everything below it, level by level; empty if it is not there."""
+        ...
+
     async def write(self, operations: Sequence[Operation]) -> None:
         """Do all or nothing, in this order.
 
@@ -114,11 +118,5 @@ def size_of(operation: Operation) -> int:
 
 
 async def read_subtree(store: Store, top: str) -> dict[str, Znode]:
-    """Read a node and everything below it, by absolute path; one level after the other. Empty if it is not there."""
-    found: dict[str, Znode] = {}
-    level = [top]
-    while level:
-        found.update(await store.read(level))
-        below = await store.children(level)
-        level = [f"{path.rstrip('/')}/{name}" for path in level for name in sorted(below.get(path, ()))]
-    return found
+    """Read a node and everything below it, by absolute path; see `Store.subtree`."""
+    return dict(await store.subtree(top))

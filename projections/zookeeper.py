@@ -66,6 +66,18 @@ class ZooKeeperStore:
         found = await self._ask_each(paths, lambda client, path: client.get_children_async(path))
         return {path: frozenset(names) for path, names in found.items()}
 
+    async def subtree(self, top: str) -> Mapping[str, Znode]:
+        """Return a node and everything below it; only what has children is asked for them."""
+        nodes: dict[str, Znode] = {}
+        level = [top]
+        while level:
+            found = await self._ask_each(level, lambda client, path: client.get_async(path))
+            nodes.update((path, Znode(data, stat.version)) for path, (data, stat) in found.items())
+            holders = [path for path, (_, stat) in found.items() if stat.numChildren]
+            names = await self.children(holders)
+            level = [f"{path.rstrip('/')}/{name}" for path in holders for name in sorted(names.get(path, ()))]
+        return nodes
+
     async def write(self, operations: Sequence[Operation]) -> None:
         """Do all or nothing."""
         client = await self._connected()

@@ -27,6 +27,7 @@ from projections.tree import BeatenError, Tree
 FIRST_RETRY_S, MOST_RETRY_S = 0.05, 2.0
 DENIED_RETRY_S = 5.0
 LOOKED_AT_A_TIME = 200
+SENDING_S = 0.001
 
 
 class Role(StrEnum):
@@ -252,8 +253,8 @@ class ClusterWriter:
                 self._commit(operations, self._position(group.last, group.standing), group.events)
             )
             try:
-                # It is on its way after this; the next group is made while the store works.
-                await asyncio.sleep(0)
+                # The client's thread needs a moment to send it; the next group is made while the store works on this.
+                await asyncio.wait((writing,), timeout=SENDING_S)
                 if len(self._groups) < 2:
                     self._prepare()
                 await writing

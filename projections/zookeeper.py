@@ -24,6 +24,7 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
 )
+from kazoo.protocol import serialization
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
 from projections.options import ZooKeeperOptions
@@ -195,15 +196,19 @@ def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
 
 
 def _transaction(client: Any, operations: Sequence[Operation], acl: list[ACL]) -> Any:
+    """Put the requests together: the paths are as they must be, and kazoo's own checks of them take half its time."""
     transaction = TransactionRequest(client)
+    chroot = client.chroot
+    add = transaction.operations.append
     for operation in operations:
+        path = chroot + operation.path
         match operation:
             case Create():
-                transaction.create(operation.path, operation.data, acl=acl)
+                add(serialization.Create(path, operation.data, acl, 0))
             case Set():
-                transaction.set_data(operation.path, operation.data, operation.version)
+                add(serialization.SetData(path, operation.data, operation.version))
             case Delete():
-                transaction.delete(operation.path, operation.version)
+                add(serialization.Delete(path, operation.version))
     return transaction
 
 

@@ -71,7 +71,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
 
     `plan` defaults to the id. Several commands may add to an open plan; `more` says that further ones will follow, so
     that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; the plan's last accepted
-    value holds.
+    value holds. `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
     """
 
     partitions: tuple[PartitionTarget, ...]
@@ -81,6 +81,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     queue: bool = False
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
+    only_when_idle: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no partition of it could be decided for."""

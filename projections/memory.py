@@ -10,6 +10,7 @@ from projections.store import (
     ConflictError,
     Create,
     Delete,
+    Examined,
     Operation,
     Set,
     StoreUnavailableError,
@@ -33,11 +34,22 @@ class MemoryStore:
     nodes: dict[str, Znode] = field(default_factory=dict)
     faults: Iterator[Fault | None] = field(default_factory=lambda: iter(()))
     transactions: list[tuple[Operation, ...]] = field(default_factory=list)
+    identities: dict[str, tuple[int, int]] = field(default_factory=dict)
+    number: int = 0
 
     async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
         """Return the nodes at these paths."""
         await asyncio.sleep(0)
         return {path: self.nodes[path] for path in paths if path in self.nodes}
+
+    async def examine(self, paths: Sequence[str]) -> Mapping[str, Examined]:
+        """Return the nodes at these paths, with their identity; its time is the number of the transaction."""
+        await asyncio.sleep(0)
+        return {
+            path: Examined(*self.nodes[path], *self.identities[path], self.identities[path][1])
+            for path in paths
+            if path in self.nodes
+        }
 
     async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
         """Return the names below each of these paths."""
@@ -67,6 +79,9 @@ class MemoryStore:
         for operation in operations:
             _do(nodes, operation)
         self.nodes = nodes
+        self.number += 1
+        for operation in operations:
+            self._identify(operation)
         self.transactions.append(tuple(operations))
         await asyncio.sleep(0)
         if fault is Fault.LOST_ANSWER:
@@ -74,6 +89,15 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+    def _identify(self, operation: Operation) -> None:
+        match operation:
+            case Create():
+                self.identities[operation.path] = (self.number, self.number)
+            case Set():
+                self.identities[operation.path] = (self.identities[operation.path][0], self.number)
+            case Delete():
+                del self.identities[operation.path]
 
 
 def _do(nodes: dict[str, Znode], operation: Operation) -> None:

@@ -1,5 +1,6 @@
 """How far a tree follows the log: the one node that every transaction carries, and its order."""
 
+import hashlib
 from typing import NamedTuple
 
 import msgspec
@@ -25,8 +26,9 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
     The tree is the fold of the shard's events before (`offset`, `event_index`), as decided under `epoch`; `at_ms` is
     the log's time of the last of them. `writer` is the process that wrote it. While `building` is true the tree is
-    being made anew: it will be the fold of that prefix as soon as that is over. `standing` are the nodes that operators
-    write as well (`projections.ownership`) and that hold a document now: at any other of them stands a request.
+    being made anew: it will be the fold of that prefix as soon as that is over. `standing` has the nodes that operators
+    write as well (`projections.ownership`) and that hold a document now, each with the `mark_of` its bytes, made when
+    that document came to stand there: what stands there with other bytes, or at any other of them, is a request.
     """
 
     cluster: str
@@ -38,12 +40,26 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     writer: str
     version: int = 1
     building: bool = False
-    standing: tuple[str, ...] = ()
+    standing: dict[str, str] = {}
 
     @property
     def place(self) -> Place:
         """Where in the log it is."""
         return Place(self.offset, self.event_index)
+
+
+def mark_of(data: bytes, place: Place) -> str:
+    """Name a document that came to stand at a place: other bytes and another time are another name."""
+    return f"{_digest(data)}-{place.offset}.{place.event_index}"
+
+
+def is_marked(mark: str | None, data: bytes | None) -> bool:
+    """Tell whether these are the bytes that a mark was made of."""
+    return mark is not None and data is not None and mark.partition("-")[0] == _digest(data)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 _decoder = msgspec.json.Decoder(Position)

@@ -9,6 +9,7 @@ from drover.errors import LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from projections.feed import Feed
+from projections.intake import Intake
 from projections.tree import Tree
 from projections.writer import ClusterWriter, Monitor, WriterTimes
 
@@ -32,6 +33,7 @@ class Projector:
         monitor: Monitor,
         cluster: str | None = None,
         times: WriterTimes = WriterTimes(),  # noqa: B008 - frozen
+        intake_of: Callable[[str], Intake] | None = None,
     ) -> None:
         self.writers: dict[str, ClusterWriter] = {}
         self.caught_up = asyncio.Event()
@@ -41,6 +43,7 @@ class Projector:
         self._monitor = monitor
         self._cluster = cluster
         self._times = times
+        self._intake_of = intake_of
         self._log: FoldedLog | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -89,6 +92,9 @@ class Projector:
             for cluster in {event.cluster for event in valid.batch.events}:
                 if self._cluster in {None, cluster}:
                     self._writer(cluster, valid.shard).offer(valid.offset, valid.batch)
+            # A refusal alone makes no tree: anybody may name a cluster that there is not.
+            for cluster in {outcome.cluster for outcome in valid.batch.outcomes} & self.writers.keys():
+                self.writers[cluster].answered(valid.offset, valid.batch)
         while any(writer.backlog > MOST_WAITING for writer in self.writers.values()):  # noqa: ASYNC110 - see MOST_WAITING
             await asyncio.sleep(0.01)
 
@@ -100,9 +106,12 @@ class Projector:
     def _writer(self, cluster: str, shard: int) -> ClusterWriter:
         writer = self.writers.get(cluster)
         if writer is None:
+            intake = None if self._intake_of is None else self._intake_of(cluster)
             writer = ClusterWriter(
-                Feed(cluster), shard, self._tree_of(cluster), self._monitor, self.caught_up, self._times
+                Feed(cluster), shard, self._tree_of(cluster), self._monitor, self.caught_up, self._times, intake
             )
             self.writers[cluster] = writer
             self._tasks[cluster] = asyncio.create_task(writer.run())
+            if intake is not None:
+                self._tasks[f"{cluster}/intake"] = asyncio.create_task(intake.run(writer, self.caught_up))
         return writer

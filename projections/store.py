@@ -53,6 +53,20 @@ class Znode(NamedTuple):
     version: int
 
 
+class Examined(NamedTuple):
+    """A node and which one it is: `czxid` and `mzxid` are the transactions that made it and last wrote it.
+
+    `data` is None where the node's own access control forbids to read it. `mtime_ms` is the store's time of that last
+    write: together with both ids it tells a version of a node from every other, even of another ensemble's.
+    """
+
+    data: bytes | None
+    version: int
+    czxid: int
+    mzxid: int
+    mtime_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Create:
     """Make a node that is not there; its parent must be."""
@@ -89,6 +103,10 @@ class Store(Protocol):
 
     async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
         """Return the nodes at these paths; those that are not there are left out."""
+        ...
+
+    async def examine(self, paths: Sequence[str]) -> Mapping[str, Examined]:
+        """Return the nodes at these paths, those that may not be read among them; others are left out."""
         ...
 
     async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:

@@ -7,20 +7,21 @@ dropped before it stands in the tree. What the tree is, is only ever concluded f
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from msgspec.structs import replace
 
-from drover.errors import ConfigurationError
+from drover.errors import ConfigurationError, LogUnavailableError
 from events.records import Batch
 from projections.changes import changes, transactions
 from projections.documents import standing
 from projections.feed import Feed, Group, Recorded
 from projections.ownership import SHARED, is_projected
-from projections.position import START, Place, Position
+from projections.position import START, Place, Position, is_marked, mark_of
+from projections.requests import NoRequests, Requests
 from projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError
 from projections.tree import BeatenError, Tree
 
@@ -79,8 +80,10 @@ class ClusterWriter:
         monitor: Monitor,
         caught_up: asyncio.Event,
         times: WriterTimes = WriterTimes(),
+        requests: Requests | None = None,
     ) -> None:
         self.tree = tree
+        self._requests = requests or NoRequests()
         self.role = Role.WAITING
         self.last_error: str | None = None
         self.drifted = 0
@@ -100,12 +103,21 @@ class ClusterWriter:
     # -- the log's side
 
     def offer(self, offset: int, batch: Batch) -> None:
-        """Take in a record that counts."""
+        """Take in a record that counts and has events of this cluster."""
         if self._feed.offer(offset, batch):
             self._news.set()
 
+    def answered(self, offset: int, batch: Batch) -> None:
+        """Take note of a record that counts and has outcomes of this cluster."""
+        self._requests.recorded(offset, batch)
+
     def wake(self) -> None:
         """Let it look again: the end of the log was reached."""
+        self._news.set()
+
+    def doubt(self, paths: Iterable[str]) -> None:
+        """Let it look at these nodes at once: somebody has changed them."""
+        self._to_look_at.extendleft(path for path in paths if path in self.tree.known)
         self._news.set()
 
     @property
@@ -137,9 +149,11 @@ class ClusterWriter:
                 await self._write_on()
             except BeatenError:
                 await self._follow()
-            except (StoreError, ConfigurationError) as error:
-                # A conflict among them: a node, or the position itself, was changed by hand. All is read again.
-                await self._failed(error)
+            except (StoreError, ConfigurationError, LogUnavailableError) as error:
+                # A conflict among them: a node, or the position itself, was changed by hand. All is read again. At a
+                # shared node that is how an answer meets its request.
+                if not isinstance(error, ConflictError) or error.path not in SHARED:
+                    await self._failed(error)
 
     async def _failed(self, error: Exception) -> None:
         """Report, and wait longer with every failure in a row."""
@@ -160,6 +174,8 @@ class ClusterWriter:
         position = self.tree.position
         if position is not None and before is not None and position.place != before.place:
             raise BeatenError(f"{self.tree.base}: {position.writer} writes it")
+        # What was written there between the two is of another version than the one that is known, and refused.
+        await self._requests.see()
         if position is None or not self._is_usable(position) or not self._agrees(position.place):
             await self.make_anew()
         else:
@@ -203,8 +219,8 @@ class ClusterWriter:
         parts = changes(self.tree.known, self._wanted(wanted))
         last, shared = self._feed.last, standing(self._feed.view)
         for operations in transactions(parts):
-            await self._commit(operations, self._position(last, shared, building=True))
-        await self._commit((), self._position(last, shared))
+            await self._commit(operations, self._position(last, shared, wanted, building=True))
+        await self._commit((), self._position(last, shared, wanted))
 
     async def _mend(self, position: Position) -> None:
         """Undo what others did; what groups that wait are about to write is left to them."""
@@ -250,7 +266,7 @@ class ClusterWriter:
             group = self._groups[0]
             operations = [each for part in changes(self.tree.known, group.documents) for each in part]
             writing = asyncio.create_task(
-                self._commit(operations, self._position(group.last, group.standing), group.events)
+                self._commit(operations, self._position(group.last, group.standing, group.documents), group.events)
             )
             try:
                 # The client's thread needs a moment to send it; the next group is made while the store works on this.
@@ -317,8 +333,21 @@ class ClusterWriter:
             except StoreError as error:
                 await self._failed(error)
 
-    def _position(self, last: Recorded | None, shared: tuple[str, ...], *, building: bool = False) -> Position:
+    def _position(
+        self,
+        last: Recorded | None,
+        shared: tuple[str, ...],
+        documents: Mapping[str, bytes | None],
+        *,
+        building: bool = False,
+    ) -> Position:
         place = START if last is None else last.place
+        marks = {} if self.tree.position is None else self.tree.position.standing
+        changed = {
+            path: mark_of(data, place)
+            for path in shared
+            if (data := documents.get(path)) is not None and not is_marked(marks.get(path), data)
+        }
         return Position(
             cluster=self.cluster,
             shard=self._shard,
@@ -328,7 +357,7 @@ class ClusterWriter:
             at_ms=0 if last is None else last.at_ms,
             writer=self.tree.writer,
             building=building,
-            standing=shared,
+            standing={path: changed.get(path) or marks[path] for path in shared},
         )
 
     # -- following

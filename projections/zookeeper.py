@@ -32,6 +32,7 @@ from projections.store import (
     ConflictError,
     Create,
     Delete,
+    Examined,
     Operation,
     Set,
     StoreDeniedError,
@@ -61,6 +62,22 @@ class ZooKeeperStore:
         """Return the nodes at these paths."""
         found = await self._ask_each(paths, lambda client, path: client.get_async(path))
         return {path: Znode(data, stat.version) for path, (data, stat) in found.items()}
+
+    async def examine(self, paths: Sequence[str]) -> Mapping[str, Examined]:
+        """Return the nodes at these paths, with their identity."""
+        try:
+            found = await self._ask_each(paths, lambda client, path: client.get_async(path))
+        except StoreDeniedError:
+            if len(paths) > 1:
+                # One of them may not be read: that must not hide the others.
+                apart = [await self.examine([path]) for path in paths]
+                return {path: node for some in apart for path, node in some.items()}
+            stats = await self._ask_each(paths, lambda client, path: client.exists_async(path))
+            found = {path: (None, stat) for path, stat in stats.items() if stat is not None}
+        return {
+            path: Examined(data, stat.version, stat.czxid, stat.mzxid, stat.mtime)
+            for path, (data, stat) in found.items()
+        }
 
     async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
         """Return the names below each of these paths."""

@@ -52,6 +52,12 @@ def moves(command: Alter) -> bool:
 
 def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision | None:
     plan = command.plan_name
+    if command.only_when_idle and (state.reassignments or state.queue):
+        detail = (
+            f"{state.name} is not idle: {len(state.reassignments)} partitions are being reassigned and "
+            f"{len(state.queue)} wait; send it again when all have ended, or cancel them"
+        )
+        return refuse(RefusalCode.REASSIGNMENT_IN_PROGRESS, detail, plan=plan)
     if not moves(command):
         return None
     if state.mismatched_kafka_cluster_id is not None:

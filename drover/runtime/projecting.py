@@ -17,10 +17,12 @@ from drover.journal.producer import LogProducer
 from drover.runtime.health import Check, HealthServer
 from drover.runtime.logs import configure_logging
 from drover.runtime.metrics import Metrics
+from drover.runtime.sending import CommandSender
 from drover.runtime.settings import Settings
 from events.codec import encode_progress
 from events.progress import ProjectionSample
 from projections.comparing import Comparison, compare, read_feed
+from projections.intake import Intake
 from projections.rebuild import Rebuilt, rebuild
 from projections.runner import Projector
 from projections.store import StoreError
@@ -109,7 +111,15 @@ class Projection:
                 return Tree(store, settings.zookeeper.root, cluster, name)
 
             await self._check([tree_of(cluster) for cluster in settings.clusters if self._cluster in {None, cluster}])
-            self._projector = Projector(connection, tree_of, Reporter(self._metrics), self._cluster)
+            reporter = Reporter(self._metrics)
+            commands = CommandSender(connection)
+            stack.push_async_callback(commands.close)
+
+            def intake_of(cluster: str) -> Intake:
+                return Intake(cluster, tree_of(cluster).base, store, commands.send, reporter)
+
+            wanted = intake_of if settings.zookeeper.intake else None
+            self._projector = Projector(connection, tree_of, reporter, self._cluster, intake_of=wanted)
             working = [
                 asyncio.create_task(self._projector.run()),
                 asyncio.create_task(self._measure()),

@@ -249,7 +249,8 @@ class ZooKeeperSettings:
     With `username` and `password` (digest), or a client certificate, the nodes are the writer's alone, and may be read
     by `readers` (ids such as `digest:ops:HASH`, `ip:10.0.0.0/8`, `world:anyone`). Without, anybody could write them:
     `allow_open_zookeeper` must say that this is meant. Files are PEM; with TLS the host's name is checked. `project`
-    lets every worker project; `listen` is where `drover project` serves /livez, /readyz and /metrics.
+    lets every worker project; with `intake` whoever projects lets be done what operators write there. `listen` is where
+    `drover project` serves /livez, /readyz and /metrics.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -257,6 +258,7 @@ class ZooKeeperSettings:
     hosts: str | None = None
     root: str = "/drover"
     project: bool = False
+    intake: bool = True
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     readers: tuple[str, ...] = ()

@@ -1,0 +1,260 @@
+"""PURE: what operators write to nodes, as commands or as what is wrong with it; and the answer that stands beside it.
+
+The identity of a node's version becomes the command's id: however often it is read, and by however many, it has its
+effect once (R5).
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from events.commands import (
+    Alter,
+    AnyCommand,
+    Blacklist,
+    Cancel,
+    Freeze,
+    Index,
+    PartitionTarget,
+    Replicas,
+    TopicName,
+    Unfreeze,
+)
+from events.records import Outcome
+from events.refusals import Refusal, RefusalCode
+from projections.store import Examined
+
+PLAN = "/admin/reassign_partitions"
+CANCEL = "/admin/cancel_reassignment_in_progress"
+FREEZE = "/admin/reassign_cancel"
+BLACKLIST = "/config/brokers/<default>"
+REQUESTS = "/admin/reassignment_requests"
+ERROR_SUFFIX = ".error"
+BY = "zookeeper"
+ID_PREFIX = "znode-"
+# What one decision can say something about; the same as `drover alter` puts into one command.
+MOST_PARTITIONS = 5000
+MOST_BYTES = 512_000
+# What an error node names one by one.
+MOST_REFUSALS = 100
+MOST_WORDS = 500
+_encoder = msgspec.json.Encoder(order="sorted")
+_Kind = TypeVar("_Kind")
+_REQUEST = re.compile(r"request_(\d+)")
+
+
+class Fault(NamedTuple):
+    """Why a node cannot be carried out, before anybody was asked."""
+
+    code: str
+    detail: str
+
+
+# R455-12: once the node is not empty, what is written to it is ignored; here it is answered.
+BUSY = Fault(
+    RefusalCode.REASSIGNMENT_IN_PROGRESS,
+    "the plan that stood there is under way: write the next one when the node is gone, or ask for a cancel",
+)
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    topic: TopicName
+    partition: Index
+    replicas: Replicas
+    original_replicas: Replicas | None = None
+    log_dirs: tuple[str, ...] = ()
+
+
+class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    partitions: tuple[_Entry, ...]
+    version: int = 1
+
+
+class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    assignment: dict[TopicName, dict[str, Replicas]]
+    version: int = 1
+    legacy: bool = False
+
+
+class _Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    preferred_leader_blacklist: str
+
+
+class _Blacklist(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    config: _Config
+    version: int = 1
+
+
+class _UnreadableError(Exception):
+    """The message says what is wrong with a node; never leaves this module."""
+
+
+def identity_of(node: Examined) -> str:
+    """Name a version of a node, as the id of its command.
+
+    The time is part of it since another ensemble begins to count its transactions anew.
+    """
+    return f"{ID_PREFIX}{node.czxid:x}-{node.mzxid:x}-{node.mtime_ms:x}"
+
+
+def request_number(name: str) -> int | None:
+    """Read the number of a request's name below `REQUESTS` (R236-20); None for any other name."""
+    match = _REQUEST.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
+def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
+    """Read what an operator asks for by writing this node.
+
+    That the cancel node and the freeze node are there says everything, whatever they hold (R236-5, R236-9).
+    """
+    said: Any = {"id": identity_of(node), "cluster": cluster, "by": BY, "reason": f"{path} was written in ZooKeeper"}
+    if path == CANCEL:
+        return Cancel(**said, mode="rollback", all=True)
+    if path == FREEZE:
+        return Freeze(**said)
+    if node.data is None:
+        return Fault("denied", "the node's ACL does not let Drover read it: write it with one that does")
+    if len(node.data) > MOST_BYTES:
+        detail = f"the node has {len(node.data)} bytes, at most {MOST_BYTES} are read: split it"
+        return Fault(RefusalCode.TOO_LARGE, detail)
+    try:
+        if path == BLACKLIST:
+            return Blacklist(**said, brokers=_brokers(_convert(_json(node.data), _Blacklist)))
+        targets, is_legacy = _plan(node.data) if path == PLAN else _request(node.data)
+        if len(targets) > MOST_PARTITIONS:
+            detail = f"{len(targets)} partitions, at most {MOST_PARTITIONS} are taken at once: split it"
+            return Fault(RefusalCode.TOO_LARGE, detail)
+        # R455-12: what comes by the old path is taken only when nothing is in progress.
+        return Alter(**said, partitions=targets, only_when_idle=is_legacy)
+    except (_UnreadableError, ValueError) as error:
+        return Fault(RefusalCode.MALFORMED, str(error)[:MOST_WORDS])
+
+
+def command_of_removal(path: str, mark: str, cluster: str) -> AnyCommand | None:
+    """Read what an operator asks for by removing the document with this mark; None: nothing."""
+    said: Any = {"id": f"{ID_PREFIX}gone-{mark}", "cluster": cluster, "by": BY}
+    reason = f"{path} was removed in ZooKeeper"
+    if path == FREEZE:
+        return Unfreeze(**said, reason=reason)
+    if path == BLACKLIST:
+        return Blacklist(**said, reason=reason, brokers=())
+    return None
+
+
+def fault_of(outcome: Outcome) -> Fault | None:
+    """Say what of a command was refused; None if nothing was."""
+    if not outcome.refusals:
+        return None
+    first, count = outcome.refusals[0], len(outcome.refusals)
+    whole = count + len(outcome.accepted) + len(outcome.unchanged)
+    detail = first.detail if first.key is None else f"{count} of {whole} partitions were refused; {first.detail}"
+    return Fault(first.code, detail)
+
+
+def error_document(node: Examined, fault: Fault, at_ms: int, refusals: Iterable[Refusal] = ()) -> bytes:
+    """Say what became of a version of a node; the shape is in projections/README.md."""
+    some = [msgspec.structs.asdict(refusal) for refusal in list(refusals)[:MOST_REFUSALS] if refusal.topic is not None]
+    said = {"version": 1, "czxid": node.czxid, "mzxid": node.mzxid, "at_ms": at_ms, **fault._asdict()}
+    return _encoder.encode({**said, "refusals": some} if some else said)
+
+
+class _Answered(msgspec.Struct):
+    czxid: int
+    mzxid: int
+
+
+def answers(error: bytes | None, node: Examined) -> bool:
+    """Tell whether an error node is about this version of a node."""
+    try:
+        said = msgspec.json.decode(error or b"", type=_Answered)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return False
+    return (said.czxid, said.mzxid) == (node.czxid, node.mzxid)
+
+
+def _plan(data: bytes) -> tuple[tuple[PartitionTarget, ...], bool]:
+    plan = _convert(_json(data), _Plan)
+    _check_version(plan.version)
+    for entry in plan.partitions:
+        if any(directory != "any" for directory in entry.log_dirs):
+            raise _UnreadableError(
+                f'{entry.topic}:{entry.partition} names a log directory: write "any" or leave log_dirs out'
+            )
+    return tuple(
+        PartitionTarget(
+            topic=entry.topic,
+            partition=entry.partition,
+            replicas=entry.replicas,
+            original_replicas=entry.original_replicas,
+        )
+        for entry in plan.partitions
+    ), True
+
+
+def _request(data: bytes) -> tuple[tuple[PartitionTarget, ...], bool]:
+    """Read a request (R236-20): with the topics below `assignment`, or as the KIP prints it, beside `legacy`."""
+    said = _json(data)
+    if isinstance(said, dict) and "assignment" not in said:
+        flags = {key: value for key, value in said.items() if not isinstance(value, dict)}
+        said = {**flags, "assignment": {key: value for key, value in said.items() if isinstance(value, dict)}}
+    request = _convert(said, _Request)
+    _check_version(request.version)
+    targets = tuple(
+        PartitionTarget(topic=topic, partition=_number(text), replicas=replicas)
+        for topic, partitions in request.assignment.items()
+        for text, replicas in partitions.items()
+    )
+    return targets, request.legacy
+
+
+def _brokers(found: _Blacklist) -> tuple[int, ...]:
+    _check_version(found.version)
+    text = found.config.preferred_leader_blacklist.strip()
+    return tuple(_broker(part) for part in text.split(",")) if text else ()
+
+
+def _broker(text: str) -> int:
+    number = _number(text.strip())
+    if number >= 2**31:
+        raise _UnreadableError(f"{number} is no broker")
+    return number
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode(), object_pairs_hook=_once)
+    except RecursionError:
+        raise _UnreadableError("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise _UnreadableError(f"this is not JSON: {error}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse what JSON readers usually take the last of: which one was meant?"""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _UnreadableError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+    return found
+
+
+def _convert(said: object, kind: type[_Kind]) -> _Kind:
+    try:
+        return msgspec.convert(said, kind)
+    except msgspec.ValidationError as error:
+        raise _UnreadableError(str(error)) from None
+
+
+def _check_version(version: int) -> None:
+    if version != 1:
+        raise _UnreadableError(f"version {version} is not known, only 1")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise _UnreadableError(f"{text[:MOST_WORDS]!r} is no number")
+    return int(text)

@@ -1,0 +1,300 @@
+"""Commands from nodes: finds what operators wrote, sends it as commands, and answers beside it.
+
+A request stays where it is until the log holds its outcome. So whoever takes over, also after a kill at any moment,
+knows by the node what is not done yet and by the log what is. Nothing here is decided: the order in which the log
+accepts is what counts (X5).
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from drover.errors import ConfigurationError, LogUnavailableError
+from events.commands import AnyCommand
+from events.records import Batch, Outcome
+from events.refusals import Refusal
+from projections.commands import (
+    BLACKLIST,
+    BUSY,
+    CANCEL,
+    ERROR_SUFFIX,
+    FREEZE,
+    ID_PREFIX,
+    PLAN,
+    REQUESTS,
+    Fault,
+    answers,
+    command_of,
+    command_of_removal,
+    error_document,
+    fault_of,
+    identity_of,
+    request_number,
+)
+from projections.ownership import PARENTS, SHARED
+from projections.position import POSITION_PATH, Place, Position, decode_position, is_marked
+from projections.store import (
+    MOST_OPERATIONS,
+    ConflictError,
+    Create,
+    Delete,
+    Examined,
+    Operation,
+    Set,
+    Store,
+    StoreError,
+)
+from projections.writer import ClusterWriter, Monitor, Role
+
+LOOK_S = 0.5
+RETRY_S = 2.0
+# A document that has gone is looked at once more: whoever removes the whole tree asks for nothing.
+GONE_S = 0.2
+MOST_OUTCOMES = 10_000
+MOST_ERRORS = 100
+# How many are read at a time; the others wait for the next look.
+MOST_REQUESTS = 100
+# What comes first is sent first, and what comes later waits until that has its outcome.
+STAGES = (frozenset({FREEZE, BLACKLIST}), frozenset({REQUESTS, PLAN}), frozenset({CANCEL}))
+
+Submit = Callable[[AnyCommand], Awaitable[None]]
+
+
+class _Recorded(NamedTuple):
+    """The outcome of a command, and the place behind the cluster's last event of its record; None: it has none."""
+
+    outcome: Outcome
+    at_ms: int
+    place: Place | None
+
+
+class _Found(Enum):
+    """What is to be said of a path."""
+
+    NOTHING = "nothing"
+    WRITTEN = "written"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """What stood there at one moment; paths are below the chroot.
+
+    `later` is the position afterwards, `is_still` says that it did not move meanwhile. `requests` are in the order of
+    their numbers, `errors` the answers to some; `is_whole` says that none had to be left for the next time.
+    """
+
+    position: Position
+    mzxid: int
+    nodes: Mapping[str, Examined]
+    requests: tuple[str, ...]
+    errors: tuple[str, ...]
+    later: Position
+    is_still: bool
+    is_whole: bool
+
+    def judge(self, path: str) -> _Found:
+        """Tell what an operator did there; what may be a projector's work of this moment is left for the next time."""
+        node, mark = self.nodes.get(path), self.position.standing.get(path)
+        # No projector touched it meanwhile: a document that comes to stand there once more has another mark.
+        is_still = self.is_still or (mark is not None and self.later.standing.get(path) == mark)
+        if node is None:
+            return _Found.REMOVED if mark is not None and is_still else _Found.NOTHING
+        if is_marked(mark, node.data):
+            return _Found.NOTHING
+        is_certain = is_still or node.mzxid <= self.mzxid or path not in SHARED
+        return _Found.WRITTEN if is_certain else _Found.NOTHING
+
+
+class Intake:
+    """Reads one cluster's requests; several may do so at once. Raises `StoreError`, `LogUnavailableError`."""
+
+    def __init__(
+        self, cluster: str, base: str, store: Store, submit: Submit, monitor: Monitor, look_s: float = LOOK_S
+    ) -> None:
+        self._cluster = cluster
+        self._base = base
+        self._store = store
+        self._submit = submit
+        self._monitor = monitor
+        self._look_s = look_s
+        self._outcomes: dict[str, _Recorded] = {}
+        self._asked: set[str] = set()
+        self._looking = asyncio.Lock()
+
+    def recorded(self, offset: int, batch: Batch) -> None:
+        """Take note of what became of commands that came from nodes; the first word on each counts."""
+        place: Place | None = None
+        for number, event in enumerate(batch.events, start=1):
+            if event.cluster == self._cluster:
+                place = Place(offset + 1, 0) if number == len(batch.events) else Place(offset, number)
+        for outcome in batch.outcomes:
+            if outcome.cluster == self._cluster and outcome.id.startswith(ID_PREFIX) and outcome.verdict != "duplicate":
+                self._outcomes.setdefault(outcome.id, _Recorded(outcome, batch.at_ms, place))
+                self._asked.discard(outcome.id)
+        while len(self._outcomes) > MOST_OUTCOMES:
+            del self._outcomes[next(iter(self._outcomes))]
+
+    async def run(self, writer: ClusterWriter, caught_up: asyncio.Event) -> None:
+        """Look again and again while this process writes the tree, for ever."""
+        await caught_up.wait()
+        while True:
+            await asyncio.sleep(self._look_s)
+            if writer.role is not Role.WRITING:
+                continue
+            try:
+                writer.doubt(await self.look())
+            except (StoreError, LogUnavailableError, ConfigurationError) as error:
+                self._monitor.projection_failed(self._cluster, error)
+                await asyncio.sleep(RETRY_S)
+
+    async def see(self) -> None:
+        """See to everything at once, since it may be written over."""
+        await self.look(at_once=True)
+
+    async def look(self, *, at_once: bool = False) -> tuple[str, ...]:
+        """Send what is new and answer what has its outcome.
+
+        Returns the documents of Drover that somebody has changed. With `at_once` nothing waits for its turn.
+        """
+        async with self._looking:
+            sight = await self._sight()
+            if sight is None:
+                return ()
+            waits = False
+            for stage in STAGES:
+                if waits and not at_once:
+                    break
+                for path in _paths(stage, sight):
+                    waits = await self._treat(path, sight) or waits
+            await self._tidy(sight)
+            shared = sorted(SHARED & sight.position.standing.keys())
+            return tuple(path for path in shared if sight.judge(path) is not _Found.NOTHING)
+
+    async def _sight(self) -> _Sight | None:
+        """Look at everything; None while there is no tree that could be looked at."""
+        position_path, above = f"{self._base}{POSITION_PATH}", f"{self._base}{REQUESTS}"
+        before = (await self._store.examine([position_path])).get(position_path)
+        position = None if before is None or before.data is None else decode_position(before.data)
+        if before is None or position is None or position.building:
+            return None
+        names = (await self._store.children([above])).get(above, frozenset())
+        numbered = sorted((number, name) for name in names if (number := request_number(name)) is not None)
+        requests = tuple(f"{REQUESTS}/{name}" for _, name in numbered[:MOST_REQUESTS])
+        errors = sorted(name for name in names if request_number(name.removesuffix(ERROR_SUFFIX)) is not None)
+        nodes = await self._store.examine([f"{self._base}{path}" for path in (*sorted(SHARED), *requests)])
+        after = (await self._store.examine([position_path])).get(position_path)
+        later = None if after is None or after.data is None else decode_position(after.data)
+        if after is None or later is None or later.building:
+            return None
+        return _Sight(
+            position=position,
+            later=later,
+            mzxid=before.mzxid,
+            nodes={path[len(self._base) :]: node for path, node in nodes.items()},
+            requests=requests,
+            errors=tuple(f"{REQUESTS}/{name}" for name in errors if name.endswith(ERROR_SUFFIX)),
+            is_still=after.mzxid == before.mzxid,
+            is_whole=len(requests) == len(numbered),
+        )
+
+    async def _treat(self, path: str, sight: _Sight) -> bool:
+        """See to one path; returns whether its command is not decided yet."""
+        found = sight.judge(path)
+        if found is _Found.REMOVED:
+            return await self._take_removal(path, sight.position.standing[path])
+        if found is _Found.NOTHING:
+            return False
+        node, is_held = sight.nodes[path], path in sight.position.standing
+        identity = identity_of(node)
+        recorded = self._outcomes.get(identity)
+        if recorded is not None:
+            # Until the tree has what came of it, the projector is about to write over it, and it must not be gone.
+            is_over = recorded.place is None or sight.position.place >= recorded.place
+            await self._answer(
+                path,
+                node,
+                fault_of(recorded.outcome),
+                recorded.at_ms,
+                recorded.outcome.refusals,
+                remove=not is_held and (is_over or path in sight.requests),
+            )
+            return False
+        if identity in self._asked:
+            return True
+        command = BUSY if path == PLAN and is_held else command_of(path, node, self._cluster)
+        if isinstance(command, Fault):
+            await self._answer(path, node, command, int(time.time() * 1000), remove=not is_held)
+            return False
+        await self._send(command)
+        return True
+
+    async def _take_removal(self, path: str, mark: str) -> bool:
+        command = command_of_removal(path, mark, self._cluster)
+        if command is None or command.id in self._outcomes:
+            return False
+        if command.id not in self._asked:
+            if not await self._is_removed(path, mark):
+                return False
+            await self._send(command)
+        return True
+
+    async def _is_removed(self, path: str, mark: str) -> bool:
+        """Tell a document that was removed from a tree that is being removed."""
+        await asyncio.sleep(GONE_S)
+        around = [f"{self._base}{each}" for each in (*PARENTS, POSITION_PATH)]
+        there = await self._store.examine([*around, f"{self._base}{path}"])
+        last = there.get(f"{self._base}{POSITION_PATH}")
+        position = None if last is None or last.data is None else decode_position(last.data)
+        return there.keys() == set(around) and position is not None and position.standing.get(path) == mark
+
+    async def _send(self, command: AnyCommand) -> None:
+        await self._submit(command)
+        self._asked.add(command.id)
+
+    async def _answer(
+        self,
+        path: str,
+        node: Examined,
+        fault: Fault | None,
+        at_ms: int,
+        refusals: Sequence[Refusal] = (),
+        *,
+        remove: bool,
+    ) -> None:
+        """Put the answer beside a node, or take an earlier one away, and the node with it if it is done."""
+        absolute = f"{self._base}{path}"
+        error_path = f"{absolute}{ERROR_SUFFIX}"
+        there = (await self._store.examine([error_path])).get(error_path)
+        operations: list[Operation] = [Delete(absolute, node.version)] if remove else []
+        if fault is None:
+            operations += [] if there is None else [Delete(error_path, there.version)]
+        elif there is None:
+            operations.append(Create(error_path, error_document(node, fault, at_ms, refusals)))
+        elif not answers(there.data, node):
+            operations.append(Set(error_path, error_document(node, fault, at_ms, refusals), there.version))
+        if operations:
+            await self._write(operations)
+
+    async def _tidy(self, sight: _Sight) -> None:
+        """Keep the last answers to requests only."""
+        old = [f"{self._base}{path}" for path in sight.errors[:-MOST_ERRORS]]
+        there = await self._store.examine(old)
+        if there:
+            await self._write([Delete(path, node.version) for path, node in there.items()][:MOST_OPERATIONS])
+
+    async def _write(self, operations: Sequence[Operation]) -> None:
+        # What has changed meanwhile is looked at again.
+        with contextlib.suppress(ConflictError):
+            await self._store.write(operations)
+
+
+def _paths(stage: frozenset[str], sight: _Sight) -> tuple[str, ...]:
+    """List the paths of a stage: R236-24 has the requests before the old plan node."""
+    if REQUESTS not in stage:
+        return tuple(sorted(stage))
+    return (*sight.requests, PLAN) if sight.is_whole else sight.requests

@@ -43,6 +43,14 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         mode="rollback",
         partitions=(commands.PartitionName("orders", 0),),
     ),
+    "alter-when-idle": commands.Alter(
+        id="znode-7-8-18bcfe56800",
+        cluster="local",
+        by="zookeeper",
+        reason="/admin/reassign_partitions was written in ZooKeeper",
+        partitions=(commands.PartitionTarget(topic="orders", partition=0, replicas=(2, 3, 4)),),
+        only_when_idle=True,
+    ),
     "cancel-topics": commands.Cancel(
         id="c-3", cluster="local", by="ann", reason="too slow", mode="stop", topics=("orders", "payments")
     ),

@@ -127,6 +127,7 @@ def test_the_digest_changes_with_every_field(field: str) -> None:
         "queue": True,
         "allow_replication_factor_change": False,
         "allow_drover_topics": True,
+        "only_when_idle": True,
     }
     command = msgspec.convert(ALTER, Alter)
     if field == "version":

@@ -11,6 +11,7 @@ from drover.reassignment.state import PlanStatus
 from events.clusters import ClusterIdentified, ClusterMismatched
 from events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
 from events.reassignments import ReassignmentQueued
+from events.waiting import QueueEntryAdded
 from tests.reassignment.support import (
     CLUSTER,
     KEY,
@@ -32,6 +33,7 @@ MISMATCH = (
     ClusterMismatched(cluster=CLUSTER, expected_kafka_cluster_id="a", found_kafka_cluster_id="b"),
 )
 FINISHED = PlanFinished(cluster=CLUSTER, plan="p", completed=1, rolled_back=0, failed=0)
+WAITING = QueueEntryAdded(cluster=CLUSTER, topic="orders", partition=0, id="w", plan="later", target=(4, 2, 1))
 CANCELLED = PlanCancelled(cluster=CLUSTER, plan="p", by="bob", reason="r")
 
 
@@ -156,6 +158,16 @@ def test_original_replicas_of_a_moving_partition_are_those_recorded(original: tu
 
 
 # -- the command as a whole
+
+
+def test_what_is_for_an_idle_cluster_only_is_refused_as_a_whole_while_anything_moves_or_waits() -> None:
+    """R455-12: the old plan node is taken only when nothing is in progress."""
+    command = alter({OTHER: [4, 2, 1]}, only_when_idle=True)
+    assert decide(command, state_after(), facts()).accepted == (OTHER,)
+    for state in (copying(), state_after((opened("later"), WAITING))):
+        decision = decide(command, state, facts())
+        assert (decision.accepted, codes(decision)) == ((), ["reassignment-in-progress"])
+        assert decision.events == ()
 
 
 def test_whole_refusals_come_in_their_order() -> None:

@@ -55,7 +55,7 @@ class Recorder:
 
     def __init__(self, store: Store) -> None:
         self.read, self.children, self.close = store.read, store.children, store.close
-        self.subtree = store.subtree
+        self.subtree, self.examine = store.subtree, store.examine
         self._store = store
         self.transactions: list[list[Operation]] = []
 

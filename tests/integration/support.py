@@ -83,6 +83,12 @@ class Installation:
         with (self.directory / f"{name}.log").open("ab") as log_file:
             self.workers[name] = await self._start((*program, *arguments), log_file.fileno(), log_file.fileno())
 
+    async def start_projector(self, name: str, *, program: Sequence[str] = DROVER) -> None:
+        """Start `drover project`, by another program if wanted; it is ended as a worker is."""
+        arguments = ("project", "--listen", "127.0.0.1:0")
+        with (self.directory / f"{name}.log").open("ab") as log_file:
+            self.workers[name] = await self._start((*program, *arguments), log_file.fileno(), log_file.fileno())
+
     async def _start(self, arguments: Sequence[str], output: int, errors: int) -> asyncio.subprocess.Process:
         environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "DROVER_CONFIG": str(self.config)}
         command = (sys.executable, *arguments)

@@ -13,7 +13,7 @@ from projections.options import ZooKeeperOptions
 from projections.position import decode_position
 from projections.store import Create, Delete, Store
 from projections.zookeeper import ZooKeeperStore
-from tests.integration.support import DROVER, MANAGED, Installation, installation, wait_for
+from tests.integration.support import MANAGED, Installation, installation, wait_for
 
 pytestmark = pytest.mark.cluster
 KEYS = [TopicPartition("shown", number) for number in range(3)]
@@ -53,9 +53,7 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
         let_project(made, local_cluster, root)
         await made.create_topic("shown", {key.partition: [1, 2] for key in KEYS})
         await made.start_worker("solo")
-        with (tmp_path / "projector.log").open("ab") as log_file:
-            arguments = (*DROVER, "project", "--listen", "127.0.0.1:0")
-            made.workers["projector"] = await made._start(arguments, log_file.fileno(), log_file.fileno())
+        await made.start_projector("projector")
         await made.wait_until_owned("solo")
         assert (await made.drover("freeze", "--reason", "hold it")).code == 0
         assert (await made.alter("show", {key: [3, 2] for key in KEYS})).code == 0

@@ -111,13 +111,14 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
 
     That the cancel node and the freeze node are there says everything, whatever they hold (R236-5, R236-9).
     """
+    if node.data is None:
+        # Nor is it told which node it is: it could not be carried out once.
+        return Fault("denied", "the node's ACL does not let Drover read it: write it with one that does")
     said: Any = {"id": identity_of(node), "cluster": cluster, "by": BY, "reason": f"{path} was written in ZooKeeper"}
     if path == CANCEL:
         return Cancel(**said, mode="rollback", all=True)
     if path == FREEZE:
         return Freeze(**said)
-    if node.data is None:
-        return Fault("denied", "the node's ACL does not let Drover read it: write it with one that does")
     if len(node.data) > MOST_BYTES:
         detail = f"the node has {len(node.data)} bytes, at most {MOST_BYTES} are read: split it"
         return Fault(RefusalCode.TOO_LARGE, detail)

@@ -47,6 +47,7 @@ from projections.store import (
     Set,
     Store,
     StoreError,
+    nodes_below,
 )
 from projections.writer import ClusterWriter, Monitor, Role
 
@@ -270,7 +271,11 @@ class Intake:
         absolute = f"{self._base}{path}"
         error_path = f"{absolute}{ERROR_SUFFIX}"
         there = (await self._store.examine([error_path])).get(error_path)
-        operations: list[Operation] = [Delete(absolute, node.version)] if remove else []
+        operations: list[Operation] = []
+        if remove:
+            below = await nodes_below(self._store, [] if node.data is None else [absolute])
+            operations = [Delete(each, found.version) for each, found in reversed(below.items())]
+            operations.append(Delete(absolute, node.version))
         if fault is None:
             operations += [] if there is None else [Delete(error_path, there.version)]
         elif there is None:

@@ -3,6 +3,7 @@
 * `PARENTS` hold others and have no data of their own; they are made with the tree.
 * `PROJECTED` nodes, and all that is below `SUBTREES`, are written by the projector alone: whatever else changes them is
   drift, and is undone.
+  So is what others put below the nodes that have nothing below them.
 * `SHARED` nodes are where operators ask and Drover answers. While the fold has a document there, the node is that
   document, and a write by anybody else is drift. While it has none, a node that stands there is a request: it is the
   intake's to read and to remove, and the projector leaves it alone.
@@ -33,11 +34,18 @@ SHARED = frozenset(
 PROJECTED = frozenset({"/admin/reassign_partitions_queue"})
 # What a real cluster in ZooKeeper mode has and Drover never makes: a chroot with one of them is such a cluster's.
 FOREIGN_MARKS = ("/brokers/ids", "/controller", "/controller_epoch", "/cluster/id", "/admin/delete_topics")
+# What stands directly below the chroot of such a cluster: no place for a view of Drover's.
+FOREIGN_TOPS = frozenset(
+    {
+        "admin", "brokers", "cluster", "config", "consumers", "controller", "controller_epoch", "feature",
+        "isr_change_notification", "latest_producer_id_block", "log_dir_event_notification", "migration",
+    }
+)  # fmt: skip
 
 
 def is_projected(path: str) -> bool:
     """Tell whether a node that the fold does not have must not stand there."""
-    return path in PROJECTED or any(path.startswith(f"{subtree}/") for subtree in SUBTREES)
+    return path in PROJECTED or any(path.startswith(f"{top}/") for top in (*SUBTREES, *PROJECTED, *SHARED))
 
 
 def parent_of(path: str) -> str:

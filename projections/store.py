@@ -20,6 +20,8 @@ from drover.errors import DroverError
 MOST_OPERATIONS = 200
 MOST_BYTES = 512_000
 OPERATION_OVERHEAD_BYTES = 80
+# In place of a version that may not be read: whichever it is.
+ANY_VERSION = -1
 
 
 class StoreError(DroverError):
@@ -35,7 +37,11 @@ class WriteUnknownError(StoreError):
 
 
 class StoreDeniedError(StoreError):
-    """The credentials do not suffice."""
+    """The credentials do not suffice; `path` is the node that forbids it, None if it is not known."""
+
+    def __init__(self, message: str, path: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class ConflictError(StoreError):
@@ -56,8 +62,9 @@ class Znode(NamedTuple):
 class Examined(NamedTuple):
     """A node and which one it is: `czxid` and `mzxid` are the transactions that made it and last wrote it.
 
-    `data` is None where the node's own access control forbids to read it. `mtime_ms` is the store's time of that last
-    write: together with both ids it tells a version of a node from every other, even of another ensemble's.
+    `mtime_ms` is the store's time of that last write: together with both ids it tells a version of a node from every
+    other, even of another ensemble's. `data` is None, and nothing else known, where the node's own access control
+    forbids to read it: that is `UNREADABLE`.
     """
 
     data: bytes | None
@@ -65,6 +72,9 @@ class Examined(NamedTuple):
     czxid: int
     mzxid: int
     mtime_ms: int
+
+
+UNREADABLE = Examined(data=None, version=ANY_VERSION, czxid=0, mzxid=0, mtime_ms=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,18 @@ def size_of(operation: Operation) -> int:
     """Estimate what an operation adds to a transaction."""
     data = b"" if isinstance(operation, Delete) else operation.data
     return len(operation.path) + len(data) + OPERATION_OVERHEAD_BYTES
+
+
+async def nodes_below(store: Store, tops: Sequence[str]) -> dict[str, Examined]:
+    """Return everything below these nodes, by absolute path, without them; nothing is seen below an unreadable one."""
+    found: dict[str, Examined] = {}
+    level = list(tops)
+    while level:
+        names = await store.children(level)
+        nodes = await store.examine([f"{path}/{name}" for path in level for name in sorted(names.get(path, ()))])
+        found.update(nodes)
+        level = [path for path, node in nodes.items() if node.data is not None]
+    return found
 
 
 async def read_subtree(store: Store, top: str) -> dict[str, Znode]:

@@ -10,7 +10,7 @@ import msgspec
 
 from drover.errors import ConfigurationError
 from projections.changes import absorb
-from projections.ownership import FOREIGN_MARKS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
+from projections.ownership import FOREIGN_MARKS, FOREIGN_TOPS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
 from projections.position import POSITION_PATH, Position, decode_position, encode_position
 from projections.store import (
     ConflictError,
@@ -19,9 +19,11 @@ from projections.store import (
     Operation,
     Set,
     Store,
+    StoreDeniedError,
     StoreError,
     WriteUnknownError,
     Znode,
+    nodes_below,
     read_subtree,
 )
 
@@ -56,10 +58,12 @@ class Tree:
         # What has no node yet, or not the right one, above the position: made in the first transaction.
         self._missing: list[Operation] = []
         self._sent: tuple[tuple[Operation, ...], Position] | None = None
+        # Shared nodes that were found to be an operator's alone.
+        self._locked: set[str] = set()
 
     async def check(self) -> None:
         """Raise `ConfigurationError` unless the tree is Drover's or may become so. Changes nothing."""
-        marks = [f"{place}{mark}" for place in dict.fromkeys((self.base, self._root)) for mark in FOREIGN_MARKS]
+        marks = [f"{place}{mark}" for place in self._foreign_places() for mark in FOREIGN_MARKS]
         found = await self._store.read(marks)
         if found:
             raise ConfigurationError(
@@ -80,6 +84,15 @@ class Tree:
                 )
             self._missing.append(Set(self.base, mark, node.version))
 
+    def _foreign_places(self) -> Iterable[str]:
+        """Name the chroots that must not be a real cluster's: ours, the one above, and any that we would be inside of.
+
+        Beside such a cluster's own nodes there may be others; among them, as in its /admin, there may not.
+        """
+        parts = self.base.split("/")
+        inside = ["/".join(parts[:depth]) for depth in range(1, len(parts)) if parts[depth] in FOREIGN_TOPS]
+        return dict.fromkeys((self.base, self._root, *inside))
+
     async def read_position(self) -> tuple[Position | None, int | None]:
         """Look where the tree is now, without taking it over; the version is None if there is no such node."""
         path = f"{self.base}{POSITION_PATH}"
@@ -91,8 +104,13 @@ class Tree:
         self._sent = None
         await self.check()
         self.position, self._version = await self.read_position()
-        singles = [*PARENTS, *sorted(PROJECTED | SHARED)]
-        found = dict(await self._store.read([f"{self.base}{path}" for path in singles]))
+        found = dict(await self._store.read([f"{self.base}{path}" for path in (*PARENTS, *sorted(PROJECTED))]))
+        # An operator's node may be one that only the operator may read, and may have others below it.
+        shared = await self._store.examine([f"{self.base}{path}" for path in sorted(SHARED)])
+        leaves = [path for path, node in shared.items() if node.data is not None]
+        leaves += [path for path in found if path[len(self.base) :] in PROJECTED]
+        shared = {**shared, **await nodes_below(self._store, leaves)}
+        found.update((path, Znode(node.data or b"", node.version)) for path, node in shared.items())
         for top in SUBTREES:
             found.update(await read_subtree(self._store, f"{self.base}{top}"))
         self.known = {path[len(self.base) :]: node for path, node in found.items()}
@@ -100,7 +118,9 @@ class Tree:
     def release(self, paths: Iterable[str]) -> None:
         """Forget shared nodes that the fold does not have: they are requests, and not the projector's to touch."""
         for path in paths:
-            self.known.pop(path, None)
+            below = [known for known in self.known if known.startswith(f"{path}/")]
+            for each in (path, *below):
+                self.known.pop(each, None)
 
     async def look(self, paths: Sequence[str]) -> set[str]:
         """Compare nodes with what is known of them, and what is below them; returns the paths that differ.
@@ -130,6 +150,7 @@ class Tree:
         """
         assert self._sent is None, "what became of the last transaction is not known yet"
         assert position.writer == self.writer, "by its name a writer knows its own transaction again"
+        operations = [each for operation in operations for each in self._permitted(operation)]
         data = encode_position(position)
         path = f"{self.base}{POSITION_PATH}"
         parents = [self._absolute(operation) for operation in self._parents_to_make()]
@@ -147,6 +168,13 @@ class Tree:
                 raise BeatenError(f"{self.base} was written by another projector") from error
         except WriteUnknownError:
             raise
+        except StoreDeniedError as error:
+            self._sent = None
+            path = (error.path or "")[len(self.base) :]
+            if path not in SHARED or path in self._locked:
+                raise
+            self._locked.add(path)
+            raise ConflictError(path) from error
         except StoreError:
             self._sent = None
             raise
@@ -177,6 +205,12 @@ class Tree:
         absorb(self.known, [*self._parents_to_make(), *operations])
         self._missing = []
         self._version = 0 if self._version is None else self._version + 1
+
+    def _permitted(self, operation: Operation) -> tuple[Operation, ...]:
+        """Replace an operator's node as a whole where its own access control lets nobody else write it."""
+        if isinstance(operation, Set) and operation.path in self._locked:
+            return (Delete(operation.path, operation.version), Create(operation.path, operation.data))
+        return (operation,)
 
     def _parents_to_make(self) -> list[Create]:
         return [Create(path, b"") for path in PARENTS if path not in self.known]

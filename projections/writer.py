@@ -152,7 +152,9 @@ class ClusterWriter:
             except (StoreError, ConfigurationError, LogUnavailableError) as error:
                 # A conflict among them: a node, or the position itself, was changed by hand. All is read again. At a
                 # shared node that is how an answer meets its request.
-                if not isinstance(error, ConflictError) or error.path not in SHARED:
+                if isinstance(error, ConflictError) and error.path in SHARED:
+                    await asyncio.sleep(FIRST_RETRY_S)
+                else:
                     await self._failed(error)
 
     async def _failed(self, error: Exception) -> None:

@@ -29,6 +29,7 @@ from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permission
 
 from projections.options import ZooKeeperOptions
 from projections.store import (
+    UNREADABLE,
     ConflictError,
     Create,
     Delete,
@@ -61,21 +62,23 @@ class ZooKeeperStore:
     async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
         """Return the nodes at these paths."""
         found = await self._ask_each(paths, lambda client, path: client.get_async(path))
-        return {path: Znode(data, stat.version) for path, (data, stat) in found.items()}
+        return {path: Znode(data or b"", stat.version) for path, (data, stat) in found.items()}
 
     async def examine(self, paths: Sequence[str]) -> Mapping[str, Examined]:
         """Return the nodes at these paths, with their identity."""
         try:
             found = await self._ask_each(paths, lambda client, path: client.get_async(path))
-        except StoreDeniedError:
+        except StoreDeniedError as error:
+            if not isinstance(error.__cause__, NoAuthError):
+                raise
             if len(paths) > 1:
                 # One of them may not be read: that must not hide the others.
                 apart = [await self.examine([path]) for path in paths]
                 return {path: node for some in apart for path, node in some.items()}
-            stats = await self._ask_each(paths, lambda client, path: client.exists_async(path))
-            found = {path: (None, stat) for path, stat in stats.items() if stat is not None}
+            # Not even its version is told to who may not read it; that it is there is.
+            return {paths[0]: UNREADABLE}
         return {
-            path: Examined(data, stat.version, stat.czxid, stat.mzxid, stat.mtime)
+            path: Examined(data or b"", stat.version, stat.czxid, stat.mzxid, stat.mtime)
             for path, (data, stat) in found.items()
         }
 
@@ -90,7 +93,7 @@ class ZooKeeperStore:
         level = [top]
         while level:
             found = await self._ask_each(level, lambda client, path: client.get_async(path))
-            nodes.update((path, Znode(data, stat.version)) for path, (data, stat) in found.items())
+            nodes.update((path, Znode(data or b"", stat.version)) for path, (data, stat) in found.items())
             holders = [path for path, (_, stat) in found.items() if stat.numChildren]
             names = await self.children(holders)
             level = [f"{path.rstrip('/')}/{name}" for path in holders for name in sorted(names.get(path, ()))]
@@ -135,8 +138,9 @@ class ZooKeeperStore:
 
     def _denied(self, path: str, error: Exception) -> StoreDeniedError:
         return StoreDeniedError(
-            f"{self._where} forbids to write {path} ({type(error).__name__}): check zookeeper.username and "
-            "zookeeper.password, and the node's ACL"
+            f"{self._where} forbids to use {path} ({type(error).__name__}): check zookeeper.username and "
+            "zookeeper.password, and the node's ACL",
+            path,
         )
 
     async def _ask_each(self, paths: Sequence[str], ask: Callable[[Any, str], Any]) -> dict[str, Any]:
@@ -174,7 +178,10 @@ class ZooKeeperStore:
                     raise StoreDeniedError(f"{self._where} does not accept the credentials: check zookeeper.username")
                 if self._loop.time() > deadline:
                     self._discard(client)
-                    raise StoreUnavailableError(f"{self._where} cannot be reached: check that it runs")
+                    remedy = "check that it runs"
+                    if self._options.use_tls:
+                        remedy += ", that its certificate names this host, and that zookeeper.ca_file signed it"
+                    raise StoreUnavailableError(f"{self._where} cannot be reached: {remedy}")
                 await asyncio.sleep(0.02)
             return client
 

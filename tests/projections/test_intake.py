@@ -235,7 +235,7 @@ async def test_after_a_time_without_anybody_the_log_comes_first_then_requests_th
     """R236-24: reassignments in flight, requests in their order, the old node, which is taken only by an idle one."""
     made = await office(store, root)
     async with made.open():
-        await made.world.send(alter({ORDERS[0]: [4, 2, 3]}))
+        made.world.put(alter({ORDERS[0]: [4, 2, 3]}))
         await made.until_shown()
         made.is_staffed = False
     await made.write(f"{REQUESTS}/request_0000000012", b'{"assignment":{"orders":{"1":[2,3,4]}}}')
@@ -266,7 +266,7 @@ async def test_of_the_old_node_and_the_api_the_later_one_in_the_log_wins_also_af
     async with made.open():
         await made.write(PLAN, plan_of((0, [4, 2, 3]), (1, [4, 3, 1])))
         await made.until_shown()
-        await made.world.send(alter({ORDERS[0]: [1, 2, 4]}))
+        made.world.put(alter({ORDERS[0]: [1, 2, 4]}))
         await made.until(PLAN, lambda found: [1, 2, 4] in [each["replicas"] for each in found["partitions"]], "shown")
     before = made.decided()
     made.world.crash()

@@ -1,0 +1,104 @@
+"""Nodes as no tool would write them: an operator's alone, with others below; answered like any other."""
+
+import asyncio
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import make_acl, make_digest_acl
+
+from drover.errors import ConfigurationError
+from drover.local import LocalZooKeeper
+from projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
+from projections.store import Create, Store
+from projections.tree import Tree
+from tests.projections.office import ORDERS, plan_of
+from tests.projections.test_intake import office, until
+from tests.shard.world import CLUSTER
+
+
+async def write_alone(zookeeper: LocalZooKeeper, path: str, data: bytes, *, may_read: bool) -> None:
+    """Make a node that nobody but its maker may write, or read."""
+    acl = [make_digest_acl("ops", "secret", all=True)]
+    if may_read:
+        acl.append(make_acl("world", "anyone", read=True))
+
+    def write() -> None:
+        client = KazooClient(zookeeper.hosts, auth_data=[("digest", "ops:secret")])
+        client.start()
+        client.create(path, data, acl=acl)
+        client.stop()
+        client.close()
+
+    await asyncio.to_thread(write)
+
+
+@pytest.mark.parametrize("somebody_is_there", [True, False])
+async def test_a_plan_that_drover_may_not_read_is_answered_and_removed_and_blocks_nothing(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str, somebody_is_there: bool
+) -> None:
+    made = await office(real_store, root)
+    if not somebody_is_there:
+        async with made.open():
+            pass
+        await write_alone(zookeeper, f"{made.base}{PLAN}", plan_of((0, [4, 2, 3])), may_read=False)
+        made.restart()
+        made.feed()
+    async with made.open():
+        if somebody_is_there:
+            await write_alone(zookeeper, f"{made.base}{PLAN}", plan_of((0, [4, 2, 3])), may_read=False)
+        found = await made.until(f"{PLAN}.error", lambda error: error is not None, "an answer")
+        assert found["code"] == "denied"
+        await made.until_gone(PLAN)
+        await made.write(PLAN, plan_of((1, [2, 3, 4])))
+        await made.until_shown()
+
+
+async def test_a_cancel_and_a_freeze_that_only_their_maker_may_write_are_carried_out_all_the_same(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str
+) -> None:
+    made = await office(real_store, root)
+    async with made.open():
+        await write_alone(zookeeper, f"{made.base}{FREEZE}", b"", may_read=True)
+        await made.until(FREEZE, lambda found: found is not None, "the freeze is Drover's document")
+        await made.remove(FREEZE)
+        await until(lambda: made.world.state.freeze is None)
+        await made.write(PLAN, plan_of((0, [4, 2, 3])))
+        await made.until_shown()
+        await write_alone(zookeeper, f"{made.base}{CANCEL}", b"", may_read=True)
+        await made.until_idle()
+    assert made.world.replicas(ORDERS[0]) == (1, 2, 3)
+
+
+async def test_nodes_below_a_request_go_with_it_and_those_below_a_document_are_undone(store: Store, root: str) -> None:
+    """KIP-46 has chunks below the plan node; here nothing is read there, and nothing stays in the way (X3)."""
+    made = await office(store, root)
+    async with made.open():
+        made.is_staffed = False
+        request = f"{REQUESTS}/request_0000000001"
+        for top, data in ((PLAN, b"junk"), (request, b'{"assignment":{}}')):
+            await store.write([Create(f"{made.base}{top}", data), Create(f"{made.base}{top}/seq_1", b"{}")])
+        for top in (PLAN, request):
+            await made.until_gone(top)
+            assert (await made.document(f"{top}.error"))["code"] == "malformed"
+        made.is_staffed = True
+        await made.write(PLAN, plan_of((0, [4, 2, 3])))
+        await made.until_shown()
+        await store.write([Create(f"{made.base}{PLAN}/seq_1", b"{}"), Create(f"{made.base}{PLAN}/seq_1/x", b"")])
+        await made.let_copy()
+        await made.until_idle()
+    assert made.world.replicas(ORDERS[0]) == (4, 2, 3)
+
+
+@pytest.mark.parametrize("root_inside", ["/admin", "/config/drover", "/brokers/topics"])
+@pytest.mark.parametrize("chroot", ["", "/kafka"])
+async def test_a_place_inside_a_real_clusters_own_nodes_is_refused(
+    store: Store, root: str, chroot: str, root_inside: str
+) -> None:
+    place = f"{root}{chroot}"
+    wanted = f"{place}/brokers/ids"
+    above = [wanted[:at] for at, sign in enumerate(wanted) if sign == "/" and at]
+    await store.write([Create(path, b"") for path in (*above, wanted)])
+    with pytest.raises(ConfigurationError, match="real Kafka cluster"):
+        await Tree(store, f"{place}{root_inside}", CLUSTER, "w").check()
+    # Beside them it may stand, as it may beside /zookeeper.
+    await Tree(store, f"{place}/drover", CLUSTER, "w").check()

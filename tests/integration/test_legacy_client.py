@@ -152,6 +152,7 @@ async def test_zookeepers_own_shell_tells_the_same_story_and_is_answered(legacy:
         assert '"code":"invalid-replica-assignment"' in answer
         await shell.ask(f"create {PLAN} {plan_of({key: [4, 2, 3]})}", f"Created {PLAN}")
         await until_copying(legacy, key)
+        await wait_for(lambda: has_entry(store, key), "the plan with its originals to be shown")
         await shell.ask(f"get -w {PLAN}", '"original_replicas":[1,2,3]')
         await shell.ask(f"create {PLAN} {plan_of({other: [4, 3, 1]})}", f"Node already exists: {PLAN}")
         began = len(shell.output)
@@ -163,11 +164,10 @@ async def test_zookeepers_own_shell_tells_the_same_story_and_is_answered(legacy:
         await let_go(legacy)
         # The other ways in: the freeze node, a sequential request that waits for it to go, the list of brokers.
         await shell.ask(f"create {FREEZE}", f"Created {FREEZE}")
-        await shell.ask(f"get -w {FREEZE}", "")
         request = f'{{"version":1,"assignment":{{"{other.topic}":{{"1":[2,4,1]}}}}}}'
         await shell.ask(f"create -s {REQUESTS}/request_ {request}", f"Created {REQUESTS}/request_")
         await wait_for(lambda: has_entry(store, other), "the request to be accepted")
-        assert (await legacy.status())["clusters"][0]["frozen"] is not None
+        assert b'"by":"zookeeper"' in (await data_of(store, FREEZE) or b"")
         assert (await legacy.facts(other)).move is None
         await shell.type(f"delete {FREEZE}")
         await until_gone(store, PLAN, FREEZE)

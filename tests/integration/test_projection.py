@@ -16,6 +16,7 @@ from projections.zookeeper import ZooKeeperStore
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 
 pytestmark = pytest.mark.cluster
+REQUEST = "/admin/reassignment_requests/request_0000000001"
 KEYS = [TopicPartition("shown", number) for number in range(3)]
 
 
@@ -50,20 +51,21 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
         assert refused.code == 2
         assert "zookeeper.hosts" in refused.errors
         root = "/projected"
-        let_project(made, local_cluster, root)
+        let_project(made, local_cluster, root, "intake = false")
         await made.create_topic("shown", {key.partition: [1, 2] for key in KEYS})
         await made.start_worker("solo")
         await made.start_projector("projector")
         await made.wait_until_owned("solo")
-        assert (await made.drover("freeze", "--reason", "hold it")).code == 0
-        assert (await made.alter("show", {key: [3, 2] for key in KEYS})).code == 0
-        base = f"{root}/{MANAGED}"
-        plan = f"{base}/admin/reassign_partitions"
 
         async def stands(path: str) -> bool:
             return path in await zookeeper.read([path])
 
+        assert (await made.drover("freeze", "--reason", "hold it")).code == 0
+        base = f"{root}/{MANAGED}"
         await wait_for(lambda: stands(f"{base}/admin/reassign_cancel"), "the freeze node")
+        await zookeeper.write([Create(f"{base}{REQUEST}", b"not for a projector without intake")])
+        assert (await made.alter("show", {key: [3, 2] for key in KEYS})).code == 0
+        plan = f"{base}/admin/reassign_partitions"
         await wait_for(lambda: stands(plan), "the plan")
         entries = json.loads((await zookeeper.read([plan]))[plan].data)["partitions"]
         assert entries[0] == {"topic": "shown", "partition": 0, "replicas": [3, 2], "original_replicas": [1, 2]}
@@ -74,8 +76,15 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
 
         await wait_for(is_gone, "the plan to be gone")
         await wait_until_shown(made)
+        assert await stands(f"{base}{REQUEST}"), "nobody was to read it"
         await judged_by_hand(made, zookeeper, base)
         await told_by_status(made)
+        answer = f"{base}{REQUEST}.error"
+        await wait_for(lambda: stands(answer), "the worker's intake to answer")
+        assert json.loads((await zookeeper.read([answer]))[answer].data)["code"] == "malformed"
+        assert not await stands(f"{base}{REQUEST}")
+        made.workers["beside"].terminate()
+        assert await made.gone("beside") == 0
 
 
 async def judged_by_hand(made: Installation, zookeeper: Store, base: str) -> None:
@@ -102,10 +111,10 @@ async def judged_by_hand(made: Installation, zookeeper: Store, base: str) -> Non
 
 
 async def told_by_status(made: Installation) -> None:
-    """A worker with `project = true` makes the tree again, and says how far it is."""
+    """A worker with `project = true` makes the tree again, reads requests, and says how far it is."""
     made.workers["solo"].terminate()
     assert await made.gone("solo") == 0
-    made.config.write_text(made.config.read_text() + "project = true\n")
+    made.config.write_text(made.config.read_text().replace("intake = false", "project = true"))
     await made.start_worker("beside")
     await wait_until_shown(made)
 
@@ -114,5 +123,3 @@ async def told_by_status(made: Installation) -> None:
         return projection is not None and (projection["role"], projection["lag_events"]) == ("writing", 0)
 
     await wait_for(told, "status tells of the projection", timeout_s=30)
-    made.workers["beside"].terminate()
-    assert await made.gone("beside") == 0

@@ -8,11 +8,14 @@ import pytest
 
 from events.reassignments import Blocker, ReassignmentBlocked
 from events.records import AnyEvent
+from events.refusals import Refusal, RefusalCode
 from events.waiting import QueueEntryAdded
 from projections import documents
+from projections.commands import MOST_BYTES, MOST_PARTITIONS, Fault, error_document
 from projections.documents import DOCUMENTS, PLAN_LIMIT_BYTES
 from projections.ownership import PARENTS, PROJECTED, SHARED, SUBTREES
 from projections.position import POSITION_PATH, decode_position
+from projections.store import Examined
 from tests.projections.logs import accepted, opened, queued, sent, viewed
 from tests.projections.samples import BLACKLISTED, CANCELLED, FAILED, FROZEN
 
@@ -86,6 +89,18 @@ def fields_of(value: object) -> set[str]:
             return set[str]().union(*map(fields_of, value))
         case _:
             return set()
+
+
+def test_the_answer_to_a_request_has_the_fields_of_the_example() -> None:
+    (text,) = re.findall(r"^## Requests\n.*?```json\n(.*?)```", TEXT, flags=re.MULTILINE | re.DOTALL)
+    example = json.loads(text)
+    refusal = Refusal(code=RefusalCode.INVALID_REPLICA_ASSIGNMENT, detail="why", topic="orders", partition=1)
+    node = Examined(b"", version=0, czxid=7, mzxid=8, mtime_ms=9)
+    answer = json.loads(error_document(node, Fault("denied", "why"), 1, [refusal]))
+    assert fields_of(example) == fields_of(answer)
+    assert [example[name] for name in ("czxid", "mzxid")] == [answer[name] for name in ("czxid", "mzxid")]
+    for limit in (MOST_PARTITIONS, MOST_BYTES):
+        assert f"{limit:,}" in TEXT
 
 
 def test_the_limits_are_those_of_the_code() -> None:

@@ -152,7 +152,7 @@ async def test_over_tls_the_right_host_is_written_to_and_the_wrong_one_is_not(tm
         # Whom the certificate names is the owner: without it nobody may write, nor read.
         await asyncio.to_thread(denied, zookeeper.hosts)
         for hosts, ca_file in ((zookeeper.hosts, authority), (f"localhost:{port}", stranger)):
-            refused = ZooKeeperStore(ZooKeeperOptions(hosts, ca_file=str(ca_file), **tls))
+            refused = ZooKeeperStore(ZooKeeperOptions(hosts, ca_file=str(ca_file), **{**tls, "request_timeout_s": 1.0}))
             with pytest.raises(StoreUnavailableError, match="certificate"):
                 await refused.read(["/ours"])
             await refused.close()

@@ -20,6 +20,7 @@ from projections.changes import changes, transactions
 from projections.documents import standing
 from projections.feed import Feed, Group, Recorded
 from projections.ownership import SHARED, is_projected
+from projections.patrol import Patrol
 from projections.position import START, Place, Position, is_marked, mark_of
 from projections.requests import NoRequests, Requests
 from projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError
@@ -27,7 +28,6 @@ from projections.tree import BeatenError, Tree
 
 FIRST_RETRY_S, MOST_RETRY_S = 0.05, 2.0
 DENIED_RETRY_S = 5.0
-LOOKED_AT_A_TIME = 200
 SENDING_S = 0.001
 
 
@@ -96,9 +96,7 @@ class ClusterWriter:
         self._groups: deque[Group] = deque()
         self._news = asyncio.Event()
         self._failures = 0
-        self._to_look_at: deque[str] = deque()
-        self._looked_at = time.monotonic()
-        self._began_look = time.monotonic()
+        self._patrol = Patrol(tree, times.verify_s)
 
     # -- the log's side
 
@@ -117,7 +115,7 @@ class ClusterWriter:
 
     def doubt(self, paths: Iterable[str]) -> None:
         """Let it look at these nodes at once: somebody has changed them."""
-        self._to_look_at.extendleft(path for path in paths if path in self.tree.known)
+        self._patrol.first(paths)
         self._news.set()
 
     @property
@@ -281,8 +279,8 @@ class ClusterWriter:
                     writing.cancel()
                     await asyncio.wait((writing,))
             self._groups.popleft()
-            if time.monotonic() - self._looked_at > self._times.slice_s:
-                await self._look()
+            if self._patrol.idle_s > self._times.slice_s:
+                await self._patrol.look()
 
     def _prepare(self) -> bool:
         group = self._feed.next_group()
@@ -291,23 +289,9 @@ class ClusterWriter:
         return group is not None
 
     async def _idle(self) -> None:
-        await self._wait(self._times.slice_s if self._to_look_at else self._times.follow_s)
+        await self._wait(self._times.slice_s if self._patrol.is_under_way else self._times.follow_s)
         if not self._feed.waiting:
-            await self._look()
-
-    async def _look(self) -> None:
-        """Compare some nodes with what is known of them, all of them once in `verify_s`."""
-        self._looked_at = time.monotonic()
-        if not self._to_look_at:
-            if time.monotonic() - self._began_look < self._times.verify_s:
-                return
-            self._began_look = time.monotonic()
-            self._to_look_at.extend(self.tree.known)
-        some = [self._to_look_at.popleft() for _ in range(min(LOOKED_AT_A_TIME, len(self._to_look_at)))]
-        differ = await self.tree.look(some)
-        if differ:
-            self._to_look_at.clear()
-            raise ConflictError(min(differ))
+            await self._patrol.look()
 
     async def _commit(self, operations: Sequence[Operation], position: Position, events: int = 0) -> None:
         """Write until it is known to be done; raises `BeatenError` and `ConflictError` only."""

@@ -106,7 +106,9 @@ async def _create(made: Installation, scenario: Scenario, topic: str, brokers: t
 
     async def shown() -> bool:
         rates = await made.driver.broker_rates((FOREIGN_RATES.broker,))
-        return rates[FOREIGN_RATES.broker] == FOREIGN_RATES.rates
+        entries = (await oracles.configs_set(made.cluster.bootstrap, (), (topic,)))[f"topic {topic}"]
+        is_whole = "leader.replication.throttled.replicas" in entries
+        return is_whole and rates[FOREIGN_RATES.broker] == FOREIGN_RATES.rates
 
     await wait_for(shown, "the other operator's throttle to be shown")
 

@@ -10,6 +10,7 @@ from drover.reassignment.state import Limits
 from drover.runtime.host import HostOptions, ShardHost
 from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore
+from drover.shard.fold import ShardFold, Verdict
 from drover.shard.messages import Arrival, Effect
 from events.codec import decode_command, decode_record, encode_command, encode_record
 from events.commands import AnyCommand, Freeze
@@ -139,6 +140,14 @@ class World:
 
     def outcomes(self, shard: int = 0) -> list[Outcome]:
         return [outcome for batch in self.batches(shard) for outcome in batch.outcomes]
+
+    def valid_outcomes(self, shard: int = 0) -> list[Outcome]:
+        """The outcomes that count: without those of owners that were fenced."""
+        fold = ShardFold(shard, SHARDS)
+        payloads = self.broker.values(self.broker.topics.events, shard)
+        folded = [fold.fold(offset, payload) for offset, payload in enumerate(payloads)]
+        records = [one.record for one in folded if one is not None and one.verdict is Verdict.VALID]
+        return [outcome for record in records if isinstance(record, Batch) for outcome in record.outcomes]
 
     async def until(self, holds: Callable[[], object], what: str) -> None:
         """Wait for a condition with a deadline."""

@@ -19,6 +19,9 @@ JVM_FLAGS = (
     "-Djava.net.preferIPv4Stack=true",
 )
 
+# ZooKeeper keeps its last transactions in memory, 500 by default, however large: half a megabyte each is 250 MB.
+ZOOKEEPER_FLAGS = ("-Xmx512m", "-Dzookeeper.commitLogCount=50")
+
 # The broker that records what it loads; see `drover.local.archives`.
 RECORDER = "1"
 
@@ -49,7 +52,7 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
     """Return the command line that runs a node."""
     settings = str(layout.settings_file(node))
     if node == ZOOKEEPER:
-        return [*_jvm(programs, layout, node), "org.apache.zookeeper.server.ZooKeeperServerMain", settings]
+        return [*_jvm(programs, layout, node), *ZOOKEEPER_FLAGS, "org.apache.zookeeper.server.ZooKeeperServerMain", settings]
     return [*_jvm(programs, layout, node), *_archive_flags(programs, layout, node), "kafka.Kafka", settings]
 
 

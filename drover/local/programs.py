@@ -52,7 +52,8 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
     """Return the command line that runs a node."""
     settings = str(layout.settings_file(node))
     if node == ZOOKEEPER:
-        return [*_jvm(programs, layout, node), *ZOOKEEPER_FLAGS, "org.apache.zookeeper.server.ZooKeeperServerMain", settings]
+        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        return [*_jvm(programs, layout, node), *ZOOKEEPER_FLAGS, main, settings]
     return [*_jvm(programs, layout, node), *_archive_flags(programs, layout, node), "kafka.Kafka", settings]
 
 

@@ -5,6 +5,9 @@ it again the same way when a version changes.
 
 - `kafka`: `kafka_2.13` with its runtime dependencies, `kafka-tools` alone (its reassignment command needs no more than
   the broker's jars), `log4j-slf4j-impl` so that brokers log.
+- `spark`: what pyspark 4.2.0 lacks to read Kafka: the connector, its token provider, the Kafka client and the pool that
+  they are built for, resolved by name. The token provider is 4.0.0: of 4.2.0 none was ever published, and it matters to
+  delegation tokens only, which Drover does not use.
 - `zookeeper`: `zookeeper` with its runtime dependencies and the two that it marks as provided (`snappy-java`,
   `metrics-core`), `log4j-slf4j2-impl` and `log4j-core`; without Netty's native parts, which are one per platform.
 """

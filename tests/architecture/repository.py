@@ -5,7 +5,7 @@ import functools
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-TOP_LEVEL = ("agents", "drover", "events", "projections")
+TOP_LEVEL = ("agents", "drover", "events", "projections", "spark")
 FOLDERS = (*TOP_LEVEL, "tests", "bench")
 
 

@@ -60,7 +60,7 @@ def test_the_tables_are_read_as_they_are_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", sorted(set(re.findall(r"`((?:drover|events|agents|projections)/[\w/]+\.py)`", RULES)))
+    "place", sorted(set(re.findall(r"`((?:drover|events|agents|projections|spark)/[\w/]+\.py)`", RULES)))
 )
 def test_every_place_that_the_rules_name_exists(place: str) -> None:
     assert (ROOT / place).is_file()

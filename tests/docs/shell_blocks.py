@@ -23,7 +23,7 @@ class Typed:
 
 def documents() -> tuple[Path, ...]:
     """List every Markdown file of the project."""
-    packages = [path for package in ("events", "projections") for path in (ROOT / package).glob("*.md")]
+    packages = [path for package in ("events", "projections", "spark") for path in (ROOT / package).glob("*.md")]
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *packages]
     return tuple(sorted(path.relative_to(ROOT) for path in found))
 

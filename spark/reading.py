@@ -1,0 +1,64 @@
+"""The topics as Spark frames: how the log's Kafka is reached, as a stream or as a batch."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from events.topics import TopicNames
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """The log's Kafka as Spark reaches it; `security` holds options of the Java client, each with `kafka.` in front."""
+
+    bootstrap: str
+    topics: TopicNames = field(default_factory=TopicNames)
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def options(self, topics: tuple[str, ...]) -> dict[str, str]:
+        """Return the options of Spark's Kafka source for these topics: all of them, from the first record on."""
+        return {
+            "kafka.bootstrap.servers": self.bootstrap,
+            "subscribe": ",".join(topics),
+            "startingOffsets": "earliest",
+            "failOnDataLoss": "true",
+            **self.security,
+        }
+
+
+def read_batch(
+    session: SparkSession,
+    source: LogSource,
+    topics: tuple[str, ...],
+    starts: Mapping[str, Mapping[int, int]] | None = None,
+    ends: Mapping[str, Mapping[int, int]] | None = None,
+) -> DataFrame:
+    """Read topics as they are now; `starts` and `ends` (not included) are offsets by topic and partition.
+
+    The frame has the columns of Spark's Kafka source, and reads Kafka whenever it is used.
+    """
+    options = source.options(topics)
+    if starts is not None:
+        options["startingOffsets"] = _offsets(starts)
+    if ends is not None:
+        options["endingOffsets"] = _offsets(ends)
+    return session.read.format("kafka").options(**options).load()
+
+
+def read_stream(
+    session: SparkSession, source: LogSource, topics: tuple[str, ...], max_records_per_batch: int
+) -> DataFrame:
+    """Read topics from their first record, or from where the query's checkpoint stands, for ever."""
+    options = source.options(topics) | {"maxOffsetsPerTrigger": str(max_records_per_batch)}
+    return session.readStream.format("kafka").options(**options).load()
+
+
+def _offsets(by_topic: Mapping[str, Mapping[int, int]]) -> str:
+    return json.dumps(
+        {
+            topic: {str(partition): offset for partition, offset in offsets.items()}
+            for topic, offsets in by_topic.items()
+        }
+    )

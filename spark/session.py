@@ -1,0 +1,102 @@
+"""The one way to a Spark session: quiet, small, with the jars of the lock and without looking anything up."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from drover.jars import ensure
+from spark.java_home import java_home
+
+LOCAL_MASTER = "local[2]"
+PROGRAM_ROOT = Path(__file__).parents[1]
+_LOG4J = """\
+status = error
+rootLogger.level = {level}
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+"""
+
+# docs: spark/README.md says why each. Counts and sizes are for one machine; `settings` of a cluster overrides them.
+DEFAULTS: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "3000",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.cleaner.referenceTracking.blocking": "false",
+}
+LOCAL: Mapping[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+}
+
+
+def open_session(
+    name: str, *, directory: Path, master: str | None = None, settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Open Spark, or take the session that spark-submit has opened for this process.
+
+    Downloads the jars of the set `spark` once; resolves nothing at run time. What Spark logs goes to `spark.log` in
+    `directory`, its scratch files below it. `master` defaults to what spark-submit said, else two threads of this
+    machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing Java or jar.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    jars = ensure("spark")
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not is_submitted:
+        _prepare_environment()
+    master = master or (None if is_submitted else LOCAL_MASTER)
+    builder: Any = SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    options = {
+        **DEFAULTS,
+        **(LOCAL if master is not None and master.startswith("local") else {}),
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        **_quiet(directory),
+        **(settings or {}),
+    }
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def jvm_pid(session: SparkSession) -> int:
+    """Return the process id of the driver's JVM."""
+    return int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - Spark tells it nowhere else
+
+
+def _prepare_environment() -> None:
+    """Set what must stand in the environment before the JVM starts; Spark's own options of that meaning do not work."""
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(PROGRAM_ROOT) not in known:
+        # What the driver adds to its own path does not reach the workers.
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(PROGRAM_ROOT), *filter(None, known)])
+
+
+def _quiet(directory: Path) -> dict[str, str]:
+    """Send what log4j writes to a file; it is read before the JVM knows any of Spark's settings."""
+    file = directory / "log4j2.properties"
+    file.write_text(_LOG4J.format(level="warn", file=directory / "spark.log"), encoding="utf-8")
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{file}"}

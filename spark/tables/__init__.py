@@ -1,0 +1,1 @@
+"""What the tables are: their schemas, and how rows of the log become rows of them."""

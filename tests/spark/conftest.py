@@ -1,0 +1,16 @@
+"""One Spark session for all tests of this process; it costs about ten seconds."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.session import open_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Two threads on this machine, as `drover spark run` has by default."""
+    session = open_session("tests", directory=tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()

@@ -1,0 +1,67 @@
+"""Frames as Spark's Kafka source gives them, made by hand."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from events.codec import encode_record
+from events.records import Acquire, AnyEvent, Batch, Outcome
+from events.topics import TopicNames
+
+NAMES = TopicNames()
+COLUMNS = "topic string, partition int, offset bigint, timestamp timestamp, value binary"
+BEGAN_MS = 1_790_000_000_000
+
+
+class Stored(NamedTuple):
+    """One record as it stands in Kafka."""
+
+    topic: str
+    partition: int
+    offset: int
+    appended_ms: int
+    value: bytes | None
+
+
+def frame(session: SparkSession, records: Iterable[Stored]) -> DataFrame:
+    rows = [
+        (one.topic, one.partition, one.offset, datetime.fromtimestamp(one.appended_ms / 1000, UTC), one.value)
+        for one in records
+    ]
+    return session.createDataFrame(rows, COLUMNS)
+
+
+def acquire(epoch: int, token: bytes) -> bytes:
+    return encode_record(Acquire(schema=1, epoch=epoch, token=token, owner="w", group="g", generation=epoch))
+
+
+def batch(
+    sequence: int,
+    *events: AnyEvent,
+    token: bytes,
+    epoch: int = 1,
+    at_ms: int = BEGAN_MS,
+    outcomes: tuple[Outcome, ...] = (),
+) -> bytes:
+    return encode_record(
+        Batch(
+            schema=1,
+            token=token,
+            epoch=epoch,
+            sequence=sequence,
+            at_ms=at_ms,
+            cursors=(),
+            previous_hash=b"",
+            outcomes=outcomes,
+            events=events,
+        )
+    )
+
+
+def shard(*payloads: bytes | None, partition: int = 0, topic: str = NAMES.events) -> list[Stored]:
+    """Put payloads one after the other into one partition, a second apart."""
+    return [
+        Stored(topic, partition, offset, BEGAN_MS + offset * 1000, payload) for offset, payload in enumerate(payloads)
+    ]

@@ -12,12 +12,13 @@ class ReplicaBytes(Struct, frozen=True):
     bytes: int
 
 
-class Progress(Struct, frozen=True, kw_only=True, tag_field="kind", tag="progress"):
+class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="progress"):
     """How far one moving partition is.
 
     `bytes_total` is the leader's size on disk times the replicas being added in this step; `bytes_done` the sum of what
     these have. Both may shrink (retention) or grow (producers write on). `epoch` is the owner's: readers drop samples
-    of an epoch below the highest seen. `at_ms` is the sampling worker's wall clock, since epoch.
+    of an epoch below the highest seen. `at_ms` is the sampling worker's wall clock, since epoch. `leader` is the broker
+    that the copies come from; None while there is none.
     """
 
     cluster: str
@@ -29,6 +30,7 @@ class Progress(Struct, frozen=True, kw_only=True, tag_field="kind", tag="progres
     bytes_done: int
     bytes_total: int
     adding: tuple[ReplicaBytes, ...]
+    leader: int | None = None
 
     @property
     def key(self) -> TopicPartition:

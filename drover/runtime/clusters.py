@@ -260,6 +260,7 @@ def _samples(
                 bytes_done=sum(held.get(broker, 0) for broker in adding),
                 bytes_total=total,
                 adding=tuple(ReplicaBytes(broker, held.get(broker, 0)) for broker in adding),
+                leader=leader,
             )
         )
     return samples

@@ -118,7 +118,7 @@ def test_the_image_is_of_a_python_that_the_project_takes_and_of_the_same_uv() ->
 
 def test_the_image_holds_what_is_copied_and_runs_without_rights() -> None:
     copied = [word for line in re.findall(r"^COPY (?!--)(.*)$", DOCKERFILE, re.MULTILINE) for word in line.split()[:-1]]
-    assert {"agents", "drover", "events", "uv.lock"} <= set(copied)
+    assert {"agents", "drover", "events", "spark", "uv.lock"} <= set(copied)
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert [name for name in copied if not (ROOT / name).exists() or f"!{name}" not in ignored] == []
     (user,) = re.findall(r"^USER (\S+)$", DOCKERFILE, re.MULTILINE)

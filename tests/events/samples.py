@@ -338,4 +338,16 @@ PROGRESS: dict[str, progress.Progress | progress.ProjectionSample] = {
         drifted=1,
         error="ZooKeeper at zk-1:2181 cannot be reached: check that it runs",
     ),
+    "progress-with-its-source": progress.Progress(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        epoch=3,
+        at_ms=1_790_000_001_000,
+        step=1,
+        bytes_done=786_432,
+        bytes_total=1_048_576,
+        adding=(progress.ReplicaBytes(broker=4, bytes=786_432),),
+        leader=1,
+    ),
 }

@@ -1,0 +1,1 @@
+"""PURE: what must be folded in order, since it depends on what was before: states, loads, rates."""

@@ -1,0 +1,390 @@
+"""The tables by a plain fold in Python: another decoder (msgpack), another shape (one pass, dictionaries), no Spark.
+
+Nothing of `spark` is imported: a mistake in the job's decoding, judging or folding is not repeated here.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import msgpack
+
+from tests.spark.kafka_rows import Stored
+
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+ENDS = {
+    "reassignment-completed": "completed",
+    "reassignment-rolled-back": "rolled-back",
+    "reassignment-stopped": "stopped",
+    "reassignment-failed": "failed",
+}
+WEIGHTLESS = {"queued", "restoring", "restore-intended"}
+AFTER_ANSWER = {"step": "copying", "cancel": "cancelling", "restore": "restoring"}
+AFTER_INTENT = {"step": "intended", "cancel": "cancel-intended", "restore": "restore-intended"}
+AFTER_NOTHING = {"step": "prepared", "cancel": "rolling-back", "restore": "cancelling"}
+
+
+def minute(at_ms: int) -> int:
+    return at_ms // 60_000 * 60_000
+
+
+def numbers() -> Any:
+    return defaultdict(lambda: defaultdict(int))
+
+
+class Oracle:
+    """Feed it every record of both topics, partition by partition, in order."""
+
+    def __init__(self) -> None:
+        self.owners: dict[int, tuple[int, bytes]] = defaultdict(lambda: (0, b""))
+        self.moves: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self.plans: Rows = defaultdict(dict)
+        self.plan_counts = numbers()
+        self.durations: Any = defaultdict(list)
+        self.requests = numbers()
+        self.refusals: Any = defaultdict(int)
+        self.takeovers = numbers()
+        self.undecodable: Any = defaultdict(list)
+        self.ended: Rows = {}
+        self.weights: dict[tuple[str, int, str], list[tuple[int, int]]] = defaultdict(lambda: [(0, 0)])
+        self.queue: dict[tuple[str, str, int], str] = {}
+        self.rates: dict[tuple[str, int], list[tuple[int, Any]]] = defaultdict(list)
+        self.intended: dict[tuple[str, int], Any] = {}
+        self.samples: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
+
+    def read(self, records: Iterable[Stored], samples_topic: str) -> "Oracle":
+        for record in records:
+            if record.topic == samples_topic:
+                self._sample(record)
+            else:
+                self._record(record)
+        return self
+
+    # -- records of the log
+
+    def _record(self, stored: Stored) -> None:
+        try:
+            assert stored.value is not None
+            record = msgpack.unpackb(stored.value)
+            assert record["kind"] in {"genesis", "acquire", "batch"}
+        except (AssertionError, ValueError, TypeError, msgpack.UnpackException):
+            self.undecodable["log", stored.partition].append(stored.offset)
+            return
+        counted = self.takeovers[stored.partition, minute(stored.appended_ms)]
+        epoch, token = self.owners[stored.partition]
+        if record["kind"] == "acquire":
+            counted["takeovers" if record["epoch"] == epoch + 1 else "lost_acquires"] += 1
+            if record["epoch"] == epoch + 1:
+                self.owners[stored.partition] = (record["epoch"], record["token"])
+        elif record["kind"] == "batch":
+            fenced = "" if record["token"] == token else "fenced_"
+            counted[f"{fenced}batches"] += 1
+            counted[f"{fenced}events"] += len(record.get("events", ()))
+            if not fenced:
+                for outcome in record.get("outcomes", ()):
+                    self._outcome(outcome, record["at_ms"])
+                for event in record.get("events", ()):
+                    self._event(event, record["at_ms"], stored)
+
+    def _outcome(self, outcome: dict[str, Any], at_ms: int) -> None:
+        who = (outcome["cluster"], minute(at_ms), outcome["by"])
+        column = {"accepted": "accepted", "refused": "refused", "duplicate": "repeated"}.get(outcome["verdict"])
+        self.requests[who][f"{column}_commands" if column else "held"] += 1
+        for refusal in outcome.get("refusals", ()):
+            self.refusals[(*who, refusal["code"])] += 1
+
+    def _event(self, event: dict[str, Any], at_ms: int, stored: Stored) -> None:
+        tag, cluster = event["type"], event["cluster"]
+        if tag.startswith("plan-"):
+            self._plan_event(event, (cluster, event["plan"]), at_ms)
+        elif tag.startswith("broker-throttle"):
+            self._throttle_event(event, (cluster, event["broker"]), at_ms)
+        elif tag.startswith("queue-entry"):
+            self._queue_event(event, (cluster, event["topic"], event["partition"]))
+        elif "partition" in event:
+            self._partition_event(event, (cluster, event["topic"], event["partition"]), at_ms, stored)
+
+    def _plan_event(self, event: dict[str, Any], key: tuple[str, str], at_ms: int) -> None:
+        plan = self.plans[key]
+        match event["type"]:
+            case "plan-opened":
+                plan |= {"requester": event["by"], "reason": event["reason"], "opened_ms": at_ms}
+            case "plan-throttle-set":
+                plan["throttle"] = event["bytes_per_second"]
+            case "plan-cancelled":
+                plan["cancelled_ms"] = at_ms
+            case "plan-finished":
+                plan["finished_ms"] = at_ms
+
+    def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
+        match event["type"]:
+            case "broker-throttle-intended":
+                rates = event["rates"]
+                self.intended[key] = None if event.get("release") else (rates["leader"], rates["follower"])
+            case "broker-throttle-set":
+                self.rates[key].append((at_ms, self.intended.pop(key)))
+            case "broker-throttle-left":
+                self.intended.pop(key, None)
+                self.rates[key].append((at_ms, None))
+
+    def _queue_event(self, event: dict[str, Any], key: tuple[str, str, int]) -> None:
+        if event["type"] == "queue-entry-added":
+            self.queue[key] = event["plan"]
+            self.plan_counts[key[0], event["plan"]]["waiting"] += 1
+        else:
+            counts = self.plan_counts[key[0], self.queue.pop(key)]
+            counts["waiting"] -= 1
+            counts["withdrawn"] += event["why"] != "started"
+
+    def _partition_event(self, event: dict[str, Any], key: tuple[str, str, int], at_ms: int, stored: Stored) -> None:
+        tag = event["type"]
+        if tag in {"reassignment-queued", "reassignment-adopted"}:
+            adopted = tag == "reassignment-adopted"
+            self.moves[key] = {
+                "plan": event["plan"], "state": "rolling-back" if adopted else "queued", "began_ms": at_ms,
+                "since_ms": at_ms, "original": event["original"], "cancelled": adopted, "bytes_copied": 0,
+                "target": event["original"] if adopted else event["target"], "step": 1 if adopted else None,
+                "current": event["expected"] if adopted else event["original"],
+                "lists": (event["expected"], event["replicas"], None) if adopted else None,
+            }
+            self.plan_counts[key[0], event["plan"]]["accepted"] += 1
+        move = self.moves.get(key)
+        if move is None or move["state"] in ENDS.values():
+            return
+        before, weighed = move["state"], self._weight(move)
+        requester = self.plans[key[0], move["plan"]].get("requester", "")
+        if tag in ENDS:
+            self._end(event, key, move, at_ms, stored)
+        else:
+            self._step(event, move, key[0])
+        if move["state"] != before:
+            self.durations[key[0], before].append(at_ms - move["since_ms"])
+            move["since_ms"] = at_ms
+        for sign, broker_sides in ((-1, weighed), (1, self._weight(move))):
+            for side in broker_sides if weighed != self._weight(move) else ():
+                changes = self.weights[key[0], side[1], side[0]]
+                changes.append((at_ms, changes[-1][1] + sign))
+        move |= {"shard": stored.partition, "offset": stored.offset, "requester": requester}
+
+    def _step(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
+        tag, call, cancelled = event["type"], event.get("call"), move["cancelled"]
+        if tag in UNBLOCKING:
+            move["reason"] = move["detail"] = None
+        if tag == "step-prepared" or (tag == "call-intended" and call == "step"):
+            move["step"] = event.get("step", 0)
+            leader = event.get("leader")
+            move["lists"] = (
+                event["expected"],
+                event["replicas"],
+                leader if leader is not None and leader >= 0 else None,
+            )
+        match tag:
+            case "step-prepared":
+                move["state"] = "prepared"
+            case "call-intended":
+                move["state"] = AFTER_INTENT[call]
+            case "call-accepted" | "call-outcome-lost":
+                move["state"] = "rolling-back" if call == "step" and cancelled else AFTER_ANSWER[call]
+            case "call-rejected" | "call-lapsed":
+                move["state"] = "rolling-back" if call == "step" and cancelled else AFTER_NOTHING[call]
+            case "step-confirmed":
+                move["state"] = "rolling-back" if cancelled else "confirmed"
+                move["current"] = event["replicas"]
+                move["bytes_copied"] += event.get("bytes_copied", 0)
+                self.plan_counts[cluster, move["plan"]]["bytes_copied"] += event.get("bytes_copied", 0)
+            case "rollback-requested" | "stop-requested":
+                move["cancelled"] = True
+                if not move["state"].endswith("intended"):
+                    move["state"] = "rolling-back"
+            case "rollback-skipped":
+                move["cancelled"] = False
+                between = move["lists"] is None or move["current"] == move["lists"][1]
+                move["state"] = "confirmed" if between else "copying"
+            case "reassignment-blocked":
+                move["reason"], move["detail"] = event["why"], event["detail"]
+            case "target-replaced" | "replacement-withdrawn":
+                self._replacement(event, move, cluster)
+
+    def _replacement(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
+        if move.get("next") is not None:
+            self.plan_counts[cluster, move["next"]]["waiting"] -= 1
+            self.plan_counts[cluster, move["next"]]["withdrawn"] += event["type"] == "replacement-withdrawn"
+        move["next"] = event["plan"] if event["type"] == "target-replaced" else None
+        if move["next"] is not None:
+            self.plan_counts[cluster, move["next"]]["waiting"] += 1
+
+    def _end(
+        self, event: dict[str, Any], key: tuple[str, str, int], move: dict[str, Any], at_ms: int, stored: Stored
+    ) -> None:
+        cluster, plan, state = key[0], move["plan"], ENDS[event["type"]]
+        requester = self.plans[cluster, plan].get("requester", "")
+        counts = self.plan_counts[cluster, plan]
+        counts[state.replace("-", "_")] += 1
+        copied = max(event.get("bytes_copied", 0), move["bytes_copied"])
+        counts["bytes_copied"] += copied - move["bytes_copied"]
+        if move.get("next") is not None:
+            self.plan_counts[cluster, move["next"]]["waiting"] -= 1
+        self.requests[cluster, minute(at_ms), requester][state.replace("-", "_")] += 1
+        self.durations[cluster, state].append(at_ms - move["began_ms"])
+        move |= {"state": state, "ended_ms": at_ms, "bytes_copied": copied}
+        move |= {"reason": event.get("why"), "detail": event.get("detail")}
+        self.ended[(*key, at_ms, stored.offset)] = {
+            **{name: move[name] for name in ("plan", "state", "began_ms", "bytes_copied", "reason")},
+            "requester": requester, "original": text(move["original"]), "target": text(move["target"]),
+        }
+
+    @staticmethod
+    def _weight(move: dict[str, Any]) -> list[tuple[str, int]]:
+        """The brokers that a move weighs on, each with its side."""
+        lists, state = move.get("lists"), move["state"]
+        if lists is None or state in WEIGHTLESS or state in ENDS.values() or move["current"] == lists[1]:
+            return []
+        adding = [broker for broker in lists[1] if broker not in lists[0]]
+        source = [("out", lists[2])] if adding and lists[2] is not None else []
+        return [("in", broker) for broker in adding] + source
+
+    # -- samples
+
+    def _sample(self, stored: Stored) -> None:
+        try:
+            assert stored.value is not None
+            sample = msgpack.unpackb(stored.value)
+            assert sample["kind"] == "progress"
+        except (AssertionError, ValueError, TypeError, msgpack.UnpackException):
+            self.undecodable["samples", stored.partition].append(stored.offset)
+            return
+        known = self.samples[sample["cluster"], sample["topic"], sample["partition"]]
+        if known and sample["at_ms"] - known[-1]["at_ms"] <= 600_000:
+            if sample["epoch"] < known[-1]["epoch"] or sample["at_ms"] <= known[-1]["at_ms"]:
+                return
+        known.append(sample)
+
+    # -- tables
+
+    def tables(self) -> dict[str, Rows]:
+        return {
+            "reassignments": {key: self._reassignment(move) for key, move in self.moves.items()},
+            "plans": {
+                key: {**self.plans[key], **self.plan_counts[key]} for key in self.plans.keys() | self.plan_counts.keys()
+            },
+            "durations": self._histogram(),
+            "requests": {key: {**row, "held": 0} for key, row in self.requests.items()},
+            "refusals": {key: {"refusals": count} for key, count in self.refusals.items()},
+            "takeovers": {key: dict(row) for key, row in self.takeovers.items() if row},
+            "undecodable": {
+                key: {"records": len(offsets), "last_offset": max(offsets)} for key, offsets in self.undecodable.items()
+            },
+            "ended": self.ended,
+            "throttles": {key: self._throttle(changes) for key, changes in self.rates.items()},
+            "samples": {key: self._transfer(samples) for key, samples in self.samples.items()},
+            "brokers": self._brokers(),
+        }
+
+    def _reassignment(self, move: dict[str, Any]) -> dict[str, Any]:
+        names = ("plan", "requester", "state", "since_ms", "began_ms", "ended_ms", "step", "reason", "detail")
+        row = {name: move.get(name) for name in (*names, "bytes_copied", "shard", "offset")}
+        adding = [broker for side, broker in self._weight(move) if side == "in"]
+        leader = move["lists"][2] if move.get("lists") else None
+        return {
+            **row,
+            "original": text(move["original"]), "target": text(move["target"]), "adding": text(adding),
+            "leader": leader,
+        }
+
+    def _histogram(self) -> Rows:
+        found: Any = defaultdict(list)
+        for (cluster, state), durations in self.durations.items():
+            for duration in durations:
+                found[cluster, state, math.floor(math.log2(max(1, duration)) * 8)].append(duration)
+        return {
+            key: {"durations": len(some), "total_ms": sum(some), "longest_ms": max(some)} for key, some in found.items()
+        }
+
+    @staticmethod
+    def _throttle(changes: list[tuple[int, Any]]) -> dict[str, Any]:
+        (since_ms, rates), lasted = changes[-1], 0
+        for (start, held), (end, _) in zip(changes, changes[1:], strict=False):
+            lasted += end - start if held is not None else 0
+        leader, follower = rates or (None, None)
+        return {
+            "leader_rate": leader, "follower_rate": follower, "since_ms": since_ms,
+            "throttled_ms": lasted, "changes": len(changes),
+        }
+
+    @staticmethod
+    def _transfer(samples: list[dict[str, Any]]) -> dict[str, Any]:
+        last = samples[-1]
+        run = [last]
+        for one in reversed(samples[:-1]):
+            is_same = one["step"] == last["step"] and brokers_of(one) == brokers_of(last)
+            if not is_same or run[-1]["at_ms"] - one["at_ms"] > 600_000:
+                break
+            run.append(one)
+        run.reverse()
+        grown = run[0]["at_ms"]
+        for one, after in zip(run, run[1:], strict=False):
+            grown = after["at_ms"] if after["bytes_done"] > one["bytes_done"] else grown
+        recent = [one for one in run if one["at_ms"] >= last["at_ms"] - 15_000]
+        span = last["at_ms"] - recent[0]["at_ms"]
+        rate = closing = None
+        if span >= 500:
+            left = [one["bytes_total"] - one["bytes_done"] for one in (recent[0], last)]
+            rate = (last["bytes_done"] - recent[0]["bytes_done"]) / span * 1000
+            closing = (left[0] - left[1]) / span * 1000
+        names = ("epoch", "at_ms", "step", "bytes_done", "bytes_total")
+        return {**{name: last[name] for name in names}, "rate": rate, "closing_rate": closing, "grown_ms": grown}
+
+    def _brokers(self) -> Rows:
+        found: Rows = defaultdict(dict)
+        for (cluster, broker, side), changes in self.weights.items():
+            for (_, before), (at_ms, now) in zip(changes, changes[1:], strict=False):
+                row = found[cluster, broker, minute(at_ms)]
+                row[f"moves_{side}_most"] = max(row.get(f"moves_{side}_most", 0), before, now)
+                row[f"moves_{side}_last"] = now
+        for (cluster, _, _), samples in self.samples.items():
+            for before, after in zip([None, *samples], samples, strict=False):
+                is_new = before is None or after["at_ms"] - before["at_ms"] > 600_000
+                had = {} if is_new else held(before)
+                for broker, size in held(after).items():
+                    gained = max(0, size - had.get(broker, 0))
+                    sides = [(broker, "bytes_in"), (after.get("leader"), "bytes_out")] if gained else []
+                    for one, column in sides:
+                        if one is not None:
+                            row = found[cluster, one, minute(after["at_ms"])]
+                            row[column] = row.get(column, 0) + gained
+        return dict(found)
+
+
+UNBLOCKING = {
+    *("step-prepared", "call-intended", "call-accepted", "step-confirmed", "rollback-requested", "stop-requested"),
+    *("rollback-skipped", "reassignment-unblocked"),
+}
+
+
+def held(sample: Any) -> dict[int, int]:
+    return {one["broker"]: one["bytes"] for one in sample["adding"]}
+
+
+def brokers_of(sample: Any) -> set[int]:
+    return set(held(sample))
+
+
+def text(brokers: Iterable[int]) -> str:
+    return ",".join(map(str, brokers))
+
+
+def difference(wanted: dict[str, Rows], found: dict[str, Rows], tables: Iterable[str] | None = None) -> list[str]:
+    """Say where tables differ; numbers that are 0 and values that are null are as good as absent."""
+    faults = []
+    for name in wanted if tables is None else tables:
+        keys = wanted[name].keys() | found.get(name, {}).keys()
+        for key in sorted(keys, key=str):
+            one, other = wanted[name].get(key, {}), found.get(name, {}).get(key, {})
+            columns = {*one, *other} - {"last_error"}
+            faults += [
+                f"{name} {key} {column}: wanted {one.get(column)}, found {other.get(column)}"
+                for column in sorted(columns)
+                if (one.get(column) or 0) != (other.get(column) or 0)
+            ]
+    return faults

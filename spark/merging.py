@@ -8,33 +8,41 @@ from typing import Any, NamedTuple
 
 from msgspec import json
 
-from spark.folding.rows import CARRY, Carried, Contribution
+from spark.folding.rows import CARRY, FACTS, Carried, Contribution, Facts
 from spark.folding.tally import Key, joined
 from spark.schema import TABLES, Table
 
 Row = dict[str, Any]
 _document = json.Decoder(Row)
 _carried = json.Decoder(Carried)
+_facts = json.Decoder(Facts)
 
 
 class Part(NamedTuple):
-    """What one part of the log adds: rows by table, each with every column, and what is carried on; None forgets."""
+    """What one part of the log adds: rows by table, each with every column, and what is carried on; None forgets.
+
+    `newest_ms` is when Kafka appended its newest record, 0 for an empty part.
+    """
 
     rows: Mapping[str, tuple[Row, ...]]
     carried: Mapping[str, bytes | None]
+    newest_ms: int
 
 
 def part_of(contributions: Iterable[tuple[str, str]]) -> Part:
     """Sort contributions by table and give each row all its columns, those it does not speak of as None."""
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
     carried: dict[str, bytes | None] = {}
+    newest_ms = 0
     for found in map(Contribution._make, contributions):
         if found.table == CARRY:
             one = _carried.decode(found.document)
             carried[one.key] = one.value
+        elif found.table == FACTS:
+            newest_ms = _facts.decode(found.document).newest_ms
         else:
             rows[found.table].append(dict.fromkeys(TABLES[found.table].names) | _document.decode(found.document))
-    return Part({name: tuple(of_table) for name, of_table in rows.items() if of_table}, carried)
+    return Part({name: tuple(of_table) for name, of_table in rows.items() if of_table}, carried, newest_ms)
 
 
 def merge(table: Table, into: dict[Key, Row], rows: Iterable[Row]) -> dict[Key, Row]:

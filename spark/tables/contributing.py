@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from spark.folding.fold import fold
-from spark.folding.rows import FoldRow
+from spark.folding.rows import FACTS, FoldRow
 from spark.rows import EVENT, SAMPLE
-from spark.tables.counting import refusals, requests, takeovers, undecodable
+from spark.tables.counting import facts, refusals, requests, takeovers, undecodable
 
 DDL = "table string, document string"
 _SCHEMA = pa.schema([("table", pa.string()), ("document", pa.string())])
@@ -29,6 +29,7 @@ def contributions(judged: DataFrame, carry: Mapping[str, bytes] = _NOTHING) -> D
         "requests": requests(judged),
         "refusals": refusals(judged),
         "undecodable": undecodable(judged),
+        FACTS: facts(judged),
     }
     found = folded(judged, carry)
     for name, rows in counted.items():

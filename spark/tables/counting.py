@@ -58,6 +58,11 @@ def refusals(judged: DataFrame) -> DataFrame:
     )
 
 
+def facts(judged: DataFrame) -> DataFrame:
+    """Tell of these rows when the newest record was appended; one row."""
+    return judged.agg(F.max("appended_ms").alias("newest_ms"))
+
+
 def undecodable(judged: DataFrame) -> DataFrame:
     """Count, per shard, what could not be read, with the last such record and why."""
     last = F.max_by(F.col("error"), F.col("offset"))

@@ -142,9 +142,15 @@ class Oracle:
         if tag in {"reassignment-queued", "reassignment-adopted"}:
             adopted = tag == "reassignment-adopted"
             self.moves[key] = {
-                "plan": event["plan"], "state": "rolling-back" if adopted else "queued", "began_ms": at_ms,
-                "since_ms": at_ms, "original": event["original"], "cancelled": adopted, "bytes_copied": 0,
-                "target": event["original"] if adopted else event["target"], "step": 1 if adopted else None,
+                "plan": event["plan"],
+                "state": "rolling-back" if adopted else "queued",
+                "began_ms": at_ms,
+                "since_ms": at_ms,
+                "original": event["original"],
+                "cancelled": adopted,
+                "bytes_copied": 0,
+                "target": event["original"] if adopted else event["target"],
+                "step": 1 if adopted else None,
                 "current": event["expected"] if adopted else event["original"],
                 "lists": (event["expected"], event["replicas"], None) if adopted else None,
             }
@@ -231,7 +237,9 @@ class Oracle:
         move |= {"reason": event.get("why"), "detail": event.get("detail")}
         self.ended[(*key, at_ms, stored.offset)] = {
             **{name: move[name] for name in ("plan", "state", "began_ms", "bytes_copied", "reason")},
-            "requester": requester, "original": text(move["original"]), "target": text(move["target"]),
+            "requester": requester,
+            "original": text(move["original"]),
+            "target": text(move["target"]),
         }
 
     @staticmethod
@@ -288,7 +296,9 @@ class Oracle:
         leader = move["lists"][2] if move.get("lists") else None
         return {
             **row,
-            "original": text(move["original"]), "target": text(move["target"]), "adding": text(adding),
+            "original": text(move["original"]),
+            "target": text(move["target"]),
+            "adding": text(adding),
             "leader": leader,
         }
 
@@ -308,8 +318,11 @@ class Oracle:
             lasted += end - start if held is not None else 0
         leader, follower = rates or (None, None)
         return {
-            "leader_rate": leader, "follower_rate": follower, "since_ms": since_ms,
-            "throttled_ms": lasted, "changes": len(changes),
+            "leader_rate": leader,
+            "follower_rate": follower,
+            "since_ms": since_ms,
+            "throttled_ms": lasted,
+            "changes": len(changes),
         }
 
     @staticmethod

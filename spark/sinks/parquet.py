@@ -1,0 +1,174 @@
+"""The history in Parquet files: every contribution is kept as it came, and compaction joins them.
+
+A manifest, replaced atomically, names the files that count; it is the fence. Files that no manifest names are of a
+batch that was not finished: it comes again and writes them anew, under the same names.
+"""
+
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct, json, msgpack
+
+from spark.folding.tally import Key
+from spark.merging import Row, carry_on, merge
+from spark.schema import SCHEMA_VERSION, TABLES, Kind, Table
+from spark.sinks.port import BEGINNING, Applied, Position, Standing, check_follows
+from spark.validity import Ownership
+
+# So many files of one level become one of the next: what is written again grows with the logarithm of the history only.
+FILES_PER_LEVEL = 16
+_ARROW = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64()}
+_MANIFEST = "manifest.json"
+
+
+class HistoryFile(Struct, frozen=True):
+    """One file of a table; the older, the higher its level or the earlier its place in the manifest."""
+
+    name: str
+    level: int
+
+
+class Manifest(Struct, frozen=True):
+    """Which files count, and of which batch they are the end."""
+
+    version: int
+    checkpoint: str
+    batch: int
+    newest_ms: int
+    applied_ms: int
+    carry: str
+    owners: dict[int, Ownership]
+    files: dict[str, tuple[HistoryFile, ...]]
+
+
+class ParquetSink:
+    """Tables in a directory, one folder each. It keeps the history."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        for name in TABLES:
+            (directory / name).mkdir(parents=True, exist_ok=True)
+        self._manifest = read_manifest(directory)
+
+    @property
+    def name(self) -> str:
+        """The sink's name."""
+        return "parquet"
+
+    def position(self, checkpoint: str) -> Position | None:
+        """Return how far this checkpoint has come."""
+        manifest = self._manifest
+        if manifest is None or manifest.checkpoint != checkpoint:
+            return None
+        carry = msgpack.decode((self._directory / manifest.carry).read_bytes(), type=dict[str, bytes])
+        return Position(manifest.batch, carry, manifest.owners)
+
+    def apply(self, checkpoint: str, applied: Applied) -> bool:
+        """Write a batch's files, then the manifest that makes them count; then remove what counts no more."""
+        before = self.position(checkpoint)
+        if before is not None and applied.batch <= before.batch:
+            return False
+        check_follows(self.name, self._directory, None if before is None else before.batch, applied.batch)
+        earlier = before or BEGINNING
+        carry = f"carry-{checkpoint}-{applied.batch:09d}.msgpack"
+        _write(self._directory / carry, msgpack.encode(carry_on(earlier.carry, applied.part.carried)))
+        known = {} if self._manifest is None or before is None else self._manifest.files
+        files = {name: self._grown(TABLES[name], known.get(name, ()), checkpoint, applied) for name in TABLES}
+        manifest = Manifest(
+            version=SCHEMA_VERSION,
+            checkpoint=checkpoint,
+            batch=applied.batch,
+            newest_ms=applied.part.newest_ms,
+            applied_ms=applied.applied_ms,
+            carry=carry,
+            owners={**earlier.owners, **applied.owners},
+            files=files,
+        )
+        _write(self._directory / _MANIFEST, json.encode(manifest))
+        self._manifest = manifest
+        self._remove_what_counts_no_more(manifest)
+        return True
+
+    def rows(self, table: str) -> tuple[Row, ...]:
+        """Read a table, every contribution joined."""
+        return () if self._manifest is None else read_history(self._directory, self._manifest, table)
+
+    def standing(self) -> Standing | None:
+        """Tell how far the tables are."""
+        manifest = self._manifest
+        return None if manifest is None else Standing(manifest.batch, manifest.newest_ms, manifest.applied_ms)
+
+    def close(self) -> None:
+        """Nothing is open between two batches."""
+
+    def _grown(
+        self, table: Table, files: tuple[HistoryFile, ...], checkpoint: str, applied: Applied
+    ) -> tuple[HistoryFile, ...]:
+        """Add a batch's file, and join the newest ones where there are many."""
+        rows = applied.part.rows.get(table.name, ())
+        if not rows:
+            return files
+        added = HistoryFile(f"{checkpoint}-{applied.batch:09d}.parquet", 0)
+        _write_rows(table, self._directory / table.name / added.name, rows)
+        files = (*files, added)
+        while (run := _newest_run(files)) is not None:
+            joined = HistoryFile(f"{checkpoint}-{applied.batch:09d}-level{run[0].level + 1}.parquet", run[0].level + 1)
+            found = _merged(table, [self._directory / table.name / file.name for file in run])
+            _write_rows(table, self._directory / table.name / joined.name, tuple(found.values()))
+            files = (*files[: -len(run)], joined)
+        return files
+
+    def _remove_what_counts_no_more(self, manifest: Manifest) -> None:
+        for name, files in manifest.files.items():
+            counting = {file.name for file in files}
+            for file in (self._directory / name).iterdir():
+                if file.name not in counting:
+                    file.unlink()
+        for file in self._directory.glob("carry-*"):
+            if file.name != manifest.carry:
+                file.unlink()
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """Read which files count; None for a directory without tables, or with those of another version."""
+    try:
+        text = (directory / _MANIFEST).read_bytes()
+    except FileNotFoundError:
+        return None
+    manifest = json.decode(text, type=Manifest)
+    return manifest if manifest.version == SCHEMA_VERSION else None
+
+
+def read_history(directory: Path, manifest: Manifest, table: str) -> tuple[Row, ...]:
+    """Read one table as of a manifest."""
+    files = [directory / table / file.name for file in manifest.files.get(table, ())]
+    return tuple(_merged(TABLES[table], files).values())
+
+
+def _newest_run(files: Sequence[HistoryFile]) -> tuple[HistoryFile, ...] | None:
+    """Return the newest files of one level, when there are enough of them to be joined."""
+    run = tuple(takewhile(lambda file: file.level == files[-1].level, reversed(files)))
+    return tuple(reversed(run)) if len(run) >= FILES_PER_LEVEL else None
+
+
+def _merged(table: Table, files: Sequence[Path]) -> dict[Key, Row]:
+    rows: dict[Key, Row] = {}
+    for file in files:
+        merge(table, rows, pq.read_table(file).to_pylist())
+    return rows
+
+
+def _write_rows(table: Table, file: Path, rows: Sequence[Row]) -> None:
+    schema = pa.schema([(column.name, _ARROW[column.kind]) for column in table.columns])
+    draft = file.with_suffix(".part")
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), draft)
+    draft.replace(file)
+
+
+def _write(file: Path, content: bytes) -> None:
+    draft = file.with_name(f"{file.name}.part")
+    draft.write_bytes(content)
+    draft.replace(file)

@@ -1,0 +1,84 @@
+"""What the job asks of a sink, and what every sink promises.
+
+A batch of the stream is applied whole or not at all, together with its number under the checkpoint's identity: Spark
+delivers a batch again after a crash, and then finds it applied. A sink that does not know a checkpoint begins anew.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from drover.errors import ConfigurationError
+from spark.merging import Part, Row
+from spark.validity import Ownerships
+
+
+class Position(NamedTuple):
+    """How far a sink is: the last batch applied, and what was carried and who owned each shard after it."""
+
+    batch: int
+    carry: Mapping[str, bytes]
+    owners: Ownerships
+
+
+# Before the first batch.
+BEGINNING = Position(-1, {}, {})
+
+
+class Applied(NamedTuple):
+    """One batch to be applied, and when."""
+
+    batch: int
+    part: Part
+    owners: Ownerships
+    applied_ms: int
+
+
+class Standing(NamedTuple):
+    """What a reader may know about the tables: the last batch, and of when its newest record and its writing are."""
+
+    batch: int
+    newest_ms: int
+    applied_ms: int
+
+
+class Sink(Protocol):
+    """Tables that batches are applied to; used by one job at a time, and readable by anybody meanwhile."""
+
+    @property
+    def name(self) -> str:
+        """The sink's name, in messages and as the name of its query."""
+        ...
+
+    def position(self, checkpoint: str) -> Position | None:
+        """Return how far this checkpoint has come; None for one that the sink does not know."""
+        ...
+
+    def apply(self, checkpoint: str, applied: Applied) -> bool:
+        """Apply a batch, atomically; False, and no effect, if it was applied before.
+
+        Batch 0 of an unknown checkpoint empties every table first. Raises `ConfigurationError` for a batch that does
+        not follow the last one: tables and checkpoint are not of one time.
+        """
+        ...
+
+    def rows(self, table: str) -> tuple[Row, ...]:
+        """Read a table, in no order."""
+        ...
+
+    def standing(self) -> Standing | None:
+        """Tell how far the tables are; None before the first batch."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files."""
+        ...
+
+
+def check_follows(sink: str, place: object, last: int | None, batch: int) -> None:
+    """Refuse a batch that does not follow the last one applied (None: no batch of this checkpoint was)."""
+    expected = 0 if last is None else last + 1
+    if batch != expected:
+        raise ConfigurationError(
+            f"the {sink} tables in {place} want batch {expected} of this checkpoint, Spark goes on with {batch}: they "
+            "are not of one time. Remove the checkpoint; the tables are then made anew from the log."
+        )

@@ -1,0 +1,184 @@
+"""The tables in one SQLite file: written by the job, readable meanwhile (WAL); the sink by default."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from spark.merging import Row
+from spark.schema import SCHEMA_VERSION, TABLES, Column, Merge, Table
+from spark.sinks.port import Applied, Position, Standing, check_follows
+from spark.validity import Ownership
+
+BUSY_S = 30.0
+_KEPT = {
+    "fence": (
+        "query text, checkpoint text, batch integer not null, newest_ms integer not null, "
+        "applied_ms integer not null, primary key (query, checkpoint)"
+    ),
+    "carry": "key text primary key, value blob not null",
+    "owners": "shard integer primary key, epoch integer not null, token blob not null",
+}
+# What to do with the value that is there and the one that comes, as SQL.
+_JOIN = {
+    Merge.SUM: "coalesce(old.{0}, 0) + coalesce(excluded.{0}, 0)",
+    Merge.MAX: "max(coalesce(old.{0}, excluded.{0}), coalesce(excluded.{0}, old.{0}))",
+    Merge.KEEP: "coalesce(excluded.{0}, old.{0})",
+    Merge.REPLACE: "excluded.{0}",
+}
+
+
+class SqliteSink:
+    """Tables in one file; `query` tells the fences of several jobs apart. It keeps no history."""
+
+    def __init__(self, file: Path, query: str = "tables") -> None:
+        self._file = file
+        self._query = query
+        self._tables = tuple(table for table in TABLES.values() if not table.is_history)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Spark calls from a thread of its own, and from one at a time.
+        self._connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        self._connection.execute("pragma journal_mode = wal")
+        self._connection.execute("pragma synchronous = normal")
+        self._make()
+
+    @property
+    def name(self) -> str:
+        """The sink's name."""
+        return "sqlite"
+
+    def position(self, checkpoint: str) -> Position | None:
+        """Return how far this checkpoint has come."""
+        last = self._last(checkpoint)
+        if last is None:
+            return None
+        carry = dict(self._connection.execute("select key, value from carry"))
+        owners = {
+            shard: Ownership(epoch, token)
+            for shard, epoch, token in self._connection.execute("select shard, epoch, token from owners")
+        }
+        return Position(last, carry, owners)
+
+    def apply(self, checkpoint: str, applied: Applied) -> bool:
+        """Apply a batch in one transaction, with its number."""
+        with self._transaction():
+            last = self._last(checkpoint)
+            if self._is_applied(last, applied.batch):
+                return False
+            self._check_follows(last, applied.batch)
+            if last is None:
+                self._empty()
+            for name, rows in applied.part.rows.items():
+                if not TABLES[name].is_history:
+                    self._connection.executemany(_upsert(TABLES[name]), map(_values, rows))
+            self._carry_on(applied)
+            self._connection.execute(
+                "insert or replace into fence values (?, ?, ?, ?, ?)",
+                (self._query, checkpoint, applied.batch, applied.part.newest_ms, applied.applied_ms),
+            )
+        return True
+
+    def rows(self, table: str) -> tuple[Row, ...]:
+        """Read a table."""
+        return tuple(read_rows(self._connection, table))
+
+    def standing(self) -> Standing | None:
+        """Tell how far the tables are."""
+        return read_standing(self._connection, self._query)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _is_applied(self, last: int | None, batch: int) -> bool:
+        return last is not None and batch <= last
+
+    def _check_follows(self, last: int | None, batch: int) -> None:
+        check_follows(self.name, self._file, last, batch)
+
+    def _last(self, checkpoint: str) -> int | None:
+        found = self._connection.execute(
+            "select batch from fence where query = ? and checkpoint = ?", (self._query, checkpoint)
+        ).fetchone()
+        return None if found is None else int(found[0])
+
+    def _carry_on(self, applied: Applied) -> None:
+        kept = [(key, value) for key, value in applied.part.carried.items() if value is not None]
+        gone = [(key,) for key, value in applied.part.carried.items() if value is None]
+        self._connection.executemany("insert or replace into carry values (?, ?)", kept)
+        self._connection.executemany("delete from carry where key = ?", gone)
+        owners = [(shard, owner.epoch, owner.token) for shard, owner in applied.owners.items()]
+        self._connection.executemany("insert or replace into owners values (?, ?, ?)", owners)
+
+    def _make(self) -> None:
+        """Make what is missing; tables of another version are dropped, and so is every fence: all is made anew."""
+        with self._transaction():
+            (version,) = self._connection.execute("pragma user_version").fetchone()
+            if version not in {0, SCHEMA_VERSION}:
+                for (name,) in self._connection.execute(
+                    "select name from sqlite_master where type = 'table'"
+                ).fetchall():
+                    self._connection.execute(f'drop table "{name}"')
+            for name, columns in _KEPT.items():
+                self._connection.execute(f"create table if not exists {name} ({columns}) without rowid")
+            for table in self._tables:
+                self._connection.execute(_create(table))
+            self._connection.execute(f"pragma user_version = {SCHEMA_VERSION}")
+
+    def _empty(self) -> None:
+        for name in (*(table.name for table in self._tables), *_KEPT):
+            self._connection.execute(f'delete from "{name}"')  # noqa: S608 - names of our own schema
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("begin immediate")
+        with self._connection:  # commits, or rolls back what fails
+            yield
+
+
+def read_rows(
+    connection: sqlite3.Connection, table: str, where: str = "", values: Iterable[object] = ()
+) -> Iterator[Row]:
+    """Yield a table's rows by column; `where` may begin with a condition."""
+    names = TABLES[table].names
+    columns = ", ".join(f'"{name}"' for name in names)
+    found = connection.execute(f'select {columns} from "{table}" {where}', tuple(values))  # noqa: S608 - as above
+    for row in found:
+        yield dict(zip(names, row, strict=True))
+
+
+def read_standing(connection: sqlite3.Connection, query: str = "tables") -> Standing | None:
+    """Read how far the tables of a query are."""
+    found = connection.execute(
+        "select batch, newest_ms, applied_ms from fence where query = ? order by applied_ms desc limit 1", (query,)
+    ).fetchone()
+    return None if found is None else Standing(*found)
+
+
+def _create(table: Table) -> str:
+    columns = ", ".join(f'"{column.name}" {column.kind}{_default(column)}' for column in table.columns)
+    keys = ", ".join(f'"{name}"' for name in table.keys)
+    return f'create table if not exists "{table.name}" ({columns}, primary key ({keys})) without rowid'
+
+
+def _default(column: Column) -> str:
+    return " not null default 0" if column.merge is Merge.SUM else ""
+
+
+def _upsert(table: Table) -> str:
+    names = ", ".join(f'"{name}"' for name in table.names)
+    places = ", ".join("coalesce(?, 0)" if column.merge is Merge.SUM else "?" for column in table.columns)
+    keys = ", ".join(f'"{name}"' for name in table.keys)
+    joins = ", ".join(f'"{column.name}" = {_JOIN[column.merge].format(_quoted(column))}' for column in table.values)
+    return (
+        f'insert into "{table.name}" as old ({names}) values ({places}) '  # noqa: S608 - names of our own schema
+        f"on conflict ({keys}) do update set {joins}"
+    )
+
+
+def _quoted(column: Column) -> str:
+    return f'"{column.name}"'
+
+
+def _values(row: Row) -> tuple[object, ...]:
+    return tuple(row.values())  # `part_of` gives every row all columns, in their order

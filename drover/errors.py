@@ -8,6 +8,7 @@ DroverError
  │   ├─ AppendUnknownError      an append may or may not have happened: the process must exit and replay (R7)
  │   └─ LogAccessError          it answered, and does not trust us or is not to be trusted; exit code 2
  ├─ UnusableSnapshotError       a snapshot is in doubt: the log is folded from its first record instead
+ ├─ SparkJobError               the Spark job has failed; its tables stay as they are
  └─ ClusterError                a managed cluster did not do what was asked
      ├─ ClusterUnavailableError known not to have happened: nothing was sent, or the answer says so
      │   └─ ClusterAccessError  it answered, and does not trust us or is not to be trusted; exit code 2
@@ -51,6 +52,10 @@ class LogAccessError(LogUnavailableError):
 
 class UnusableSnapshotError(DroverError):
     """A snapshot is damaged, of another log, or newer than this reader: nothing is lost, the log is the truth."""
+
+
+class SparkJobError(DroverError):
+    """A query of the Spark job has failed, for the cause that the message names; nothing but telemetry is concerned."""
 
 
 class ClusterError(DroverError):

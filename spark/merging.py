@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 from msgspec import json
 
-from spark.folding.rows import CARRY, FACTS, Carried, Contribution, Facts
+from spark.folding.rows import CARRY, NO_TABLE, Carried, Contribution
 from spark.folding.tally import Key, joined
 from spark.schema import TABLES, Table
 
 Row = dict[str, Any]
 _document = json.Decoder(Row)
 _carried = json.Decoder(Carried)
-_facts = json.Decoder(Facts)
 
 
 class Part(NamedTuple):
@@ -38,10 +37,11 @@ def part_of(contributions: Iterable[tuple[str, str]]) -> Part:
         if found.table == CARRY:
             one = _carried.decode(found.document)
             carried[one.key] = one.value
-        elif found.table == FACTS:
-            newest_ms = _facts.decode(found.document).newest_ms
-        else:
-            rows[found.table].append(dict.fromkeys(TABLES[found.table].names) | _document.decode(found.document))
+            continue
+        document = _document.decode(found.document)
+        newest_ms = max(newest_ms, document.get("newest_ms", 0))
+        if found.table != NO_TABLE:
+            rows[found.table].append({name: document.get(name) for name in TABLES[found.table].names})
     return Part({name: tuple(of_table) for name, of_table in rows.items() if of_table}, carried, newest_ms)
 
 

@@ -21,6 +21,8 @@ COMMANDS = {
     "status": ("drover.cli.status:status", "Show what is moving, how far it is and why it waits."),
     "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
     "state": ("drover.cli.state:state", "Show a cluster as the log says it was at any moment."),
+    "progress": ("drover.cli.progress:progress", "Show the progress tables that the Spark job keeps."),
+    "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
     "replay": ("drover.cli.replay:replay", "Fold the log from its first record."),
     "demo": ("drover.cli.demo:demo", "Watch the whole story on a real Kafka."),
     "dead-letters": ("drover.cli.dead_letters:dead_letters", "Show what could not be read as a command."),

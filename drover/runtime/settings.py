@@ -329,6 +329,30 @@ def _parse_address(listen: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """The Spark job: `directory` holds its tables and checkpoints; spark/README.md tells what each setting means.
+
+    `master` is Spark's own; None means what spark-submit said, else two threads of this machine. `options` are Spark's
+    own settings. `keeps_history` adds a Parquet history of everything that has ended.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
+
+    directory: str = ".local/spark"
+    master: str | None = None
+    trigger_ms: int = 1000
+    max_records_per_batch: int = 100_000
+    keeps_history: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what no query could run with."""
+        for name in ("trigger_ms", "max_records_per_batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that was set; `clusters` is by the operator's name for each."""
 
@@ -338,6 +362,7 @@ class Settings:
     clusters: dict[str, ClusterSettings] = field(default_factory=dict)
     worker: WorkerSettings = WorkerSettings()
     zookeeper: ZooKeeperSettings = ZooKeeperSettings()
+    spark: SparkSettings = field(default_factory=SparkSettings)
 
     @property
     def group(self) -> str:

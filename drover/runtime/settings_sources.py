@@ -86,6 +86,7 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         clusters: dict[str, shapes.ClusterSettings] = pydantic.Field(default_factory=dict)
         worker: shapes.WorkerSettings = shapes.WorkerSettings()
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
+        spark: shapes.SparkSettings = pydantic.Field(default_factory=shapes.SparkSettings)
 
         @classmethod
         def settings_customise_sources(
@@ -109,7 +110,7 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
     except ValueError as error:  # what tomllib and the text decoder raise
         raise ConfigurationError(f"{place} is not valid TOML: {error}") from error
-    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper)
+    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark)
     _check_names(settings, place)
     _check_variables()
     return settings

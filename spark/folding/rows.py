@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, json
 
-# The table names under which carried values, and facts about the whole part, travel among the contributions.
-CARRY, FACTS = "carry", "facts"
+# The table names under which carried values, and what is in no table, travel among the contributions.
+CARRY, NO_TABLE = "carry", "none"
 
 
 class FoldRow(NamedTuple):
@@ -55,12 +55,6 @@ class Carried(Struct, frozen=True):
 
     key: str
     value: bytes | None
-
-
-class Facts(Struct, frozen=True):
-    """What is told of a part of the log as a whole: when its newest record was appended."""
-
-    newest_ms: int = 0
 
 
 def contribution(table: str, document: Any) -> Contribution:

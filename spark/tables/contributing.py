@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from spark.folding.fold import fold
-from spark.folding.rows import FACTS, FoldRow
+from spark.folding.rows import NO_TABLE, FoldRow
 from spark.rows import EVENT, SAMPLE
-from spark.tables.counting import facts, refusals, requests, takeovers, undecodable
+from spark.tables.counting import counted
 
 DDL = "table string, document string"
 _SCHEMA = pa.schema([("table", pa.string()), ("document", pa.string())])
@@ -24,17 +24,10 @@ def contributions(judged: DataFrame, carry: Mapping[str, bytes] = _NOTHING) -> D
     The same for a stream's batch and for a whole log: `carry` is what the parts before this one carried, nothing for a
     log that is read from its beginning. Several rows may be about one row of a table; `spark.merging` joins them.
     """
-    counted = {
-        "takeovers": takeovers(judged),
-        "requests": requests(judged),
-        "refusals": refusals(judged),
-        "undecodable": undecodable(judged),
-        FACTS: facts(judged),
-    }
-    found = folded(judged, carry)
-    for name, rows in counted.items():
-        found = found.union(rows.select(F.lit(name).alias("table"), F.to_json(F.struct("*")).alias("document")))
-    return found
+    counts = counted(judged).select(
+        F.coalesce("table", F.lit(NO_TABLE)).alias("table"), F.to_json(F.struct("*")).alias("document")
+    )
+    return folded(judged, carry).union(counts)
 
 
 def folded(judged: DataFrame, carry: Mapping[str, bytes] = _NOTHING) -> DataFrame:

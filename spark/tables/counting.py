@@ -1,24 +1,40 @@
-"""Tables that only count: plain aggregations of judged rows, the same for a stream's batch and for an audit."""
+"""Tables that only count: one plain aggregation of judged rows, the same for a stream's batch and for an audit."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from spark.rows import ACQUIRE, BATCH, EVENT, OUTCOME, REFUSAL, UNDECODABLE
-
-WINDOW_MS = 60_000
-
-
-def window_of(at_ms: Column) -> Column:
-    """Return the beginning of the window that a moment lies in, ms since epoch."""
-    return F.floor(at_ms / WINDOW_MS) * WINDOW_MS
+from spark.schema import WINDOW_MS
 
 
-def takeovers(judged: DataFrame) -> DataFrame:
-    """Count, per shard and window of Kafka's own time, who took shards over, who lost, and what was fenced."""
-    entry, counts = F.col("entry"), F.col("counts")
+def counted(judged: DataFrame) -> DataFrame:
+    """Count what was taken over, fenced, asked for, refused and unreadable.
+
+    One row per table and key: the columns of the tables `takeovers`, `requests`, `refusals` and `undecodable` beside
+    each other, with a column `table` that says which are meant. Every row of the log is counted in one of them, so that
+    one pass does for all. `newest_ms` is when the newest record of each group was appended, for whatever table.
+    """
+    entry, counts, verdict = F.col("entry"), F.col("counts"), F.col("verdict")
+    table = (
+        F.when(entry == OUTCOME, "requests")
+        .when(entry == REFUSAL, "refusals")
+        .when(entry == UNDECODABLE, "undecodable")
+        .when(entry.isin(ACQUIRE, BATCH, EVENT), "takeovers")
+    )
+    asks = entry.isin(OUTCOME, REFUSAL)
+    # What was asked for is told by the log's own time; who owned a shard by Kafka's, whoever wrote it.
+    moment = F.when(asks, F.col("at_ms")).when(table == "takeovers", F.col("appended_ms"))
     return (
-        judged.where(entry.isin(ACQUIRE, BATCH, EVENT))
-        .groupBy("shard", window_of(F.col("appended_ms")).alias("window_ms"))
+        judged.where(counts | ~asks)
+        .groupBy(
+            table.alias("table"),
+            F.when(asks, F.col("cluster")).alias("cluster"),
+            window_of(moment).alias("window_ms"),
+            F.when(asks, F.col("by")).alias("requester"),
+            F.when(entry == REFUSAL, F.col("tag")).alias("code"),
+            F.when(entry == UNDECODABLE, F.col("source")).alias("source"),
+            F.when(~asks, F.col("shard")).alias("shard"),
+        )
         .agg(
             F.count_if((entry == ACQUIRE) & counts).alias("takeovers"),
             F.count_if((entry == ACQUIRE) & ~counts).alias("lost_acquires"),
@@ -26,48 +42,18 @@ def takeovers(judged: DataFrame) -> DataFrame:
             F.count_if((entry == BATCH) & ~counts).alias("fenced_batches"),
             F.count_if((entry == EVENT) & counts).alias("events"),
             F.count_if((entry == EVENT) & ~counts).alias("fenced_events"),
-        )
-    )
-
-
-def requests(judged: DataFrame) -> DataFrame:
-    """Count, per cluster, window and requester, what became of commands."""
-    verdict = F.col("verdict")
-    return (
-        judged.where((F.col("entry") == OUTCOME) & F.col("counts"))
-        .groupBy("cluster", window_of(F.col("at_ms")).alias("window_ms"), F.col("by").alias("requester"))
-        .agg(
             F.count_if(verdict == "accepted").alias("accepted_commands"),
             F.count_if(verdict == "refused").alias("refused_commands"),
             F.count_if(verdict == "duplicate").alias("repeated_commands"),
+            F.count_if(entry == REFUSAL).alias("refusals"),
+            F.count_if(entry == UNDECODABLE).alias("records"),
+            F.max(F.when(entry == UNDECODABLE, F.col("offset"))).alias("last_offset"),
+            F.max_by("error", "offset").alias("last_error"),
+            F.max("appended_ms").alias("newest_ms"),
         )
     )
 
 
-def refusals(judged: DataFrame) -> DataFrame:
-    """Count refusals per cluster, window, requester and code."""
-    return (
-        judged.where((F.col("entry") == REFUSAL) & F.col("counts"))
-        .groupBy(
-            "cluster",
-            window_of(F.col("at_ms")).alias("window_ms"),
-            F.col("by").alias("requester"),
-            F.col("tag").alias("code"),
-        )
-        .agg(F.count("*").alias("refusals"))
-    )
-
-
-def facts(judged: DataFrame) -> DataFrame:
-    """Tell of these rows when the newest record was appended; one row."""
-    return judged.agg(F.max("appended_ms").alias("newest_ms"))
-
-
-def undecodable(judged: DataFrame) -> DataFrame:
-    """Count, per shard, what could not be read, with the last such record and why."""
-    last = F.max_by(F.col("error"), F.col("offset"))
-    return (
-        judged.where(F.col("entry") == UNDECODABLE)
-        .groupBy("source", "shard")
-        .agg(F.count("*").alias("records"), F.max("offset").alias("last_offset"), last.alias("last_error"))
-    )
+def window_of(at_ms: Column) -> Column:
+    """Return the beginning of the window that a moment lies in, ms since epoch."""
+    return at_ms - at_ms % WINDOW_MS

@@ -3,6 +3,7 @@
 Nothing of `spark` is imported: a mistake in the job's decoding, judging or folding is not repeated here.
 """
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,9 +11,9 @@ from typing import Any
 
 import msgpack
 
+from tests.spark.comparing import Rows
 from tests.spark.kafka_rows import Stored
 
-Rows = dict[tuple[Any, ...], dict[str, Any]]
 ENDS = {
     "reassignment-completed": "completed",
     "reassignment-rolled-back": "rolled-back",
@@ -116,6 +117,8 @@ class Oracle:
                 plan["cancelled_ms"] = at_ms
             case "plan-finished":
                 plan["finished_ms"] = at_ms
+            case _:
+                assert event["type"] == "plan-extended", event
 
     def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
         match event["type"]:
@@ -124,7 +127,8 @@ class Oracle:
                 self.intended[key] = None if event.get("release") else (rates["leader"], rates["follower"])
             case "broker-throttle-set":
                 self.rates[key].append((at_ms, self.intended.pop(key)))
-            case "broker-throttle-left":
+            case _:
+                assert event["type"] == "broker-throttle-left", event
                 self.intended.pop(key, None)
                 self.rates[key].append((at_ms, None))
 
@@ -174,17 +178,14 @@ class Oracle:
         move |= {"shard": stored.partition, "offset": stored.offset, "requester": requester}
 
     def _step(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
-        tag, call, cancelled = event["type"], event.get("call"), move["cancelled"]
+        tag, call, cancelled = str(event["type"]), str(event.get("call")), move["cancelled"]
         if tag in UNBLOCKING:
             move["reason"] = move["detail"] = None
         if tag == "step-prepared" or (tag == "call-intended" and call == "step"):
             move["step"] = event.get("step", 0)
             leader = event.get("leader")
-            move["lists"] = (
-                event["expected"],
-                event["replicas"],
-                leader if leader is not None and leader >= 0 else None,
-            )
+            leader = None if leader is None or leader < 0 else leader
+            move["lists"] = (event["expected"], event["replicas"], leader)
         match tag:
             case "step-prepared":
                 move["state"] = "prepared"
@@ -211,6 +212,8 @@ class Oracle:
                 move["reason"], move["detail"] = event["why"], event["detail"]
             case "target-replaced" | "replacement-withdrawn":
                 self._replacement(event, move, cluster)
+            case _:
+                assert tag in {"reassignment-queued", "reassignment-adopted", *NO_MATTER}, event
 
     def _replacement(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
         if move.get("next") is not None:
@@ -263,10 +266,9 @@ class Oracle:
             self.undecodable["samples", stored.partition].append(stored.offset)
             return
         known = self.samples[sample["cluster"], sample["topic"], sample["partition"]]
-        if known and sample["at_ms"] - known[-1]["at_ms"] <= 600_000:
-            if sample["epoch"] < known[-1]["epoch"] or sample["at_ms"] <= known[-1]["at_ms"]:
-                return
-        known.append(sample)
+        last = known[-1] if known and sample["at_ms"] - known[-1]["at_ms"] <= 600_000 else None
+        if last is None or (sample["epoch"] >= last["epoch"] and sample["at_ms"] > last["at_ms"]):
+            known.append(sample)
 
     # -- tables
 
@@ -314,7 +316,7 @@ class Oracle:
     @staticmethod
     def _throttle(changes: list[tuple[int, Any]]) -> dict[str, Any]:
         (since_ms, rates), lasted = changes[-1], 0
-        for (start, held), (end, _) in zip(changes, changes[1:], strict=False):
+        for (start, held), (end, _) in itertools.pairwise(changes):
             lasted += end - start if held is not None else 0
         leader, follower = rates or (None, None)
         return {
@@ -336,7 +338,7 @@ class Oracle:
             run.append(one)
         run.reverse()
         grown = run[0]["at_ms"]
-        for one, after in zip(run, run[1:], strict=False):
+        for one, after in itertools.pairwise(run):
             grown = after["at_ms"] if after["bytes_done"] > one["bytes_done"] else grown
         recent = [one for one in run if one["at_ms"] >= last["at_ms"] - 15_000]
         span = last["at_ms"] - recent[0]["at_ms"]
@@ -351,14 +353,14 @@ class Oracle:
     def _brokers(self) -> Rows:
         found: Rows = defaultdict(dict)
         for (cluster, broker, side), changes in self.weights.items():
-            for (_, before), (at_ms, now) in zip(changes, changes[1:], strict=False):
+            for (_, before), (at_ms, now) in itertools.pairwise(changes):
                 row = found[cluster, broker, minute(at_ms)]
                 row[f"moves_{side}_most"] = max(row.get(f"moves_{side}_most", 0), before, now)
                 row[f"moves_{side}_last"] = now
         for (cluster, _, _), samples in self.samples.items():
-            for before, after in zip([None, *samples], samples, strict=False):
-                is_new = before is None or after["at_ms"] - before["at_ms"] > 600_000
-                had = {} if is_new else held(before)
+            for number, after in enumerate(samples):
+                earlier = samples[number - 1] if number else {"at_ms": 0}
+                had = {} if after["at_ms"] - earlier["at_ms"] > 600_000 else held(earlier)
                 for broker, size in held(after).items():
                     gained = max(0, size - had.get(broker, 0))
                     sides = [(broker, "bytes_in"), (after.get("leader"), "bytes_out")] if gained else []
@@ -369,6 +371,7 @@ class Oracle:
         return dict(found)
 
 
+NO_MATTER = {"reassignment-unblocked", "late-change-found", "foreign-move-seen", "foreign-move-ended"}
 UNBLOCKING = {
     *("step-prepared", "call-intended", "call-accepted", "step-confirmed", "rollback-requested", "stop-requested"),
     *("rollback-skipped", "reassignment-unblocked"),
@@ -385,19 +388,3 @@ def brokers_of(sample: Any) -> set[int]:
 
 def text(brokers: Iterable[int]) -> str:
     return ",".join(map(str, brokers))
-
-
-def difference(wanted: dict[str, Rows], found: dict[str, Rows], tables: Iterable[str] | None = None) -> list[str]:
-    """Say where tables differ; numbers that are 0 and values that are null are as good as absent."""
-    faults = []
-    for name in wanted if tables is None else tables:
-        keys = wanted[name].keys() | found.get(name, {}).keys()
-        for key in sorted(keys, key=str):
-            one, other = wanted[name].get(key, {}), found.get(name, {}).get(key, {})
-            columns = {*one, *other} - {"last_error"}
-            faults += [
-                f"{name} {key} {column}: wanted {one.get(column)}, found {other.get(column)}"
-                for column in sorted(columns)
-                if (one.get(column) or 0) != (other.get(column) or 0)
-            ]
-    return faults

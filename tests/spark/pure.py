@@ -9,8 +9,8 @@ from spark.merging import Part, carry_on, merge, part_of
 from spark.rows import ACQUIRE, EVENT, LOG, PLACE, SAMPLE, SAMPLES, Row, Source, rows_of
 from spark.schema import TABLES
 from spark.validity import AcquireRecord, Ownerships, Validity, validity
+from tests.spark.comparing import Rows
 from tests.spark.kafka_rows import NAMES, Stored
-from tests.spark.oracle import Rows
 
 FOLDED = ("reassignments", "samples", "plans", "brokers", "durations", "throttles", "ended")
 

@@ -1,59 +1,115 @@
-"""Only what counts is counted, on frames in Spark itself."""
+"""The job's frames in Spark itself: judged, counted and folded as the plain fold does, whole and in parts."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgpack
 from pyspark.sql import SparkSession
 
-from events.clusters import ClusterFrozen
-from events.codec import encode_progress
+from events.plans import PlanOpened
+from events.reassignments import ReassignmentQueued
+from events.records import AnyEvent
 from spark.decode import flat_rows
-from spark.judging import judge
-from spark.tables.counting import takeovers, undecodable
-from spark.validity import Ownership
-from tests.events.samples import PROGRESS
-from tests.spark.kafka_rows import BEGAN_MS, NAMES, acquire, batch, frame, shard
+from spark.judging import NO_OWNERS, judge
+from spark.merging import carry_on, merge, part_of
+from spark.schema import TABLES
+from spark.tables.contributing import contributions
+from spark.validity import Ownership, Ownerships
+from tests.shard.random_logs import random_log
+from tests.spark.comparing import difference
+from tests.spark.kafka_rows import NAMES, Stored, acquire, batch, frame, shard
+from tests.spark.oracle import Oracle
+from tests.spark.pure import tables_of
+from tests.spark.test_folding import samples_of
 
 OLD, NEW = b"o" * 16, b"n" * 16
-FROZEN = ClusterFrozen(cluster="local", by="ann", reason="incident")
 
 
-def test_takeovers_and_what_they_fenced_are_counted_and_the_fenced_is_not_valid(spark: SparkSession) -> None:
+def opened(plan: str) -> tuple[AnyEvent, ...]:
+    """A plan with one reassignment."""
+    queued = ReassignmentQueued(
+        cluster="local", topic="t", partition=0, topic_id="id", plan=plan, original=(1, 2), target=(1, 3)
+    )
+    return PlanOpened(cluster="local", plan=plan, by="ann", reason="drain"), queued
+
+
+class SparkJob:
+    """What a sink would hold after each part of the log, computed in Spark."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self.carry: Mapping[str, bytes] = {}
+        self.owners: Ownerships = NO_OWNERS
+        self.rows: dict[str, dict[Any, Any]] = {name: {} for name in TABLES}
+
+    def take(self, records: Sequence[Stored]) -> "SparkJob":
+        rows = flat_rows(frame(self.session, records), NAMES.progress).persist()
+        judged, rules = judge(rows, self.owners)
+        part = part_of((row[0], row[1]) for row in contributions(judged, self.carry).collect())
+        rows.unpersist()
+        for name, of_table in part.rows.items():
+            merge(TABLES[name], self.rows[name], of_table)
+        self.carry, self.owners = carry_on(self.carry, part.carried), rules.ownerships
+        assert part.newest_ms == max(record.appended_ms for record in records)
+        return self
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        return list(self.rows[name].values())
+
+
+def two_shards() -> list[Stored]:
+    """Two simulated shards; a log holds each cluster in one of them."""
+    other = []
+    for payload in random_log(3, 100):
+        record = msgpack.unpackb(payload)
+        for item in (*record.get("events", ()), *record.get("outcomes", ())):
+            item["cluster"] = f"other-{item['cluster']}"
+        other.append(msgpack.packb(record))
+    return [*shard(*random_log(2, 100)), *shard(*other, partition=1)]
+
+
+def test_simulated_logs_make_every_table_of_the_plain_fold_whole_and_in_parts(spark: SparkSession) -> None:
+    records = [*two_shards(), *samples_of(5), *shard(b"\xc1", b"", partition=4)]
+    wanted = Oracle().read(records, NAMES.progress).tables()
+    assert all(wanted[name] for name in ("refusals", "requests", "takeovers", "undecodable", "ended", "brokers"))
+    whole = SparkJob(spark).take(records)
+    assert difference(wanted, tables_of(whole.rows)) == []
+    parts = SparkJob(spark)
+    for first in range(4):
+        # Each partition in its order, and no more: the two topics are read side by side.
+        of_part = [record for record in records if _quarter(record, records) == first]
+        parts.take(of_part)
+    assert difference(wanted, tables_of(parts.rows)) == []
+
+
+def _quarter(record: Stored, records: Sequence[Stored]) -> int:
+    beside = [one for one in records if (one.topic, one.partition) == (record.topic, record.partition)]
+    return 4 * beside.index(record) // len(beside)
+
+
+def test_takeovers_and_what_they_fenced_are_counted_and_the_fenced_shows_nowhere_else(spark: SparkSession) -> None:
     log = shard(
         acquire(1, OLD),
-        batch(1, FROZEN, FROZEN, token=OLD),
+        batch(1, *opened("kept"), token=OLD),
         acquire(2, NEW),
-        batch(2, FROZEN, token=OLD),
+        batch(2, *opened("fenced"), token=OLD),
         acquire(2, OLD),
-        batch(2, FROZEN, token=NEW, epoch=2),
-        batch(3, FROZEN, token=NEW, epoch=2),
+        batch(2, *opened("also-kept"), token=NEW, epoch=2),
+        batch(3, *opened("fenced-too"), token=OLD, epoch=2),
     )
-    rows = flat_rows(frame(spark, log), NAMES.progress).persist()
-    judged, rules = judge(rows)
-    (counted,) = [row.asDict() for row in takeovers(judged).collect()]
+    job = SparkJob(spark).take(log)
+    (counted,) = job.table("takeovers")
+    del counted["window_ms"]
     assert counted == {
         "shard": 0,
-        "window_ms": BEGAN_MS // 60_000 * 60_000,
         "takeovers": 2,
         "lost_acquires": 1,
-        "batches": 3,
-        "fenced_batches": 1,
+        "batches": 2,
+        "fenced_batches": 2,
         "events": 4,
-        "fenced_events": 1,
+        "fenced_events": 4,
     }
-    assert rules.ownerships == {0: Ownership(2, NEW)}
-    rows.unpersist()
-
-
-def test_what_cannot_be_read_is_counted_and_stops_nothing(spark: SparkSession) -> None:
-    log = [
-        *shard(acquire(1, OLD), b"\xc1", None, batch(1, FROZEN, token=OLD)),
-        *shard(b"", encode_progress(PROGRESS["progress"]), topic=NAMES.progress),
-    ]
-    rows = flat_rows(frame(spark, log), NAMES.progress).persist()
-    judged, _ = judge(rows)
-    found = {(row["source"], row["shard"]): row for row in undecodable(judged).collect()}
-    assert {place: (row["records"], row["last_offset"]) for place, row in found.items()} == {
-        ("log", 0): (2, 2),
-        ("samples", 0): (1, 0),
-    }
-    assert judged.where("entry = 'event' and counts").count() == 1
-    assert judged.where("entry = 'sample' and counts").count() == 1
-    rows.unpersist()
+    assert job.owners == {0: Ownership(2, NEW)}
+    assert {row["plan"] for row in job.table("plans")} == {"kept", "also-kept"}
+    assert {row["plan"] for row in job.table("reassignments")} == {"also-kept"}
+    assert sum(row["accepted"] for row in job.table("plans")) == 2

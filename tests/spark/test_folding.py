@@ -10,8 +10,9 @@ from events.codec import encode_progress
 from events.progress import Progress, ReplicaBytes
 from spark.folding.tally import bucket, bucket_end_ms
 from tests.shard.random_logs import random_log
+from tests.spark.comparing import difference
 from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored, shard
-from tests.spark.oracle import Oracle, difference
+from tests.spark.oracle import Oracle
 from tests.spark.pure import FOLDED, PureJob
 
 SEEDS = range(12)

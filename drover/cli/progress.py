@@ -1,0 +1,203 @@
+"""`drover progress`: the tables that the Spark job keeps; reads them as they are, whether the job runs or not."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import amount, console, duration, output_option, print_document, print_line, table, timestamp
+from drover.cli.spark import directory_of
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from spark.files import JobFiles
+    from spark.view import Overview, PlanProgress, Progress
+
+PAUSE_S = 0.5
+PLAN_COLUMNS = (
+    *("cluster", "plan", "by", "accepted", "under way", "blocked", "waiting", "completed", "rolled back", "copied"),
+    *("rate", "to go"),
+)
+TABLES = (
+    *("brokers", "durations", "plans", "reassignments", "refusals", "requests", "samples", "takeovers", "throttles"),
+    "undecodable",
+)
+
+
+@click.command()
+@click.option("--follow", is_flag=True, help="Keep showing until Ctrl-C, or until the plan named has finished.")
+@click.option("--plan", help="Only this plan, also when it has finished.")
+@click.option("--table", "one_table", type=click.Choice(TABLES), help="A whole table instead; see spark/README.md.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the job keeps everything.  [default: .local/spark]",
+)
+@output_option
+@common_options
+@pass_invocation
+def progress(
+    invocation: Invocation,
+    plan: str | None,
+    one_table: str | None,
+    directory: Path | None,
+    output: str,
+    *,
+    follow: bool,
+) -> None:
+    """Show every plan's progress, rates and stalled partitions, from the tables that `drover spark run` keeps.
+
+    `drover status` reads the log itself and is never behind; this reads tables that may be, and says of when they are.
+    """
+    settings = invocation.settings()
+    cluster = invocation.cluster_wanted(settings)
+    from spark.files import JobFiles  # noqa: PLC0415 - nothing else of the command line needs the tables
+    from spark.view import now_ms, overview  # noqa: PLC0415
+
+    files = JobFiles(directory_of(settings.spark, directory).absolute())
+    if one_table is not None:
+        _print_table(files, one_table, cluster, plan, output, follow=follow)
+    elif follow:
+        if output not in {"table", "jsonl"}:
+            raise click.UsageError(f"--follow goes with -o table or jsonl, not {output}")
+        _follow(files, cluster, plan, output)
+    else:
+        found = overview(files, cluster, plan, now_ms())
+        if output == "table":
+            console().print(_layout(found))
+        else:
+            document = found.document()
+            print_document(document, [*document["plans"], *document["reassignments"]], output)
+
+
+def _print_table(
+    files: "JobFiles", name: str, cluster: str | None, plan: str | None, output: str, *, follow: bool
+) -> None:
+    if follow:
+        raise click.UsageError("--follow shows progress, not a whole table")
+    from spark.sinks.sqlite import read_rows  # noqa: PLC0415 - see progress
+    from spark.view import durations, open_tables  # noqa: PLC0415
+
+    wanted = {key: value for key, value in (("cluster", cluster), ("plan", plan)) if value is not None}
+    with open_tables(files) as connection:
+        rows = [
+            row
+            for row in read_rows(connection, name)
+            if all(row.get(key, value) == value for key, value in wanted.items())
+        ]
+    found = durations(rows) if name == "durations" else rows
+    if output != "table":
+        print_document({name: found}, found, output)
+        return
+    columns = tuple(found[0]) if found else ("nothing yet",)
+    console().print(table(columns, [[_cell(row[column]) for column in columns] for row in found]))
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _views(files: "JobFiles", cluster: str | None, plan: str | None) -> Iterator["Overview"]:
+    """Yield what the tables say whenever a batch was applied, and now and then."""
+    from spark.view import now_ms, overview  # noqa: PLC0415 - see progress
+
+    while True:
+        yield overview(files, cluster, plan, now_ms())
+        time.sleep(PAUSE_S)
+
+
+def _follow(files: "JobFiles", cluster: str | None, plan: str | None, output: str) -> None:
+    views = _views(files, cluster, plan)
+    if output == "table" and sys.stdout.isatty():
+        from rich.live import Live  # noqa: PLC0415 - a pipe needs none of it
+
+        with Live(console=console(), auto_refresh=False, vertical_overflow="crop") as live:
+            for view in views:
+                live.update(_layout(view), refresh=True)
+                if _has_finished(view, plan):
+                    return
+    shown: dict[tuple[Any, ...], Any] = {}
+    for view in views:
+        for plan_row in view.plans:
+            _print_change(shown, (plan_row.cluster, plan_row.plan), plan_row, output, _plan_line(plan_row))
+        for row in view.reassignments:
+            _print_change(shown, (row.cluster, row.topic, row.partition), row, output, _line(row))
+        if _has_finished(view, plan):
+            return
+
+
+def _print_change(shown: dict[tuple[Any, ...], Any], key: tuple[Any, ...], row: Any, output: str, line: str) -> None:
+    if shown.get(key) == line:
+        return
+    shown[key] = line
+    if output == "jsonl":
+        from dataclasses import asdict  # noqa: PLC0415 - only here
+
+        print_line(asdict(row))
+    else:
+        click.echo(line)
+
+
+def _has_finished(view: "Overview", plan: str | None) -> bool:
+    return plan is not None and any(one.finished_ms is not None for one in view.plans)
+
+
+def _plan_line(plan: "PlanProgress") -> str:
+    ended = f"{plan.completed} completed, {plan.rolled_back} rolled back, {plan.stopped} stopped, {plan.failed} failed"
+    state = "finished" if plan.finished_ms is not None else f"{plan.under_way} under way"
+    return f"{plan.cluster} plan {plan.plan}: {state}, {ended}, {amount(plan.bytes_copied)} copied"
+
+
+def _line(row: "Progress") -> str:
+    why = f", {row.reason}" if row.reason else ""
+    stalled = ", stalled" if row.has_stalled else ""
+    copied = f" {amount(row.bytes_done)} of {amount(row.bytes_total)}" if row.bytes_total else ""
+    return f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{copied}{why}{stalled}"
+
+
+def _layout(view: "Overview") -> "Group":
+    from rich.console import Group  # noqa: PLC0415 - for people only
+    from rich.text import Text  # noqa: PLC0415
+
+    plans = table(
+        PLAN_COLUMNS,
+        [
+            (
+                *(plan.cluster, plan.plan, plan.requester, str(plan.accepted), str(plan.under_way), str(plan.blocked)),
+                *(str(plan.waiting), str(plan.completed), str(plan.rolled_back), amount(plan.bytes_copied)),
+                *(f"{amount(plan.rate)}/s", _time(plan.remaining_ms)),
+            )
+            for plan in view.plans
+        ],
+        right=PLAN_COLUMNS[3:],
+    )
+    rows = table(
+        ("cluster", "partition", "plan", "state", "step", "done", "of", "rate", "to go", "why it waits"),
+        [
+            (
+                *(row.cluster, f"{row.topic}:{row.partition}", row.plan, row.state, _cell(row.step)),
+                *(amount(row.bytes_done), amount(row.bytes_total)),
+                *("-" if row.rate is None else f"{amount(row.rate)}/s", _time(row.remaining_ms)),
+                "stalled: the copy does not grow" if row.has_stalled else row.detail or "",
+            )
+            for row in view.reassignments
+        ],
+        right=("step", "done", "of", "rate", "to go"),
+    )
+    return Group(plans, Text(""), rows, Text(""), Text(_age(view)))
+
+
+def _age(view: "Overview") -> str:
+    newest = timestamp(view.standing.newest_ms) if view.standing.newest_ms else "nothing"
+    running = "the job keeps them up to date" if view.is_alive else "NO JOB RUNS: start one with `drover spark run`"
+    return f"tables as of {newest}, batch {view.standing.batch}; {running}"
+
+
+def _time(remaining_ms: int | None) -> str:
+    return "-" if remaining_ms is None else duration(remaining_ms)

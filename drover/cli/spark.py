@@ -1,0 +1,95 @@
+"""`drover spark`: run the job that keeps the progress tables; thin over the package `spark`."""
+
+import asyncio
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogReader
+from drover.runtime.settings import Settings, SparkSettings
+
+if TYPE_CHECKING:
+    from spark.job import JobOptions
+
+
+@click.group()
+def spark() -> None:
+    """Keep tables of progress and metrics, made from the event log with Spark; nothing that moves depends on it."""
+
+
+@spark.command()
+@click.option("--master", help="Spark's master.  [default: what spark-submit said, else local[2]]")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the job keeps everything.  [default: .local/spark]",
+)
+@click.option("--history", is_flag=True, help="Keep all that has ended in Parquet files, too.")
+@common_options
+@pass_invocation
+def run(invocation: Invocation, master: str | None, directory: Path | None, *, history: bool) -> None:
+    """Read the log and the samples into tables, until SIGTERM or Ctrl-C; `drover progress` shows them.
+
+    A query that fails ends the job with exit code 1 and its cause. Started again, it goes on where it was.
+    """
+    settings = invocation.settings()
+    asyncio.run(_check_topics(settings.log.connection()))
+    options = _options(settings, master, directory, history=history)
+    from spark.job import run as run_job  # noqa: PLC0415 - Spark is not loaded to say that a flag is wrong
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    click.echo(f"Starting Spark; its own log is {options.files.spark_log}", err=True)
+    run_job(options, stop, started=lambda: click.echo(f"Keeping the tables in {options.files.tables}", err=True))
+    click.echo("Stopped; started again, it goes on from here.", err=True)
+
+
+@spark.command()
+def jars() -> None:
+    """Print the files that spark-submit must be given with --jars, separated by commas; fetches them once."""
+    from drover.jars import ensure  # noqa: PLC0415 - the other commands need it only with Spark
+
+    click.echo(",".join(map(str, ensure("spark"))))
+
+
+async def _check_topics(connection: LogConnection) -> None:
+    """Say that a topic is not there, or its Kafka not to be reached, before Spark says it in its own way."""
+    topics = (connection.topics.events, connection.topics.progress)
+    async with LogReader(connection) as reader:
+        counts = await reader.partition_counts(topics)
+    absent = [topic for topic in topics if not counts[topic]]
+    if absent:
+        raise ConfigurationError(f"there is no topic {' and no topic '.join(absent)}: run `drover topics init`")
+
+
+def _options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":
+    from drover.runtime.java_options import java_client_options  # noqa: PLC0415 - see run
+    from spark.job import JobOptions  # noqa: PLC0415
+    from spark.reading import LogSource  # noqa: PLC0415
+
+    security = java_client_options(settings.log.security, "log.security")
+    chosen = settings.spark
+    return JobOptions(
+        source=LogSource(
+            settings.log.bootstrap, settings.log.topics, {f"kafka.{name}": value for name, value in security.items()}
+        ),
+        directory=directory_of(chosen, directory),
+        master=master or chosen.master,
+        spark=chosen.options,
+        trigger_ms=chosen.trigger_ms,
+        max_records_per_batch=chosen.max_records_per_batch,
+        keeps_history=history or chosen.keeps_history,
+    )
+
+
+def directory_of(settings: SparkSettings, directory: Path | None) -> Path:
+    """Return where the job keeps its files: the flag's directory, else the settings'."""
+    return directory or Path(settings.directory)

@@ -1,0 +1,44 @@
+"""What lies in the job's directory; known to the job and to whoever reads the tables. Imports nothing of Spark."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class JobFiles(NamedTuple):
+    """The files of one job, all below its directory."""
+
+    directory: Path
+
+    @property
+    def tables(self) -> Path:
+        """The SQLite file with the tables."""
+        return self.directory / "tables.sqlite"
+
+    @property
+    def history(self) -> Path:
+        """The directory of the Parquet history."""
+        return self.directory / "history"
+
+    @property
+    def alive(self) -> Path:
+        """A file that the job touches every second while its queries run."""
+        return self.directory / "alive"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the job's process: one job per directory."""
+        return self.directory / "lock"
+
+    @property
+    def jvm(self) -> Path:
+        """Which JVM the last job had."""
+        return self.directory / "jvm.json"
+
+    @property
+    def spark_log(self) -> Path:
+        """What Spark itself says."""
+        return self.directory / "spark.log"
+
+    def checkpoint(self, sink: str) -> Path:
+        """The checkpoint of one sink's query."""
+        return self.directory / "checkpoints" / sink

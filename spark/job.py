@@ -1,0 +1,137 @@
+"""The job: one query per sink on the two topics, until it is told to stop; one that fails ends it, with its cause."""
+
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from drover.errors import SparkJobError
+from spark.applying import batch_applier, checkpoint_identity
+from spark.files import JobFiles
+from spark.only_one import only_job, remember_jvm
+from spark.reading import LogSource, read_stream
+from spark.session import jvm_pid, open_session
+from spark.sinks.parquet import ParquetSink
+from spark.sinks.port import Sink
+from spark.sinks.sqlite import SqliteSink
+
+APPLICATION = "drover"
+LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What the job is told.
+
+    `directory` holds everything that the job keeps. `master` is Spark's (None: what spark-submit said, else two threads
+    of this machine), `spark` are further settings of Spark. `keeps_history` adds the Parquet history.
+    """
+
+    source: LogSource
+    directory: Path
+    master: str | None = None
+    spark: Mapping[str, str] = field(default_factory=dict)
+    trigger_ms: int = 1000
+    max_records_per_batch: int = 100_000
+    keeps_history: bool = False
+
+    @property
+    def files(self) -> JobFiles:
+        """Where the job's files are."""
+        return JobFiles(self.directory.absolute())
+
+
+def open_sinks(options: JobOptions) -> tuple[Sink, ...]:
+    """Open the sinks that were asked for: SQLite, and Parquet for the history."""
+    tables: tuple[Sink, ...] = (SqliteSink(options.files.tables),)
+    return (*tables, ParquetSink(options.files.history)) if options.keeps_history else tables
+
+
+def run(
+    options: JobOptions,
+    stop: threading.Event,
+    *,
+    sinks: Callable[[JobOptions], Sequence[Sink]] = open_sinks,
+    started: Callable[[], None] = lambda: None,
+) -> None:
+    """Run the job until `stop` is set; `started` is called once every query runs.
+
+    Raises `ConfigurationError` when another job runs in the directory, or there is no Java; `SparkJobError` with the
+    cause when a query fails.
+    """
+    files = options.files
+    with only_job(files):
+        session = open_session(APPLICATION, directory=files.directory, master=options.master, settings=options.spark)
+        opened: Sequence[Sink] = ()
+        try:
+            remember_jvm(files, jvm_pid(session))
+            opened = sinks(options)
+            queries = [_start(session, options, sink) for sink in opened]
+            started()
+            _watch(queries, files, stop)
+            _stop(queries)
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            raise SparkJobError(f"Spark failed: {_first_line(str(error))} (more in {files.spark_log})") from error
+        finally:
+            session.stop()
+            for sink in opened:
+                sink.close()
+
+
+def _start(session: SparkSession, options: JobOptions, sink: Sink) -> StreamingQuery:
+    checkpoint = options.files.checkpoint(sink.name)
+    _discard_unknown(sink, checkpoint)
+    topics = options.source.topics
+    stream = read_stream(session, options.source, (topics.events, topics.progress), options.max_records_per_batch)
+    return (
+        stream.writeStream.queryName(f"drover_{sink.name}")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(processingTime=f"{options.trigger_ms} milliseconds")
+        .foreachBatch(batch_applier(sink, checkpoint, topics.progress))
+        .start()
+    )
+
+
+def _discard_unknown(sink: Sink, checkpoint: Path) -> None:
+    """Begin anew where the tables do not know the checkpoint: they were removed, or are of another version."""
+    identity = checkpoint_identity(checkpoint)
+    if checkpoint.exists() and (identity is None or sink.position(identity) is None):
+        shutil.rmtree(checkpoint)
+
+
+def _watch(queries: Sequence[StreamingQuery], files: JobFiles, stop: threading.Event) -> None:
+    """Wait for the stop; a query that ends before it is a fault."""
+    while not stop.wait(LOOK_S):
+        for query in queries:
+            if not query.isActive:
+                raise SparkJobError(_cause(query, files))
+        files.alive.touch()
+
+
+def _stop(queries: Sequence[StreamingQuery]) -> None:
+    for query in queries:
+        query.stop()
+
+
+def _cause(query: StreamingQuery, files: JobFiles) -> str:
+    error = query.exception()
+    said = "it ended without saying why" if error is None else _root_cause(error)
+    return f"the query {query.name} failed: {said} (more in {files.spark_log})"
+
+
+def _root_cause(error: StreamingQueryException) -> str:
+    """Return what went wrong in one line: the innermost cause, which Spark wraps in several."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
+    faults = [line for line in lines if line.startswith(("drover.errors.", "spark.", "sqlite3.", "OSError"))]
+    return (faults or causes or [line for line in lines if line] or ["unknown"])[-1]
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else "it ended without saying why"

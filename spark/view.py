@@ -1,0 +1,233 @@
+"""The tables as people ask for them: what is moving, how far and how long yet. Needs no Spark, and no running job.
+
+Times of arrival and stalls are computed here and not stored: a stored one goes wrong exactly when nothing arrives.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.errors import ConfigurationError
+from spark.files import JobFiles
+from spark.folding.tally import bucket_end_ms
+from spark.merging import Row
+from spark.schema import SCHEMA_VERSION
+from spark.sinks.port import Standing
+from spark.sinks.sqlite import read_rows, read_standing
+
+# A copy that has not grown for so long, by its own samples, has stalled.
+STALLED_MS = 60_000
+# A rate that is older says nothing about now.
+FRESH_MS = 60_000
+# The job touches its sign of life twice a second.
+ALIVE_MS = 10_000
+COPIES = frozenset({"copying"})
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One reassignment under way.
+
+    `bytes_done` and `bytes_total` count its confirmed steps and the running one, `bytes_in_step` what the running one
+    has copied; `rate` is bytes/s, `remaining_ms` how long the running step still takes.
+    """
+
+    cluster: str
+    topic: str
+    partition: int
+    plan: str
+    requester: str
+    state: str
+    since_ms: int
+    step: int | None
+    reason: str | None
+    detail: str | None
+    bytes_done: int
+    bytes_total: int
+    bytes_in_step: int
+    rate: float | None
+    remaining_ms: int | None
+    has_stalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProgress:
+    """One plan: how many of its reassignments are where, and what those under way have copied."""
+
+    cluster: str
+    plan: str
+    requester: str
+    reason: str
+    opened_ms: int
+    finished_ms: int | None
+    accepted: int
+    under_way: int
+    blocked: int
+    waiting: int
+    completed: int
+    rolled_back: int
+    stopped: int
+    failed: int
+    withdrawn: int
+    bytes_copied: int
+    rate: float
+    remaining_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Everything at one moment: `standing` says of when it is, `is_alive` whether a job keeps it up to date."""
+
+    standing: Standing
+    is_alive: bool
+    plans: tuple[PlanProgress, ...]
+    reassignments: tuple[Progress, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs; fields may be added and never changed."""
+        return {
+            "batch": self.standing.batch,
+            "newest_record_ms": self.standing.newest_ms,
+            "applied_ms": self.standing.applied_ms,
+            "job_is_alive": self.is_alive,
+            "plans": [asdict(plan) for plan in self.plans],
+            "reassignments": [asdict(row) for row in self.reassignments],
+        }
+
+
+@contextmanager
+def open_tables(files: JobFiles) -> Iterator[sqlite3.Connection]:
+    """Open the tables for reading, while they are written or not.
+
+    Raises `ConfigurationError` when there are none, or those of another version.
+    """
+    if not files.tables.exists():
+        raise ConfigurationError(
+            f"there are no progress tables in {files.directory}: start the job with `drover spark run`"
+        )
+    connection = sqlite3.connect(f"{files.tables.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    try:
+        (version,) = connection.execute("pragma user_version").fetchone()
+        if version != SCHEMA_VERSION:
+            raise ConfigurationError(
+                f"{files.tables} was made by another version of Drover: start `drover spark run`, which makes it anew"
+            )
+        yield connection
+    finally:
+        connection.close()
+
+
+def overview(files: JobFiles, cluster: str | None, plan: str | None, now_ms: int) -> Overview:
+    """Read what is under way, of one cluster and one plan or of all; plans that have ended only when they are named."""
+    with open_tables(files) as connection:
+        connection.execute("begin")  # one moment for all tables
+        standing = read_standing(connection) or Standing(-1, 0, 0)
+        samples = {(row["cluster"], row["topic"], row["partition"]): row for row in read_rows(connection, "samples")}
+        wanted = [
+            row
+            for row in read_rows(connection, "reassignments", "where ended_ms is null")
+            if cluster in {None, row["cluster"]} and plan in {None, row["plan"]}
+        ]
+        rows = tuple(
+            progress_of(row, samples.get((row["cluster"], row["topic"], row["partition"])), now_ms) for row in wanted
+        )
+        plans = tuple(
+            plan_of(row, [one for one in rows if (one.cluster, one.plan) == (row["cluster"], row["plan"])])
+            for row in read_rows(connection, "plans")
+            if cluster in {None, row["cluster"]}
+            and (row["plan"] == plan or (plan is None and row["finished_ms"] is None))
+        )
+    return Overview(standing, is_alive(files, now_ms), plans, rows)
+
+
+def progress_of(row: Row, sample: Row | None, now_ms: int) -> Progress:
+    """Join a reassignment with its latest sample, if that is about the running step."""
+    is_about_it = sample is not None and sample["step"] == row["step"] and sample["at_ms"] >= row["began_ms"]
+    found: Row = sample if sample is not None and is_about_it and row["state"] in COPIES else {}
+    left = max(0, found.get("bytes_total", 0) - found.get("bytes_done", 0))
+    is_fresh = bool(found) and now_ms - found["at_ms"] <= FRESH_MS
+    closing_rate = found.get("closing_rate") if is_fresh else None
+    return Progress(
+        **{name: row[name] for name in ("cluster", "topic", "partition", "plan", "requester", "state", "since_ms")},
+        **{name: row[name] for name in ("step", "reason", "detail")},
+        bytes_done=row["bytes_copied"] + found.get("bytes_done", 0),
+        bytes_total=row["bytes_copied"] + found.get("bytes_total", 0),
+        bytes_in_step=found.get("bytes_done", 0),
+        rate=found.get("rate") if is_fresh else None,
+        remaining_ms=_remaining_ms(left, closing_rate) if is_fresh else None,
+        # By the samples' own time: a job that is slow, or down, must not look like a copy that stands still.
+        has_stalled=left > 0 and found["at_ms"] - max(found["grown_ms"], row["since_ms"]) >= STALLED_MS,
+    )
+
+
+def plan_of(row: Row, under_way: list[Progress]) -> PlanProgress:
+    """Join a plan with its reassignments under way: it takes as long as the slowest, if that is known of all."""
+    times = [one.remaining_ms for one in under_way]
+    known = [one for one in times if one is not None]
+    counts = ("accepted", "waiting", "completed", "rolled_back", "stopped", "failed", "withdrawn")
+    return PlanProgress(
+        **{name: row[name] for name in ("cluster", "plan", "finished_ms")},
+        requester=row["requester"] or "",
+        reason=row["reason"] or "",
+        opened_ms=row["opened_ms"] or 0,
+        **{name: row[name] for name in counts},
+        under_way=len(under_way),
+        blocked=sum(one.reason is not None for one in under_way),
+        bytes_copied=row["bytes_copied"] + sum(one.bytes_in_step for one in under_way),
+        rate=sum(one.rate or 0.0 for one in under_way),
+        remaining_ms=max(known) if known and len(known) == len(times) and not row["waiting"] else None,
+    )
+
+
+def durations(rows: Iterable[Row]) -> list[Row]:
+    """Turn the histogram into one row per cluster and state: how many, the median, the 95th percentile, the longest.
+
+    Percentiles are the upper end of their bucket, at most 9 % too high, and never above the longest.
+    """
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["cluster"], row["state"], row["bucket"])):
+        found.setdefault((row["cluster"], row["state"]), []).append(row)
+    return [
+        {
+            "cluster": cluster,
+            "state": state,
+            "durations": sum(row["durations"] for row in of_state),
+            "p50_ms": percentile(of_state, 0.5),
+            "p95_ms": percentile(of_state, 0.95),
+            "longest_ms": max(row["longest_ms"] for row in of_state),
+        }
+        for (cluster, state), of_state in found.items()
+    ]
+
+
+def percentile(buckets: list[Row], part: float) -> int:
+    """Return the duration below which that part of all lie (nearest rank), from buckets in their order, in ms."""
+    rank = part * sum(row["durations"] for row in buckets)
+    seen = 0
+    for row in buckets:
+        seen += row["durations"]
+        if seen >= rank:
+            return min(round(bucket_end_ms(row["bucket"])), int(buckets[-1]["longest_ms"]))
+    raise AssertionError("a histogram has a bucket")
+
+
+def is_alive(files: JobFiles, now_ms: int) -> bool:
+    """Tell whether a job has given a sign of life in the last seconds."""
+    try:
+        return now_ms - files.alive.stat().st_mtime * 1000 <= ALIVE_MS
+    except FileNotFoundError:
+        return False
+
+
+def now_ms() -> int:
+    """Return the wall clock in ms since epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _remaining_ms(left: int, closing_rate: float | None) -> int | None:
+    if left == 0:
+        return 0
+    return None if closing_rate is None or closing_rate <= 0 else round(left / closing_rate * 1000)

@@ -13,6 +13,7 @@ from spark.java_home import java_home
 
 LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG4J = """\
 status = error
 rootLogger.level = {level}
@@ -69,9 +70,9 @@ def open_session(
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        **_quiet(directory),
         **(settings or {}),
     }
+    options[_JVM_OPTIONS] = f"{_quiet(directory)} {options.get(_JVM_OPTIONS, '')}".strip()
     for key, value in options.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
@@ -95,8 +96,8 @@ def _prepare_environment() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(PROGRAM_ROOT), *filter(None, known)])
 
 
-def _quiet(directory: Path) -> dict[str, str]:
+def _quiet(directory: Path) -> str:
     """Send what log4j writes to a file; it is read before the JVM knows any of Spark's settings."""
     file = directory / "log4j2.properties"
     file.write_text(_LOG4J.format(level="warn", file=directory / "spark.log"), encoding="utf-8")
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{file}"}
+    return f"-Dlog4j2.configurationFile=file:{file}"

@@ -79,9 +79,12 @@ class Installation:
 
     async def start_worker(self, name: str, *options: str, program: Sequence[str] = DROVER) -> None:
         """Start a worker, by another program if wanted; its log is in the directory."""
-        arguments = ("worker", "--name", name, "--listen", "127.0.0.1:0", *options)
+        await self.start(name, *program, "worker", "--name", name, "--listen", "127.0.0.1:0", *options)
+
+    async def start(self, name: str, *arguments: str) -> None:
+        """Start any long-running command; it is ended with the workers, its log is in the directory."""
         with (self.directory / f"{name}.log").open("ab") as log_file:
-            self.workers[name] = await self._start((*program, *arguments), log_file.fileno(), log_file.fileno())
+            self.workers[name] = await self._start(arguments, log_file.fileno(), log_file.fileno())
 
     async def start_projector(self, name: str, *, program: Sequence[str] = DROVER) -> None:
         """Start `drover project`, by another program if wanted; it is ended as a worker is."""

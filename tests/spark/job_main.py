@@ -1,0 +1,89 @@
+"""The job as a program that kills itself: `job_main.py DIRECTORY BOOTSTRAP PREFIX KILL`.
+
+KILL is `sink:batch:moment` or `none`; the moment is `before`, `inside` or `after` the sink's transaction. Beside the
+real sink runs one without a fence, as a control.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from events.topics import TopicNames
+from spark.job import JobOptions, run
+from spark.reading import LogSource
+from spark.sinks.port import Applied, Position, Sink
+from spark.sinks.sqlite import SqliteSink
+from tests.spark.conftest import QUICK
+
+RECORDS_PER_BATCH = 40
+
+
+class DeadlySink(SqliteSink):
+    """The real sink, in a process that dies at a given batch."""
+
+    def __init__(self, file: Path, kill: str, name: str = "sqlite") -> None:
+        super().__init__(file)
+        self._name = name
+        sink, _, rest = kill.partition(":")
+        self._deadly = rest if sink == name else ""
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def apply(self, checkpoint: str, applied: Applied) -> bool:
+        self._maybe_die(applied, "before")
+        done = super().apply(checkpoint, applied)
+        self._maybe_die(applied, "after")
+        return done
+
+    def _carry_on(self, applied: Applied) -> None:
+        super()._carry_on(applied)
+        self._maybe_die(applied, "inside")
+
+    def _maybe_die(self, applied: Applied, moment: str) -> None:
+        if self._deadly == f"{applied.batch}:{moment}":
+            print(f"killed {self.name} {moment} batch {applied.batch}", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class UnfencedSink(DeadlySink):
+    """What a sink without a fence does: it applies what comes."""
+
+    def position(self, checkpoint: str) -> Position | None:
+        known = super().position(checkpoint)
+        return None if known is None else known._replace(batch=-1)
+
+    def _is_applied(self, last: int | None, batch: int) -> bool:
+        return False
+
+    def _check_follows(self, last: int | None, batch: int) -> None:
+        del last, batch  # whatever comes is applied
+
+
+def main() -> None:
+    directory, bootstrap, prefix, kill = sys.argv[1:]
+    place = Path(directory)
+
+    def sinks(_: JobOptions) -> tuple[Sink, ...]:
+        return (
+            DeadlySink(place / "tables.sqlite", kill),
+            UnfencedSink(place / "unfenced.sqlite", kill, "unfenced"),
+        )
+
+    options = JobOptions(
+        LogSource(bootstrap, TopicNames(prefix)),
+        place,
+        spark=QUICK,
+        trigger_ms=100,
+        max_records_per_batch=RECORDS_PER_BATCH,
+    )
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    run(options, stop, sinks=sinks, started=lambda: print("started", flush=True))
+
+
+if __name__ == "__main__":
+    main()

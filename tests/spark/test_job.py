@@ -1,0 +1,240 @@
+"""The job on the real cluster, beside real moves: right, fresh, and the same after every death."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+import pytest
+import pytest_asyncio
+
+from drover.jars import ensure
+from drover.local import LocalCluster
+from events.partitions import TopicPartition
+from spark.files import JobFiles
+from spark.java_home import java_home
+from tests.integration.support import DROVER, REPOSITORY, Installation, installation, wait_for
+from tests.spark import live
+from tests.spark.comparing import Rows, difference
+from tests.spark.conftest import QUICK
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+FRESH_MS = 5000
+WARM_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was done while the job ran, and what it made of it."""
+
+    drover: Installation
+    files: JobFiles
+    wanted: dict[str, Rows]
+    delays_ms: list[int]
+    exit_code: int
+    stopped_s: float
+    said: str
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def story(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story]:
+    """Real moves of every kind, two owners, zombies and junk, with `drover spark run` beside them."""
+    directory = tmp_path_factory.mktemp("tables")
+    async with installation(local_cluster, directory, "tables", max_moves_per_broker=100) as drover:
+        files = JobFiles(directory / "job")
+        with drover.config.open("a") as config:
+            config.write(f'[spark]\ndirectory = "{files.directory}"\ntrigger_ms = 500\n[spark.options]\n')
+            config.writelines(f'"{name}" = "{value}"\n' for name, value in QUICK.items())
+        await drover.start("job", *DROVER, "spark", "run")
+        yield await _play(drover, files)
+
+
+async def _play(drover: Installation, files: JobFiles) -> Story:
+    await drover.start_worker("first")
+    await drover.wait_until_owned("first")
+    keys = [TopicPartition("tabled", number) for number in range(6)]
+    await drover.create_topic("tabled", {number: [1, 2, 3] for number in range(6)}, kilobytes=1024)
+    await live.wait_for_rows(files, "takeovers", "the job's first batch")
+    freshness = live.Freshness(files)
+    watching = asyncio.create_task(freshness.watch())
+    await drover.alter("slow", {key: [1, 2, 4] for key in keys[:3]}, "--throttle", "300kB/s")
+    await live.wait_for_rows(files, "samples", "a sample of a copy under way")
+    # What the JVM does for the first time takes longer.
+    await live.wait_for_batch(files, WARM_BATCHES)
+    began_ms = time.time_ns() // 1_000_000
+    assert (await drover.alter("wrong", {TopicPartition("absent", 0): [1, 2, 3]})).code == 1
+    await drover.drover("cancel", "--rollback", "--partition", "tabled:0", "--reason", "too slow")
+    await live.write_fenced(drover)
+    drover.signal("first", signal.SIGTERM)
+    await drover.gone("first")
+    await drover.start_worker("second")
+    await drover.alter("quick", {key: [2, 4, 3] for key in keys[3:]})
+    await drover.wait_until_settled()
+    drover.signal("second", signal.SIGTERM)
+    await drover.gone("second")
+    # What no worker could read: it must come after the last of them.
+    await live.append(drover, drover.names.events, [b"\xc1", b"junk"], 2)
+    await live.append(drover, drover.names.progress, [b"junk"], 1)
+    await live.wait_until_equal(drover, files.tables)
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+    stopping = time.monotonic()
+    drover.signal("job", signal.SIGTERM)
+    code = await drover.gone("job")
+    stopped_s = time.monotonic() - stopping
+    delays = await freshness.delays_ms(drover, began_ms)
+    return Story(drover, files, await live.plain_tables(drover), delays, code, stopped_s, drover.worker_log("job"))
+
+
+async def test_the_tables_are_those_of_a_plain_fold_with_its_own_decoder(story: Story) -> None:
+    found = live.tables_in(story.files.tables)
+    assert difference(story.wanted, found, found) == []
+
+
+async def test_every_table_has_something_to_tell_of_these_moves(story: Story) -> None:
+    found = live.tables_in(story.files.tables)
+    states = {key[2]: row["state"] for key, row in found["reassignments"].items()}
+    assert states == {0: "rolled-back", 1: "completed", 2: "completed", 3: "completed", 4: "completed", 5: "completed"}
+    plans = {plan: row for (_, plan), row in found["plans"].items()}
+    assert (plans["slow"]["completed"], plans["slow"]["rolled_back"], plans["quick"]["completed"]) == (2, 1, 3)
+    assert plans["slow"]["throttle"] == 300_000
+    assert sum(row["bytes_in"] for row in found["brokers"].values()) > 100_000
+    assert sum(row["bytes_out"] for row in found["brokers"].values()) > 100_000
+    assert max(row["moves_in_most"] or 0 for (_, broker, _), row in found["brokers"].items() if broker == 4) >= 3
+    assert {row["changes"] >= 2 and row["leader_rate"] is None for row in found["throttles"].values()} == {True}
+    assert {code for *_, code in found["refusals"]} == {"unknown-topic-or-partition"}
+    assert sum(row["takeovers"] for row in found["takeovers"].values()) == 12
+    assert {state for _, state, _ in found["durations"]} >= {"queued", "copying", "completed", "rolled-back"}
+    assert found["undecodable"]["log", 2]["records"] == 2
+    assert found["undecodable"]["samples", 1]["records"] == 1
+
+
+async def test_nothing_that_was_fenced_is_in_any_figure(story: Story) -> None:
+    found = live.tables_in(story.files.tables)
+    assert sum(row["fenced_batches"] for row in found["takeovers"].values()) == 3
+    assert sum(row["fenced_events"] for row in found["takeovers"].values()) == 6
+    assert sum(row["lost_acquires"] for row in found["takeovers"].values()) == 1
+    everything = repr({name: rows for name, rows in found.items() if name != "takeovers"})
+    assert live.FENCED_PLAN not in everything
+    assert "zombie" not in everything
+
+
+async def test_what_is_recorded_is_visible_within_seconds(story: Story) -> None:
+    assert len(story.delays_ms) >= 30
+    assert story.delays_ms[int(len(story.delays_ms) * 0.95)] <= FRESH_MS, story.delays_ms
+
+
+async def test_sigterm_ends_the_job_cleanly_and_what_spark_says_is_in_a_file(story: Story) -> None:
+    assert story.exit_code == 0
+    assert story.stopped_s < 15
+    said = story.said.splitlines()
+    assert said[0].startswith("Starting Spark")
+    assert "Stopped" in said[-1]
+    assert len(said) <= 6, said
+    assert story.files.spark_log.exists()
+
+
+async def test_progress_is_shown_also_when_no_job_runs(story: Story) -> None:
+    shown = (await story.drover.drover("progress", "--plan", "slow", "-o", "json")).document
+    assert shown["job_is_alive"] is False
+    (plan,) = shown["plans"]
+    assert (plan["plan"], plan["completed"], plan["rolled_back"], plan["under_way"]) == ("slow", 2, 1, 0)
+    table = await story.drover.drover("progress")
+    assert "NO JOB RUNS" in table.output
+    rows = (await story.drover.drover("progress", "--table", "durations", "-o", "json")).document["durations"]
+    copying = next(row for row in rows if row["state"] == "copying")
+    assert copying["durations"] >= 5
+    assert 0 < copying["p50_ms"] <= copying["p95_ms"] <= copying["longest_ms"]
+    followed = await story.drover.drover("progress", "--plan", "slow", "--follow", "-o", "jsonl")
+    assert json.loads(followed.output.splitlines()[-1])["plan"] == "slow"
+
+
+async def _start(*command: object, directory: Path, **environment: str) -> asyncio.subprocess.Process:
+    with (directory / "said.log").open("ab") as said:
+        return await asyncio.create_subprocess_exec(
+            *map(str, command),
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=said.fileno(),
+            stderr=said.fileno(),
+        )
+
+
+async def test_a_driver_that_dies_in_mid_batch_loses_and_doubles_nothing(story: Story, tmp_path: Path) -> None:
+    """And the control does: without a fence the same deaths double what was applied before them."""
+
+    async def job(kill: str) -> asyncio.subprocess.Process:
+        place = (story.drover.cluster.bootstrap, story.drover.names.prefix)
+        return await _start(sys.executable, "-m", "tests.spark.job_main", tmp_path, *place, kill, directory=tmp_path)
+
+    for kill in ("sqlite:0:inside", "sqlite:1:after", "unfenced:2:after", "sqlite:3:before"):
+        process = await job(kill)
+        async with asyncio.timeout(90):
+            code = await process.wait()
+        assert code == -signal.SIGKILL, (kill, code, (tmp_path / "said.log").read_text())
+    last = await job("none")
+    await live.wait_until_equal(story.drover, tmp_path / "tables.sqlite", timeout_s=90)
+    last.send_signal(signal.SIGTERM)
+    assert await last.wait() == 0
+    said = (tmp_path / "said.log").read_text()
+    assert said.count("killed ") == 4, said
+    batches = {name: live.standing_in(tmp_path / f"{name}.sqlite") for name in ("tables", "unfenced")}
+    assert all(batch >= 4 for batch in batches.values()), "so small a batch that deaths lie in the middle"
+    unfenced = live.tables_in(tmp_path / "unfenced.sqlite")
+    once, twice = (sum(row["batches"] for row in rows["takeovers"].values()) for rows in (story.wanted, unfenced))
+    assert twice > once, "without a fence a batch that comes again is counted again"
+
+
+async def test_the_job_runs_under_spark_submit(story: Story, tmp_path: Path) -> None:
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    options = [item for pair in QUICK.items() for item in ("--conf", "=".join(pair))]
+    process = await _start(
+        *(submit, "--master", "local[1]", "--jars", ",".join(map(str, ensure("spark"))), *options),
+        *(REPOSITORY / "drover" / "__main__.py", "--config", story.drover.config),
+        *("spark", "run", "--dir", tmp_path / "job"),
+        directory=tmp_path,
+        JAVA_HOME=str(java_home()),
+        PYSPARK_PYTHON=sys.executable,
+        SPARK_LOCAL_IP="127.0.0.1",
+    )
+
+    async def keeps() -> bool:
+        assert process.returncode is None, (tmp_path / "said.log").read_text()
+        return "Keeping the tables" in (tmp_path / "said.log").read_text()
+
+    await wait_for(keeps, "the job under spark-submit", timeout_s=90)
+    await live.wait_until_equal(story.drover, tmp_path / "job" / "tables.sqlite")
+    driver = live.driver_of(process.pid)
+    driver.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(60):
+        assert await process.wait() == 0
+
+
+async def test_a_second_job_in_the_same_directory_is_refused(story: Story, tmp_path: Path) -> None:
+    held = JobFiles(tmp_path)
+    with live.held(held):
+        refused = await story.drover.drover("spark", "run", "--dir", str(tmp_path))
+    assert refused.code == 2
+    assert "another job runs in" in refused.errors
+
+
+async def test_without_kafka_or_topics_the_job_says_so_before_spark_starts(story: Story, tmp_path: Path) -> None:
+    config = tmp_path / "drover.toml"
+    config.write_text(f'[log]\nbootstrap = "{story.drover.cluster.bootstrap}"\nprefix = "nothing"\n')
+    absent = await story.drover.drover("spark", "run", "--config", str(config))
+    assert (absent.code, "drover topics init" in absent.errors) == (2, True), absent.errors
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n')
+    away = await story.drover.drover("spark", "run", "--config", str(config))
+    assert away.code != 0
+    assert "127.0.0.1:1" in away.errors
+    assert not (tmp_path / ".local").exists()

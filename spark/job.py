@@ -79,6 +79,7 @@ def run(
         except (PySparkException, Py4JError, ConnectionError) as error:
             raise SparkJobError(f"Spark failed: {_first_line(str(error))} (more in {files.spark_log})") from error
         finally:
+            files.alive.unlink(missing_ok=True)
             session.stop()
             for sink in opened:
                 sink.close()

@@ -104,13 +104,14 @@ def open_tables(files: JobFiles) -> Iterator[sqlite3.Connection]:
 
     Raises `ConfigurationError` when there are none, or those of another version.
     """
+    absent = f"there are no progress tables in {files.directory}: start the job with `drover spark run`"
     if not files.tables.exists():
-        raise ConfigurationError(
-            f"there are no progress tables in {files.directory}: start the job with `drover spark run`"
-        )
+        raise ConfigurationError(absent)
     connection = sqlite3.connect(f"{files.tables.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     try:
         (version,) = connection.execute("pragma user_version").fetchone()
+        if version == 0:  # the job is making them
+            raise ConfigurationError(absent)
         if version != SCHEMA_VERSION:
             raise ConfigurationError(
                 f"{files.tables} was made by another version of Drover: start `drover spark run`, which makes it anew"

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
+from drover.errors import ConfigurationError
 from drover.journal.producer import LogProducer
 from events.codec import decode_record, encode_record, record_headers
 from events.plans import PlanOpened
@@ -139,10 +140,9 @@ async def wait_for_batch(files: JobFiles, number: int, timeout_s: float = 60.0) 
 
 async def wait_for_rows(files: JobFiles, table: str, what: str, timeout_s: float = 60.0) -> None:
     async def there() -> bool:
-        if not files.tables.exists():
-            return False
-        with open_tables(files) as connection:
+        with suppress(ConfigurationError), open_tables(files) as connection:
             return any(True for _ in read_rows(connection, table))
+        return False  # there are none yet
 
     await wait_for(there, what, timeout_s)
 
@@ -158,13 +158,9 @@ def standing_in(file: Path) -> int:
 
 def driver_of(process_id: int) -> psutil.Process:
     """The Python that runs the job below spark-submit's JVM."""
-    children = psutil.Process(process_id).children(recursive=True)
-    (driver,) = [child for child in children if "__main__.py" in " ".join(child.cmdline()) and _is_python(child)]
+    children = [child for child in psutil.Process(process_id).children() if child.status() != psutil.STATUS_ZOMBIE]
+    (driver,) = [child for child in children if "__main__.py" in " ".join(child.cmdline())]
     return driver
-
-
-def _is_python(process: psutil.Process) -> bool:
-    return "python" in Path(process.exe()).name
 
 
 @contextmanager

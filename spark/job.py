@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -77,7 +77,7 @@ def run(
             _watch(queries, files, stop)
             _stop(queries)
         except (PySparkException, Py4JError, ConnectionError) as error:
-            raise SparkJobError(f"Spark failed: {_first_line(str(error))} (more in {files.spark_log})") from error
+            raise SparkJobError(f"Spark failed: {root_cause(str(error))} (more in {files.spark_log})") from error
         finally:
             files.alive.unlink(missing_ok=True)
             session.stop()
@@ -122,17 +122,17 @@ def _stop(queries: Sequence[StreamingQuery]) -> None:
 
 def _cause(query: StreamingQuery, files: JobFiles) -> str:
     error = query.exception()
-    said = "it ended without saying why" if error is None else _root_cause(error)
+    said = root_cause("" if error is None else str(error))
     return f"the query {query.name} failed: {said} (more in {files.spark_log})"
 
 
-def _root_cause(error: StreamingQueryException) -> str:
-    """Return what went wrong in one line: the innermost cause, which Spark wraps in several."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
-    faults = [line for line in lines if line.startswith(("drover.errors.", "spark.", "sqlite3.", "OSError"))]
-    return (faults or causes or [line for line in lines if line] or ["unknown"])[-1]
+def root_cause(said: str) -> str:
+    """Return what went wrong in one line, from what Spark says of a query that failed.
 
-
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0] if text.strip() else "it ended without saying why"
+    Before the description of the query stands either Java's message, or a traceback of ours, whose last line tells.
+    """
+    lines = [line.strip() for line in said.split("=== Streaming Query ===", maxsplit=1)[0].splitlines() if line.strip()]
+    if not lines:
+        return "it ended without saying why"
+    is_ours = any("Traceback (most recent call last)" in line for line in lines)
+    return lines[-1] if is_ours else lines[0]

@@ -17,7 +17,7 @@ from spark.sinks.port import Applied, Position, Sink
 from spark.sinks.sqlite import SqliteSink
 from tests.spark.conftest import QUICK
 
-RECORDS_PER_BATCH = 12
+RECORDS_PER_BATCH = 20
 
 
 class DeadlySink(SqliteSink):

@@ -1,0 +1,119 @@
+"""Queries on real topics in this process: checkpoints that are lost, the history, a topic that goes away."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from kafka import KafkaAdminClient
+from pyspark.sql import SparkSession
+
+from drover.local import LocalCluster
+from spark import job
+from spark.job import JobOptions
+from spark.reading import LogSource
+from spark.schema import TABLES
+from spark.sinks.port import Sink
+from tests.integration.support import Installation, installation, wait_for
+from tests.shard.random_logs import random_log
+from tests.spark import live
+from tests.spark.comparing import Rows, difference
+from tests.spark.pure import tables_of
+from tests.spark.test_folding import samples_of
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def written(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
+    """A simulated log on real topics; no worker reads it."""
+    async with installation(local_cluster, tmp_path_factory.mktemp("queries"), "queries") as drover:
+        await live.append(drover, drover.names.events, random_log(4, 100)[1:], 3)
+        samples = [one.value for one in samples_of(4)[:100] if one.value is not None]
+        await live.append(drover, drover.names.progress, samples, 2)
+        yield drover
+
+
+def options(drover: Installation, directory: Path) -> JobOptions:
+    source = LogSource(drover.cluster.bootstrap, drover.names)
+    return JobOptions(source, directory, trigger_ms=100, max_records_per_batch=70, keeps_history=True)
+
+
+def run_to_the_end(session: SparkSession, chosen: JobOptions) -> dict[str, dict[str, Rows]]:
+    """Run every query over all there is, as the job does, and return each sink's tables."""
+    sinks = job.open_sinks(chosen)
+    queries = [job._start(session, chosen, sink) for sink in sinks]
+    for query in queries:
+        query.processAllAvailable()
+    job._stop(queries)
+    found = {sink.name: tables_of_sink(sink) for sink in sinks}
+    for sink in sinks:
+        sink.close()
+    return found
+
+
+def tables_of_sink(sink: Sink) -> dict[str, Rows]:
+    rows = {
+        name: {tuple(row[key] for key in table.keys): row for row in sink.rows(name)}
+        for name, table in TABLES.items()
+        if sink.name == "parquet" or not table.is_history
+    }
+    return tables_of(rows)
+
+
+async def test_both_sinks_hold_the_plain_tables_also_after_checkpoint_or_tables_were_lost(
+    written: Installation, spark: SparkSession, tmp_path: Path
+) -> None:
+    chosen = options(written, tmp_path)
+    wanted = await live.plain_tables(written)
+    first = run_to_the_end(spark, chosen)
+    for found in first.values():
+        assert difference(wanted, found, found) == []
+    assert first["parquet"]["ended"]
+    assert sum(row["durations"] for row in first["sqlite"]["durations"].values()) > 10
+    shutil.rmtree(chosen.files.checkpoint("sqlite"))
+    shutil.rmtree(chosen.files.history)
+    again = run_to_the_end(spark, chosen)
+    for found in again.values():
+        assert difference(wanted, found, found) == []
+
+
+async def test_a_topic_that_goes_away_ends_the_query_and_its_cause_names_it(
+    written: Installation, spark: SparkSession, tmp_path: Path
+) -> None:
+    gone = LogSource(written.cluster.bootstrap, written.names)
+    async with installation(written.cluster, tmp_path, "going") as going:
+        chosen = JobOptions(LogSource(gone.bootstrap, going.names), tmp_path, trigger_ms=100)
+        sinks = job.open_sinks(chosen)
+        (query,) = [job._start(spark, chosen, sink) for sink in sinks]
+        query.processAllAvailable()
+        admin = KafkaAdminClient(bootstrap_servers=gone.bootstrap)
+        admin.delete_topics([going.names.progress])
+        admin.close()
+
+        async def ended() -> bool:
+            return not query.isActive
+
+        await wait_for(ended, "the query to end", timeout_s=120)
+        cause = job._cause(query, chosen.files)
+        assert "drover_sqlite failed" in cause
+        assert going.names.progress in cause or "UnknownTopicOrPartition" in cause, cause
+        for sink in sinks:
+            sink.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("", "it ended without saying why"),
+        ("org.apache.kafka: gone\n\tat a.b.c\n\n=== Streaming Query ===\nLogical Plan:", "org.apache.kafka: gone"),
+        (
+            "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):\n  File x\n"
+            "drover.errors.ConfigurationError: not of one time\n\n=== Streaming Query ===\nIdentifier: y",
+            "drover.errors.ConfigurationError: not of one time",
+        ),
+    ],
+)
+def test_the_cause_of_a_failed_query_is_one_line(said: str, cause: str) -> None:
+    assert job.root_cause(said) == cause

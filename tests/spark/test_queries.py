@@ -109,9 +109,8 @@ async def test_a_topic_that_goes_away_ends_the_query_and_its_cause_names_it(
         ("", "it ended without saying why"),
         ("org.apache.kafka: gone\n\tat a.b.c\n\n=== Streaming Query ===\nLogical Plan:", "org.apache.kafka: gone"),
         (
-            "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):\n  File x\n"
-            "drover.errors.ConfigurationError: not of one time\n\n=== Streaming Query ===\nIdentifier: y",
-            "drover.errors.ConfigurationError: not of one time",
+            "It: Traceback (most recent call last):\n  File x\ndrover.errors.Bad: no\n\n=== Streaming Query ===\ny",
+            "drover.errors.Bad: no",
         ),
     ],
 )

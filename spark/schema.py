@@ -267,6 +267,7 @@ ENDED = Table(
         _PARTITION,
         _key("ended_ms", _INTEGER, "ms since epoch", "when it ended"),
         _key("offset", _INTEGER, "offset", "of the record that ended it, in the cluster's shard"),
+        _key("index", _INTEGER, "number from 0", "of the event in that record: it may end a replacement, too"),
         _now("plan", _TEXT, "name", "the plan it belonged to"),
         _now("requester", _TEXT, "name", "who opened the plan"),
         _now("state", _TEXT, "completed, rolled-back, stopped or failed", "how it ended"),

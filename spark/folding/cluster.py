@@ -113,7 +113,7 @@ class ClusterFold:
             "reason": row.why,
             "bytes_copied": copied,
         }
-        self._tally.put("ended", (self._cluster, *place, row.at_ms, row.offset), **ended)
+        self._tally.put("ended", (self._cluster, *place, row.at_ms, row.offset, row.index), **ended)
         move.phase, move.since_ms = state, row.at_ms
         self._show(place, move, row, ended_ms=row.at_ms)
 

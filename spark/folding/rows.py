@@ -15,6 +15,7 @@ class FoldRow(NamedTuple):
     entry: str
     shard: int
     offset: int
+    index: int  # type: ignore[assignment]  # it hides a method of tuples that nobody calls here
     epoch: int
     at_ms: int
     tag: str | None

@@ -34,10 +34,10 @@ def folded(judged: DataFrame, carry: Mapping[str, bytes] = _NOTHING) -> DataFram
     """Return what depends on the order of events: each cluster is folded by one task, in the order of the log."""
     return (
         judged.where(F.col("counts") & F.col("entry").isin(EVENT, SAMPLE))
-        .select(*FoldRow._fields, "source", "index")
+        .select(*FoldRow._fields, "source")
         .repartition("cluster")
         .sortWithinPartitions("cluster", "source", "shard", "offset", "index")
-        .drop("source", "index")
+        .drop("source")
         .mapInArrow(functools.partial(_fold, carry), DDL)
     )
 

@@ -48,6 +48,7 @@ class Oracle:
         self.takeovers = numbers()
         self.undecodable: Any = defaultdict(list)
         self.ended: Rows = {}
+        self.index = 0
         self.weights: dict[tuple[str, int, str], list[tuple[int, int]]] = defaultdict(lambda: [(0, 0)])
         self.queue: dict[tuple[str, str, int], str] = {}
         self.rates: dict[tuple[str, int], list[tuple[int, Any]]] = defaultdict(list)
@@ -85,7 +86,7 @@ class Oracle:
             if not fenced:
                 for outcome in record.get("outcomes", ()):
                     self._outcome(outcome, record["at_ms"])
-                for event in record.get("events", ()):
+                for self.index, event in enumerate(record.get("events", ())):
                     self._event(event, record["at_ms"], stored)
 
     def _outcome(self, outcome: dict[str, Any], at_ms: int) -> None:
@@ -238,7 +239,7 @@ class Oracle:
         self.durations[cluster, state].append(at_ms - move["began_ms"])
         move |= {"state": state, "ended_ms": at_ms, "bytes_copied": copied}
         move |= {"reason": event.get("why"), "detail": event.get("detail")}
-        self.ended[(*key, at_ms, stored.offset)] = {
+        self.ended[(*key, at_ms, stored.offset, self.index)] = {
             **{name: move[name] for name in ("plan", "state", "began_ms", "bytes_copied", "reason")},
             "requester": requester,
             "original": text(move["original"]),

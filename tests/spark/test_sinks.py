@@ -164,7 +164,15 @@ def test_tables_of_another_version_are_made_anew(make: Make, monkeypatch: pytest
 
 def test_the_history_is_kept_by_the_sink_that_is_made_for_it(tmp_path: Path) -> None:
     ended: dict[str, Any] = dict.fromkeys(TABLES["ended"].names)
-    ended |= {"cluster": "local", "topic": "t", "partition": 0, "ended_ms": 1, "offset": 9, "state": "completed"}
+    ended |= {
+        "cluster": "local",
+        "topic": "t",
+        "partition": 0,
+        "ended_ms": 1,
+        "offset": 9,
+        "index": 0,
+        "state": "completed",
+    }
     history = ParquetSink(tmp_path / "history")
     history.apply(FIRST, batch(0, ended=ended))
     history.apply(FIRST, batch(1, ended=ended | {"ended_ms": 2, "offset": 12}))

@@ -28,6 +28,9 @@ def java_home() -> Path:
     java = find_java()
     home = cache_directory() / "spark-java"
     script = home / "bin" / "java"
+    if java.absolute() == script.absolute():
+        # Whoever started this process runs Spark, too, and has set JAVA_HOME: the script must not call itself.
+        return home
     text = _SCRIPT.format(dropped=DROPPED, java=shlex.quote(str(java.absolute())))
     if not script.exists() or script.read_text(encoding="utf-8") != text:
         script.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import msgspec
 
 from events.base import Event
 from events.codec import UndecodableError, decode_record
-from events.progress import Progress
+from events.progress import Progress, ProjectionSample
 from events.records import Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft
 from events.waiting import CommandHeld
@@ -19,7 +19,7 @@ from events.waiting import CommandHeld
 # What a row stands for.
 GENESIS, ACQUIRE, BATCH = "genesis", "acquire", "batch"
 OUTCOME, REFUSAL, EVENT = "outcome", "refusal", "event"
-SAMPLE, UNDECODABLE = "sample", "undecodable"
+SAMPLE, PROJECTION, UNDECODABLE = "sample", "projection", "undecodable"
 # Where a record stands.
 LOG, SAMPLES = "log", "samples"
 OF_A_BATCH = (BATCH, OUTCOME, REFUSAL, EVENT)
@@ -100,7 +100,9 @@ _RENAMED: Mapping[str, str] = {
 # These mean something else in the message than in the row, or have another shape.
 _SKIPPED = frozenset({"adding", "offset"})
 
-_sample_decoder = msgspec.msgpack.Decoder(Progress)
+_sample_decoder: msgspec.msgpack.Decoder[Progress | ProjectionSample] = msgspec.msgpack.Decoder(
+    Progress | ProjectionSample
+)
 
 
 class Source(NamedTuple):
@@ -138,8 +140,14 @@ def _sample_rows(source: Source, payload: bytes | None) -> Iterator[Row]:
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         yield _undecodable(source, f"sample not understood: {error}")
         return
-    row = _row(SAMPLE, source, 0)
+    row = _row(SAMPLE if isinstance(sample, Progress) else PROJECTION, source, 0)
     _put(row, "record_bytes", len(payload))
+    if isinstance(sample, ProjectionSample):
+        # How far a projector is says nothing about a move; it is in no table.
+        _put(row, "cluster", sample.cluster)
+        _put(row, "at_ms", sample.at_ms)
+        yield row
+        return
     _copy(row, sample)
     _put(row, "adding", [(replica.broker, replica.bytes) for replica in sample.adding])
     yield row

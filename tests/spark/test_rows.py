@@ -86,6 +86,12 @@ def test_a_sample_tells_the_bytes_of_each_replica_that_is_added() -> None:
     )
 
 
+def test_how_far_a_projector_is_is_no_sample_of_a_move() -> None:
+    (row,) = documents(encode_progress(PROGRESS["projection"]), PLACE_IN_SAMPLES)
+    assert (row["entry"], row["cluster"]) == ("projection", "local")
+    assert "topic" not in row
+
+
 @pytest.mark.parametrize("payload", [None, b"", b"\xc1", b"{}", msgpack.packb({"kind": "later", "schema": 1})])
 @pytest.mark.parametrize("source", [PLACE_IN_LOG, PLACE_IN_SAMPLES], ids=["log", "samples"])
 def test_what_cannot_be_read_is_one_row_that_says_why(payload: bytes | None, source: Source) -> None:

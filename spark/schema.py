@@ -146,7 +146,7 @@ PLANS = Table(
         _once("reason", _TEXT, "a sentence", "why, in the requester's words"),
         _once("opened_ms", _INTEGER, "ms since epoch", "when it was opened"),
         _once("cancelled_ms", _INTEGER, "ms since epoch", "when it was cancelled as a whole; null if not"),
-        _once("finished_ms", _INTEGER, "ms since epoch", "when nothing of it moved or waited any more; null before"),
+        _once("finished_ms", _INTEGER, "ms since epoch", "when nothing of it was left to be done; null before"),
         _once("throttle", _INTEGER, "bytes/s per broker", "the last throttle asked for; null for none"),
         _count("accepted", "reassignments that began", "reassignments"),
         _count("completed", "that reached their target", "reassignments"),

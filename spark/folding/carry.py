@@ -40,10 +40,19 @@ class Throttle(Struct, kw_only=True):
     intended: tuple[int | None, int | None] | None = None
 
 
-class ClusterCarry(Struct, kw_only=True, omit_defaults=True):
-    """What is carried of a cluster as a whole: open plans by who opened them, loads and throttles by broker."""
+class OpenPlan(Struct, kw_only=True, omit_defaults=True):
+    """A plan of which something may still come: who opened it, and how much of it moves or waits."""
 
-    requesters: dict[str, str] = {}
+    requester: str
+    active: int = 0
+    waiting: int = 0
+    is_cancelled: bool = False
+
+
+class ClusterCarry(Struct, kw_only=True, omit_defaults=True):
+    """What is carried of a cluster as a whole: its open plans, loads and throttles by broker, the queue."""
+
+    plans: dict[str, OpenPlan] = {}
     moves_in: dict[int, int] = {}
     moves_out: dict[int, int] = {}
     throttles: dict[int, Throttle] = {}

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import msgpack
 
-from spark.folding.carry import ClusterCarry, Move
+from spark.folding.carry import ClusterCarry, Move, OpenPlan
 from spark.folding.phases import ENDS, added, begun, change, load_of
 from spark.folding.rows import CARRY, Carried, Contribution, FoldRow, carry_key, contribution
 from spark.folding.tally import Tally, bucket, window
@@ -59,6 +59,7 @@ class ClusterFold:
         if tag in _BEGINNINGS:
             move = self._moves[place] = begun(row)
             self._plan(move.plan, accepted=1)
+            self._count_open(move.plan, row.at_ms, active=1)
             self._show(place, move, row)
             return
         if tag.startswith("queue-entry-"):
@@ -100,8 +101,6 @@ class ClusterFold:
         self._plan(move.plan, **{column: 1, "bytes_copied": copied - move.bytes_copied})
         self._tally.put("requests", (self._cluster, window(row.at_ms), self._requester(move.plan)), **{column: 1})
         self._last(state, row.at_ms - move.began_ms)
-        if move.replacement is not None:
-            self._plan(move.replacement, waiting=-1)
         move.bytes_copied, move.reason, move.detail = copied, row.why, row.detail
         ended: dict[str, Any] = {
             "plan": move.plan,
@@ -116,6 +115,9 @@ class ClusterFold:
         self._tally.put("ended", (self._cluster, *place, row.at_ms, row.offset, row.index), **ended)
         move.phase, move.since_ms = state, row.at_ms
         self._show(place, move, row, ended_ms=row.at_ms)
+        if move.replacement is not None:
+            self._wait(move.replacement, row.at_ms, -1)
+        self._count_open(move.plan, row.at_ms, active=-1)
 
     def _show(self, place: Place, move: Move, row: FoldRow, ended_ms: int | None = None) -> None:
         is_moving = ended_ms is None and bool(load_of(move)[1])
@@ -167,40 +169,59 @@ class ClusterFold:
     # -- plans and what waits
 
     def _requester(self, plan: str) -> str:
-        return self._head.requesters.get(plan, "")
+        known = self._head.plans.get(plan)
+        return "" if known is None else known.requester
 
     def _plan(self, plan: str, **values: Any) -> None:
         self._tally.put("plans", (self._cluster, plan), **values)
 
+    def _count_open(self, plan: str, at_ms: int, *, active: int = 0, waiting: int = 0) -> None:
+        """Count what of a plan moves or waits; a cancelled one never says that it has finished: nothing is left of it."""
+        known = self._head.plans.get(plan)
+        if known is None:
+            return
+        known.active += active
+        known.waiting += waiting
+        if known.is_cancelled and not known.active and not known.waiting:
+            del self._head.plans[plan]
+            self._plan(plan, finished_ms=at_ms)
+
     def _see_plan(self, tag: str, plan: str, row: FoldRow) -> None:
         if tag == "plan-opened":
-            self._head.requesters[plan] = row.by or ""
+            self._head.plans[plan] = OpenPlan(requester=row.by or "")
             self._plan(plan, requester=row.by, reason=row.reason, opened_ms=row.at_ms)
         elif tag == "plan-throttle-set":
             self._plan(plan, throttle=row.bytes_per_second)
         elif tag == "plan-cancelled":
             self._plan(plan, cancelled_ms=row.at_ms)
+            self._head.plans.setdefault(plan, OpenPlan(requester="")).is_cancelled = True
+            self._count_open(plan, row.at_ms)
         elif tag == "plan-finished":
-            self._head.requesters.pop(plan, None)
+            self._head.plans.pop(plan, None)
             self._plan(plan, finished_ms=row.at_ms)
 
     def _see_queue(self, tag: str, place: Place, row: FoldRow) -> None:
         name = carry_key("", *place)
         if tag == "queue-entry-added":
             self._head.queue[name] = row.plan or ""
-            self._plan(row.plan or "", waiting=1)
+            self._wait(row.plan or "", row.at_ms, 1)
         elif (plan := self._head.queue.pop(name, None)) is not None:
-            self._plan(plan, waiting=-1, withdrawn=int(row.why != "started"))
+            self._wait(plan, row.at_ms, -1, withdrawn=int(row.why != "started"))
+
+    def _wait(self, plan: str, at_ms: int, number: int, *, withdrawn: int = 0) -> None:
+        """Count targets that wait to be begun."""
+        self._plan(plan, waiting=number, withdrawn=withdrawn)
+        self._count_open(plan, at_ms, waiting=number)
 
     def _replace(self, tag: str, move: Move, row: FoldRow) -> None:
         """Count the target that waits for the end of this move."""
         if tag not in {"target-replaced", "replacement-withdrawn"}:
             return
         if move.replacement is not None:
-            self._plan(move.replacement, waiting=-1, withdrawn=int(tag == "replacement-withdrawn"))
+            self._wait(move.replacement, row.at_ms, -1, withdrawn=int(tag == "replacement-withdrawn"))
         move.replacement = row.plan if tag == "target-replaced" else None
         if move.replacement is not None:
-            self._plan(move.replacement, waiting=1)
+            self._wait(move.replacement, row.at_ms, 1)
 
 
 def listed(brokers: tuple[int, ...]) -> str:

@@ -106,6 +106,12 @@ class Oracle:
             self._queue_event(event, (cluster, event["topic"], event["partition"]))
         elif "partition" in event:
             self._partition_event(event, (cluster, event["topic"], event["partition"]), at_ms, stored)
+        for key, plan in self.plans.items():
+            # A cancelled plan never says that it has finished.
+            counts = self.plan_counts[key]
+            left = counts["accepted"] + counts["waiting"] - sum(counts[end.replace("-", "_")] for end in ENDS.values())
+            if key[0] == cluster and not left and "cancelled_ms" in plan:
+                plan.setdefault("finished_ms", at_ms)
 
     def _plan_event(self, event: dict[str, Any], key: tuple[str, str], at_ms: int) -> None:
         plan = self.plans[key]

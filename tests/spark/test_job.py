@@ -26,9 +26,11 @@ from tests.spark import live
 from tests.spark.comparing import Rows, difference
 from tests.spark.conftest import QUICK
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
 FRESH_MS = 5000
+# Ten seconds on a free machine, and much longer on one that is busy.
+START_S = 150.0
 WARM_BATCHES = 4
 # The cluster, a worker and the job are about two runnable processes for each core.
 FREE_LOAD = 2.0 * (os.cpu_count() or 1)
@@ -66,7 +68,7 @@ async def _play(drover: Installation, files: JobFiles) -> Story:
     await drover.wait_until_owned("first")
     keys = [TopicPartition("tabled", number) for number in range(6)]
     await drover.create_topic("tabled", {number: [1, 2, 3] for number in range(6)}, kilobytes=1024)
-    await live.wait_for_rows(files, "takeovers", "the job's first batch")
+    await live.wait_for_rows(files, "takeovers", "the job's first batch", START_S)
     freshness = live.Freshness(files)
     watching = asyncio.create_task(freshness.watch())
     await drover.alter("slow", {key: [1, 2, 4] for key in keys[:3]}, "--throttle", "20kB/s")
@@ -193,11 +195,11 @@ async def test_a_driver_that_dies_in_mid_batch_loses_and_doubles_nothing(story: 
     place = (story.drover.cluster.bootstrap, story.drover.names.prefix)
     job = (sys.executable, "-m", "tests.spark.job_main", tmp_path, *place)
     for kill in ("sqlite:0:inside", "sqlite:1:after", "unfenced:2:after"):
-        async with program(*job, kill, directory=tmp_path) as process, asyncio.timeout(90):
+        async with program(*job, kill, directory=tmp_path) as process, asyncio.timeout(START_S):
             code = await process.wait()
         assert code == -signal.SIGKILL, (kill, code, said_in(tmp_path))
     async with program(*job, "none", directory=tmp_path) as last:
-        await live.wait_until_equal(story.drover, tmp_path / "tables.sqlite", timeout_s=90)
+        await live.wait_until_equal(story.drover, tmp_path / "tables.sqlite", timeout_s=START_S)
         last.send_signal(signal.SIGTERM)
         assert await last.wait() == 0
     said = said_in(tmp_path)
@@ -234,7 +236,7 @@ async def test_the_job_runs_under_spark_submit(story: Story, tmp_path: Path) -> 
             assert process.returncode is None, said_in(tmp_path)
             return "Keeping the tables" in said_in(tmp_path)
 
-        await wait_for(keeps, "the job under spark-submit", timeout_s=90)
+        await wait_for(keeps, "the job under spark-submit", timeout_s=START_S)
         await live.wait_until_equal(story.drover, tmp_path / "job" / "tables.sqlite")
         live.driver_of(process.pid).send_signal(signal.SIGTERM)
         async with asyncio.timeout(60):

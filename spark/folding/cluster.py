@@ -176,7 +176,7 @@ class ClusterFold:
         self._tally.put("plans", (self._cluster, plan), **values)
 
     def _count_open(self, plan: str, at_ms: int, *, active: int = 0, waiting: int = 0) -> None:
-        """Count what of a plan moves or waits; a cancelled one never says that it has finished: nothing is left of it."""
+        """Count what of a plan moves or waits; a cancelled one has finished when nothing is left, and never says so."""
         known = self._head.plans.get(plan)
         if known is None:
             return

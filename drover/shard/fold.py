@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,27 @@ class Verdict(StrEnum):
     STALE_ACQUIRE = "stale-acquire"
     VALID = "valid"
     FENCED = "fenced"
+
+
+class Rule(StrEnum):
+    """What a record of the log must keep to; the names are public, `drover audit verify` shows them."""
+
+    SCHEMA = "schema"
+    GENESIS = "genesis"
+    EPOCH = "epoch"
+    SEQUENCE = "sequence"
+    CHAIN = "chain"
+    TIME = "time"
+    CURSOR = "cursor"
+    STATE_HASH = "state-hash"
+    EVENTS = "events"
+
+
+class Fault(NamedTuple):
+    """A rule that a record breaks, and in which way."""
+
+    rule: Rule
+    what: str
 
 
 class Folded(msgspec.Struct, frozen=True, gc=False):
@@ -174,33 +196,41 @@ class ShardFold:
         if record.token != self.token:
             self.fenced_batches += 1
             return Verdict.FENCED
-        self._check(offset, record)
+        faults = self.faults(offset, record)
+        if faults:
+            raise CorruptLogError(f"{self._where(offset)}: {'; '.join(fault.what for fault in faults)}")
+        self.follow(offset, record, payload)
+        self._remember(offset, record.outcomes)
+        apply_all(self.state.cluster, record.events, record.at_ms)
+        return Verdict.VALID
+
+    def follow(self, offset: int, record: Batch, payload: bytes) -> None:
+        """Make this batch the last valid one, whatever it breaks, without its effect: `drover.shard.inspection`."""
         self.sequence = record.sequence
         self.chain = chain_hash(payload)
         self.chain_offset = offset
         self.cursors = record.cursors
         self.at_ms = record.at_ms
-        self._remember(offset, record.outcomes)
-        apply_all(self.state.cluster, record.events, record.at_ms)
-        return Verdict.VALID
 
-    def _check(self, offset: int, record: Batch) -> None:
-        """R6: under the current token anything out of order is corruption, never ignored."""
-        faults: list[str] = []
+    def faults(self, offset: int, record: Batch) -> list[Fault]:
+        """Name each rule that a batch under the current token breaks as the next one (R6): it is never ignored.
+
+        Raises `UnknownSchemaError` for a state hash of a form that a newer Drover made.
+        """
+        faults: list[Fault] = []
         if record.epoch != self.epoch:
-            faults.append(f"epoch {record.epoch} instead of {self.epoch}")
+            faults.append(Fault(Rule.EPOCH, f"epoch {record.epoch} instead of {self.epoch}"))
         if record.sequence != self.sequence + 1:
-            faults.append(f"sequence {record.sequence} instead of {self.sequence + 1}")
+            faults.append(Fault(Rule.SEQUENCE, f"sequence {record.sequence} instead of {self.sequence + 1}"))
         if record.previous_hash != self.chain:
-            faults.append("the chain hash of its predecessor is wrong")
+            faults.append(Fault(Rule.CHAIN, "the chain hash of its predecessor is wrong"))
         if record.at_ms < self.at_ms:
-            faults.append(f"its time {record.at_ms} lies before {self.at_ms}")
+            faults.append(Fault(Rule.TIME, f"its time {record.at_ms} lies before {self.at_ms}"))
         if record.cursors != self.cursors and any(map(_regresses, self.cursors, record.cursors)):
-            faults.append("a cursor goes back")
+            faults.append(Fault(Rule.CURSOR, "a cursor goes back"))
         if record.state_hash is not None and not faults and record.state_hash != self._hash(offset, record):
-            faults.append("its state hash differs from the replayed state")
-        if faults:
-            raise CorruptLogError(f"{self._where(offset)}: {'; '.join(faults)}")
+            faults.append(Fault(Rule.STATE_HASH, "its state hash differs from the replayed state"))
+        return faults
 
     def _hash(self, offset: int, record: Batch) -> bytes:
         if record.state_hash_form > CURRENT_FORM:

@@ -6,12 +6,11 @@ from typing import Any
 from msgspec import msgpack
 
 from spark.folding.carry import ClusterCarry, Move, OpenPlan
-from spark.folding.phases import ENDS, added, begun, change, load_of
+from spark.folding.phases import BEGINNINGS, ENDS, added, begun, change, load_of
 from spark.folding.rows import CARRY, Carried, Contribution, FoldRow, carry_key, contribution
 from spark.folding.tally import Tally, bucket, window
 from spark.folding.throttling import Throttling
 
-_BEGINNINGS = frozenset({"reassignment-queued", "reassignment-adopted"})
 _ENCODE = msgpack.encode
 _CLUSTER = msgpack.Decoder(ClusterCarry)
 _MOVE = msgpack.Decoder(Move)
@@ -56,7 +55,7 @@ class ClusterFold:
     # -- partitions
 
     def _see_partition(self, tag: str, place: Place, row: FoldRow) -> None:
-        if tag in _BEGINNINGS:
+        if tag in BEGINNINGS:
             move = self._moves[place] = begun(row)
             self._plan(move.plan, accepted=1)
             self._count_open(move.plan, row.at_ms, active=1)

@@ -16,6 +16,7 @@ _RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTOR
 _BEFORE = {Call.STEP: Phase.PREPARED, Call.CANCEL: Phase.ROLLING_BACK, Call.RESTORE: Phase.CANCELLING}
 _WEIGHTLESS = frozenset({Phase.QUEUED, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
+BEGINNINGS = frozenset({"reassignment-queued", "reassignment-adopted"})
 ENDS = {
     "reassignment-completed": "completed",
     "reassignment-rolled-back": "rolled-back",

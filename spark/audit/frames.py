@@ -1,0 +1,86 @@
+"""Judged rows to the rows of an audit, where the stream has no table of them: DataFrame to DataFrame functions."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
+
+from spark.folding.phases import BEGINNINGS, ENDS
+from spark.rows import BATCH, EVENT, OUTCOME, REFUSAL
+
+# Events about a partition that are about no reassignment of it.
+_BESIDE = ("queue-entry-added", "queue-entry-removed", "foreign-move-seen", "foreign-move-ended", "late-change-found")
+
+
+def commands(judged: DataFrame) -> DataFrame:
+    """Return a row for each outcome that counts; `topics` are those it accepted or found as asked already."""
+    named = F.transform(F.concat("accepted", "unchanged"), lambda one: one["topic"])
+    return judged.where((F.col("entry") == OUTCOME) & F.col("counts")).select(
+        *("at_ms", "shard", "offset", "index", "cluster", "id", F.col("tag").alias("command")),
+        *("by", "reason", "plan", "verdict"),
+        F.size("accepted").alias("accepted"),
+        F.size("unchanged").alias("unchanged"),
+        F.array_distinct(named).alias("topics"),
+    )
+
+
+def refused(judged: DataFrame) -> DataFrame:
+    """Return a row for each refusal that counts; its outcome has the same place and id."""
+    refusals = judged.where((F.col("entry") == REFUSAL) & F.col("counts"))
+    return refusals.select(
+        *("at_ms", "shard", "offset", "index", "cluster", "id", "by", "reason", "plan", "topic", "partition"),
+        F.col("tag").alias("code"),
+        "detail",
+    )
+
+
+def lives(judged: DataFrame) -> DataFrame:
+    """Return a row for each reassignment, ended or not, with what no table of the stream says of it.
+
+    `end_offset` is null for one that has not ended. The cancel is the last that was asked for.
+    """
+    place = ("cluster", "topic", "partition")
+    tag = F.col("tag")
+    in_order = Window.partitionBy(*place).orderBy("offset", "index").rowsBetween(Window.unboundedPreceding, 0)
+    is_begin = tag.isin(*BEGINNINGS).cast("int")
+    is_step = (tag == "call-intended") & (F.col("call") == "step")
+    cancel = F.struct("offset", "index", "tag", "by", "reason")
+    return (
+        judged.where((F.col("entry") == EVENT) & F.col("counts"))
+        .where(F.col("topic").isNotNull() & F.col("partition").isNotNull() & ~tag.isin(*_BESIDE))
+        .withColumn("number", F.sum(is_begin).over(in_order))
+        # Of a reassignment whose beginning could not be read nobody knows what it is.
+        .where("number > 0")
+        .groupBy(*place, "number")
+        .agg(
+            F.min("shard").alias("shard"),
+            F.min("offset").alias("began_offset"),
+            F.max(F.when(tag.isin(*ENDS), F.col("offset"))).alias("end_offset"),
+            F.min(F.when(is_step, F.col("at_ms"))).alias("started_ms"),
+            F.coalesce(F.max(F.when(is_step, F.col("step"))), F.lit(0)).alias("steps"),
+            F.count_if(tag == "call-rejected").alias("rejected_calls"),
+            F.count_if(tag == "reassignment-blocked").alias("blocks"),
+            F.max(F.when(tag.isin("rollback-requested", "stop-requested"), cancel)).alias("cancel"),
+        )
+        .select(
+            *(*place, "shard", "number", "began_offset", "end_offset", "started_ms", "steps", "rejected_calls"),
+            "blocks",
+            F.regexp_extract("cancel.tag", "^(rollback|stop)", 1).alias("cancel_mode"),
+            F.col("cancel.by").alias("cancelled_by"),
+            F.col("cancel.reason").alias("cancel_reason"),
+        )
+    )
+
+
+def bounds(judged: DataFrame, since_ms: int | None, until_ms: int | None) -> DataFrame:
+    """Return per shard the first valid batch not before `since_ms`, and the first one after `until_ms`; null for none.
+
+    Times never go back within a shard, so that all between the two was decided between the two moments.
+    """
+    at_ms, offset = F.col("at_ms"), F.col("offset")
+    return (
+        judged.where((F.col("entry") == BATCH) & F.col("counts"))
+        .groupBy("shard")
+        .agg(
+            F.min(F.when(at_ms >= F.lit(since_ms), offset)).alias("first"),
+            F.min(F.when(at_ms > F.lit(until_ms), offset)).alias("after"),
+        )
+    )

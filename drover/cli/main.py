@@ -23,6 +23,7 @@ COMMANDS = {
     "state": ("drover.cli.state:state", "Show a cluster as the log says it was at any moment."),
     "progress": ("drover.cli.progress:progress", "Show the progress tables that the Spark job keeps."),
     "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
+    "audit": ("drover.cli.audit:audit", "Show what was asked for, done, refused and undone, and verify the log."),
     "replay": ("drover.cli.replay:replay", "Fold the log from its first record."),
     "demo": ("drover.cli.demo:demo", "Watch the whole story on a real Kafka."),
     "dead-letters": ("drover.cli.dead_letters:dead_letters", "Show what could not be read as a command."),

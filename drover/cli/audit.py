@@ -1,0 +1,209 @@
+"""`drover audit`: what was asked for, done, refused and undone in a part of the log, and whether the log is sound."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from drover.cli.exits import ExitCode, Failure
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import output_option
+from drover.cli.parameters import parse_duration
+from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogReader
+from drover.runtime.settings import Settings
+from events.topics import shard_of
+
+if TYPE_CHECKING:
+    from spark.audit.parts import Wish
+    from spark.audit.report import Report
+    from spark.audit.running import Log
+
+FORMATS = ("table", "json", "csv", "parquet", "html")
+SECTIONS = ("requesters", "plans", "commands", "reassignments", "refusals")
+
+
+class UtcMoment(click.ParamType):
+    """A moment, in ms since epoch: how long ago, a day (its beginning in UTC), or a time with its zone."""
+
+    name = "when"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read what was typed."""
+        try:
+            return parse_utc(str(value), datetime.now(UTC))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def parse_utc(text: str, now: datetime) -> int:
+    """Read `2h`, `2026-10-01` or `2026-10-01T15:04Z` as ms since epoch. Raises `ValueError`."""
+    text = text.strip()
+    try:
+        moment = now - timedelta(seconds=parse_duration(text))
+    except ValueError:
+        moment = _moment(text)
+    return round(moment.timestamp() * 1000)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no moment: write 2h for two hours ago, 2026-10-01 for the beginning of that day in UTC, or "
+            "2026-10-01T15:04Z"
+        ) from None
+    if moment.tzinfo is None and ("T" in text or " " in text):
+        raise ValueError(f"{text!r} does not say in which zone: write {text}Z for UTC, or {text}+01:00")
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--since", "since_ms", type=UtcMoment(), help="From then on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
+@click.option("--until", "until_ms", type=UtcMoment(), help="Up to then, written in the same way.")
+@click.option("--offsets", metavar="SHARD:FIRST-LAST,...", help="These records, as an earlier audit names them.")
+@click.option("--plan", metavar="NAME", help="Only this plan.")
+@click.option("--topic", metavar="T", help="Only this topic's partitions.")
+@click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
+@click.option("--section", type=click.Choice(SECTIONS), help="Only this section; for table, json and csv.")
+@click.option("--to", "to", type=click.Path(path_type=Path), help="File for html, directory for csv and parquet.")
+@click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print.")
+@common_options
+@pass_invocation
+@click.pass_context
+def audit(context: click.Context, invocation: Invocation, **asked: Any) -> None:
+    """Show who asked for what and why, what was done, refused and undone, how long it took and how much was copied.
+
+    Of the whole log, or of a part. Times are the log's own, in UTC, and are resolved to offsets, which every audit names:
+    with --offsets the same audit can be made again at any time. Reassignments are shown that ended in the part, or were
+    under way at its end. Reads the log from its first record with Spark.
+    """
+    given = {name: value for name, value in asked.items() if value is not None and name != "output"}
+    if context.invoked_subcommand is not None:
+        if given or asked["output"] != "table":
+            raise click.UsageError(f"options of the audit itself mean nothing to {context.invoked_subcommand}")
+        return
+    _check(asked)
+    settings = invocation.settings()
+    cluster = invocation.cluster_wanted(settings)
+    wish = _wish(asked)
+    log = asyncio.run(_open(settings, wish.offsets))
+    # Spark is not loaded to say that a flag is wrong.
+    from spark.audit.report import Wanted, report  # noqa: PLC0415
+    from spark.audit.running import audited  # noqa: PLC0415
+
+    click.echo(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
+    facts = audited(log, wish)
+    found = report(facts, Wanted(cluster, asked["plan"], asked["topic"], asked["by"]))
+    unreadable = found.totals["unreadable_records"]
+    if unreadable:
+        click.echo(f"{unreadable} records could not be read; `drover audit verify` names them.", err=True)
+    named = {"cluster": cluster, **{name: asked[name] for name in ("plan", "topic", "by")}}
+    try:
+        _show(found, log, asked, {name: value for name, value in named.items() if value is not None})
+    except OSError as error:
+        raise Failure(f"{asked['to']} cannot be written: {error}") from error
+
+
+def _check(asked: dict[str, Any]) -> None:
+    """Refuse what contradicts itself, before anything is started."""
+    output, to, section = asked["output"], asked["to"], asked["section"]
+    if asked["offsets"] is not None and (asked["since_ms"] is not None or asked["until_ms"] is not None):
+        raise click.UsageError("--offsets says which records, --since and --until say when: give one of them")
+    if None not in {asked["since_ms"], asked["until_ms"]} and asked["since_ms"] > asked["until_ms"]:
+        raise click.UsageError("--since is later than --until")
+    if output == "parquet" and to is None:
+        raise click.UsageError("-o parquet writes a file for each section: name a directory with --to")
+    if output == "csv" and (to is None) == (section is None):
+        raise click.UsageError(
+            "-o csv prints one section, named with --section, or writes all to a directory with --to"
+        )
+    if to is not None and output in {"table", "json"}:
+        raise click.UsageError(f"--to goes with -o html, csv and parquet; -o {output} prints")
+    if section is not None and output in {"parquet", "html"}:
+        raise click.UsageError(f"--section goes with -o table, json and csv; -o {output} has all")
+
+
+def _wish(asked: dict[str, Any]) -> "Wish":
+    from spark.audit.parts import Wish, parse_offsets  # noqa: PLC0415 - see audit
+
+    try:
+        offsets = {} if asked["offsets"] is None else parse_offsets(asked["offsets"])
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--offsets") from None
+    return Wish(asked["since_ms"], asked["until_ms"], offsets)
+
+
+async def _open(settings: Settings, wanted: Any = ()) -> "Log":
+    """Look where the log begins and ends now; refuses shards that it does not have."""
+    connection = settings.log.connection()
+    starts, ends = await _bounds(connection)
+    unknown = sorted(set(wanted) - ends.keys())
+    if unknown:
+        raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, and not {unknown[0]}")
+    from drover.runtime.java_options import java_client_options  # noqa: PLC0415 - see audit
+    from spark.audit.running import Log  # noqa: PLC0415
+    from spark.reading import LogSource  # noqa: PLC0415
+
+    security = java_client_options(settings.log.security, "log.security")
+    options = {f"kafka.{name}": value for name, value in security.items()}
+    return Log(
+        source=LogSource(settings.log.bootstrap, connection.topics, options),
+        starts=starts,
+        ends=ends,
+        directory=(Path(settings.spark.directory) / "audit").absolute(),
+        master=settings.spark.master,
+        settings=settings.spark.options,
+    )
+
+
+async def _bounds(connection: LogConnection) -> tuple[dict[int, int], dict[int, int]]:
+    topic = connection.topics.events
+    async with LogReader(connection) as reader:
+        shards = range(await reader.partitions(topic))
+        return await reader.start_offsets(topic, shards), await reader.end_offsets(topic, shards)
+
+
+def _show(found: "Report", log: "Log", asked: dict[str, Any], named: dict[str, str]) -> None:
+    from drover.cli import audit_view  # noqa: PLC0415 - see audit
+
+    output, to, section = asked["output"], asked["to"], asked["section"]
+    match output:
+        case "table":
+            audit_view.print_report(found, section)
+        case "json":
+            audit_view.print_json(found, section)
+        case "csv" if to is None:
+            audit_view.print_csv(found, section)
+        case "html":
+            end_ms = asked["until_ms"] or round(datetime.now(UTC).timestamp() * 1000)
+            audit_view.write_page(found, log.source.topics.events, named, end_ms, to)
+        case _:
+            audit_view.write_files(found, output, to)
+
+
+@audit.command()
+@output_option
+@common_options
+@pass_invocation
+def verify(invocation: Invocation, output: str) -> None:
+    """Hold every record of the log against the log's rules, and each recorded state hash against the state derived.
+
+    Where a reader stops at the first broken rule, this names them all, and goes on. Ends with exit code 5 if there is
+    any. Reads the log from its first record with Spark, its shards side by side; with --cluster only the one it lives in.
+    """
+    settings = invocation.settings()
+    cluster = invocation.cluster_wanted(settings)
+    log = asyncio.run(_open(settings))
+    from drover.cli import audit_view  # noqa: PLC0415 - see audit
+    from spark.audit.running import verified  # noqa: PLC0415
+
+    click.echo(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
+    found = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
+    audit_view.print_verification(found, output)
+    if found.findings:
+        raise click.exceptions.Exit(ExitCode.CORRUPT)

@@ -1,6 +1,7 @@
 """`drover audit`: what was asked for, done, refused and undone in a part of the log, and whether the log is sound."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from spark.audit.running import Log
 
 FORMATS = ("table", "json", "csv", "parquet", "html")
+_NOTHING: Mapping[int, tuple[int, int]] = {}
 SECTIONS = ("requesters", "plans", "commands", "reassignments", "refusals")
 
 
@@ -75,12 +77,12 @@ def _moment(text: str) -> datetime:
 @common_options
 @pass_invocation
 @click.pass_context
-def audit(context: click.Context, invocation: Invocation, **asked: Any) -> None:
+def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> None:
     """Show who asked for what and why, what was done, refused and undone, how long it took and how much was copied.
 
-    Of the whole log, or of a part. Times are the log's own, in UTC, and are resolved to offsets, which every audit names:
-    with --offsets the same audit can be made again at any time. Reassignments are shown that ended in the part, or were
-    under way at its end. Reads the log from its first record with Spark.
+    Of the whole log, or of a part. Times are the log's own, in UTC, and are resolved to offsets, which every audit
+    names: with --offsets the same audit can be made again at any time. Reassignments are shown that ended in the part,
+    or were under way at its end. Reads the log from its first record with Spark.
     """
     given = {name: value for name, value in asked.items() if value is not None and name != "output"}
     if context.invoked_subcommand is not None:
@@ -138,13 +140,15 @@ def _wish(asked: dict[str, Any]) -> "Wish":
     return Wish(asked["since_ms"], asked["until_ms"], offsets)
 
 
-async def _open(settings: Settings, wanted: Any = ()) -> "Log":
-    """Look where the log begins and ends now; refuses shards that it does not have."""
+async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOTHING) -> "Log":
+    """Look where the log begins and ends now; refuses shards and offsets that it does not have."""
     connection = settings.log.connection()
     starts, ends = await _bounds(connection)
-    unknown = sorted(set(wanted) - ends.keys())
-    if unknown:
-        raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, and not {unknown[0]}")
+    for shard, (_, last) in sorted(wanted.items()):
+        if shard not in ends:
+            raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, and not {shard}")
+        if last >= ends[shard]:
+            raise ConfigurationError(f"shard {shard} of the log ends with offset {ends[shard] - 1}, before {last}")
     from drover.runtime.java_options import java_client_options  # noqa: PLC0415 - see audit
     from spark.audit.running import Log  # noqa: PLC0415
     from spark.reading import LogSource  # noqa: PLC0415
@@ -194,7 +198,7 @@ def verify(invocation: Invocation, output: str) -> None:
     """Hold every record of the log against the log's rules, and each recorded state hash against the state derived.
 
     Where a reader stops at the first broken rule, this names them all, and goes on. Ends with exit code 5 if there is
-    any. Reads the log from its first record with Spark, its shards side by side; with --cluster only the one it lives in.
+    any. Reads the log from its first record with Spark, its shards side by side; with --cluster only that cluster's.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)

@@ -198,13 +198,11 @@ def print_verification(found: Verification, output: str) -> None:
         screen.print(table(FINDING_COLUMNS, map(_finding_cells, found.findings), right=FINDING_COLUMNS[:2]))
         screen.print()
     screen.print(table(SHARD_COLUMNS, map(_shard_cells, found.shards), right=SHARD_COLUMNS[:7]))
-    batches = sum(shard.batches for shard in found.shards)
+    records = sum(shard.records for shard in found.shards)
     hashes = sum(shard.state_hashes for shard in found.shards)
-    said = f"{plural(batches, 'batch').replace('batchs', 'batches')} inspected, {hashes:,} recorded state hashes agree"
-    if found.findings:
-        click.echo(f"{said}; {plural(len(found.findings), 'rule')} broken.", err=True)
-    else:
-        click.echo(f"{said}; no rule is broken.", err=True)
+    broken = plural(len(found.findings), "break") if found.findings else "no break"
+    said = f"{plural(records, 'record')} inspected, {hashes:,} recorded state hashes agree"
+    click.echo(f"{said}; {broken} of a rule.", err=True)
 
 
 def verification_document(found: Verification) -> dict[str, Any]:

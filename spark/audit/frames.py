@@ -19,6 +19,7 @@ def commands(judged: DataFrame) -> DataFrame:
         F.size("accepted").alias("accepted"),
         F.size("unchanged").alias("unchanged"),
         F.array_distinct(named).alias("topics"),
+        F.col("accepted").alias("accepted_partitions"),
     )
 
 

@@ -37,11 +37,11 @@ class Wish:
         """Return the part of each shard, given where the log begins and ends.
 
         `found` holds by shard the first valid batch not before `since_ms`, and the first one after `until_ms`; None
-        where there is none, in which case the log's end counts.
+        where there is none, in which case the log's end counts. Offsets must lie before the log's end.
         """
         if self.offsets:
             return tuple(
-                ShardPart(shard, max(first, starts[shard]), min(last + 1, ends[shard]))
+                ShardPart(shard, max(first, starts[shard]), last + 1)
                 for shard, (first, last) in sorted(self.offsets.items())
             )
         parts = []

@@ -70,7 +70,7 @@ def moves_per_broker(reassignments: Iterable[Row], end_ms: int | None) -> str:
 
 
 def bytes_over_time(reassignments: Iterable[Row]) -> str:
-    """Draw the bytes copied by the reassignments that have ended, summed up in the order of their ends; empty if none."""
+    """Draw the bytes copied by what has ended, summed up in the order of the ends; empty if there are none."""
     ends = sorted((row["ended_ms"], row["bytes_copied"] or 0) for row in reassignments if row["ended_ms"] is not None)
     if not any(copied for _, copied in ends):
         return ""

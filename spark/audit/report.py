@@ -11,6 +11,7 @@ from spark.audit.sections import SECTIONS
 
 Row = dict[str, Any]
 Rows = tuple[Row, ...]
+_UNDONE = {"rolled-back": "rollback", "stopped": "stop"}
 _ENDED = ("completed", "rolled-back", "stopped", "failed")
 
 
@@ -116,6 +117,7 @@ def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: W
     latest = {(row["cluster"], row["topic"], row["partition"]): row for row in facts.tables["reassignments"]}
     parts = {part.shard: part for part in facts.parts}
     lives = {(row["cluster"], row["topic"], row["partition"], row["number"]): row for row in facts.lives}
+    decided = _deciding(facts.commands)
     for (*name, number), life in lives.items():
         place, end = tuple(name), life["end_offset"]
         # The end of one that another has followed stands in a record that could not be read.
@@ -133,8 +135,24 @@ def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: W
             "why": known["reason"],
             "offset": end,
         }
+        if row["state"] in _UNDONE and row["cancelled_by"] is None:
+            # Nothing had been sent, so that the record that decided the cancel has ended it, too.
+            cause = decided.get((row["shard"], end, *place))
+            if cause is not None:
+                row |= {"cancel_mode": _UNDONE[row["state"]], "cancelled_by": cause["by"]}
+                row["cancel_reason"] = cause["reason"]
         if wanted.has(row, {life["topic"]}, {row["requester"], row["cancelled_by"]}):
             yield _shaped("reassignments", row)
+
+
+def _deciding(commands: Rows) -> dict[tuple[Any, ...], Row]:
+    """Return the last command of each record that was accepted for a partition."""
+    return {
+        (row["shard"], row["offset"], row["cluster"], one["topic"], one["partition"]): row
+        for row in sorted(commands, key=_by_place)
+        if row["verdict"] == "accepted"
+        for one in row["accepted_partitions"]
+    }
 
 
 def _plan(row: Row) -> Row:

@@ -88,7 +88,7 @@ REASSIGNMENTS = Section(
         _number("steps", "steps", "that were sent"),
         _number("rejected_calls", "calls", "that Kafka did not take"),
         _number("blocks", "times", "it was blocked"),
-        _text("cancel_mode", "rollback or stop", "how it was to be undone; null if nobody asked"),
+        _text("cancel_mode", "rollback or stop", "how it was undone, or was to be; null if nobody asked"),
         _text("cancelled_by", "name", "who asked for that"),
         _text("cancel_reason", "a sentence", "why, in their words"),
         _text("why", "a cause of events/README.md", "why it failed or waits; null if neither"),

@@ -36,7 +36,7 @@ def refused(judged: DataFrame) -> DataFrame:
 def lives(judged: DataFrame) -> DataFrame:
     """Return a row for each reassignment, ended or not, with what no table of the stream says of it.
 
-    `end_offset` is null for one that has not ended. The cancel is the last that was asked for.
+    `end_offset` and `end_index` are null for one that has not ended. The cancel is the last that was asked for.
     """
     place = ("cluster", "topic", "partition")
     tag = F.col("tag")
@@ -54,7 +54,7 @@ def lives(judged: DataFrame) -> DataFrame:
         .agg(
             F.min("shard").alias("shard"),
             F.min("offset").alias("began_offset"),
-            F.max(F.when(tag.isin(*ENDS), F.col("offset"))).alias("end_offset"),
+            F.max(F.when(tag.isin(*ENDS), F.struct("offset", "index"))).alias("end"),
             F.min(F.when(is_step, F.col("at_ms"))).alias("started_ms"),
             F.coalesce(F.max(F.when(is_step, F.col("step"))), F.lit(0)).alias("steps"),
             F.count_if(tag == "call-rejected").alias("rejected_calls"),
@@ -62,8 +62,9 @@ def lives(judged: DataFrame) -> DataFrame:
             F.max(F.when(tag.isin("rollback-requested", "stop-requested"), cancel)).alias("cancel"),
         )
         .select(
-            *(*place, "shard", "number", "began_offset", "end_offset", "started_ms", "steps", "rejected_calls"),
-            "blocks",
+            *(*place, "shard", "number", "began_offset", "started_ms", "steps", "rejected_calls", "blocks"),
+            F.col("end.offset").alias("end_offset"),
+            F.col("end.index").alias("end_index"),
             F.regexp_extract("cancel.tag", "^(rollback|stop)", 1).alias("cancel_mode"),
             F.col("cancel.by").alias("cancelled_by"),
             F.col("cancel.reason").alias("cancel_reason"),

@@ -113,7 +113,10 @@ def _identity(row: Row) -> tuple[Any, ...]:
 
 def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: Wanted) -> Iterable[Row]:
     """Yield what ended in the parts audited, and what was under way at their ends."""
-    ended = {(row["cluster"], row["topic"], row["partition"], row["offset"]): row for row in facts.tables["ended"]}
+    ended = {
+        (row["cluster"], row["topic"], row["partition"], row["offset"], row["index"]): row
+        for row in facts.tables["ended"]
+    }
     latest = {(row["cluster"], row["topic"], row["partition"]): row for row in facts.tables["reassignments"]}
     parts = {part.shard: part for part in facts.parts}
     lives = {(row["cluster"], row["topic"], row["partition"], row["number"]): row for row in facts.lives}
@@ -124,7 +127,7 @@ def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: W
         is_lost = end is None and (*place, number + 1) in lives
         if is_lost or (end is not None and not parts[life["shard"]].has(end)):
             continue
-        known = latest[place] if end is None else ended[(*place, end)]
+        known = latest[place] if end is None else ended[(*place, end, life["end_index"])]
         ended_ms = None if end is None else known["ended_ms"]
         row = {
             **known,

@@ -99,9 +99,20 @@ class AuditOracle:
         if tag in BEGIN:
             self._moves[place] = {
                 **dict(zip(("cluster", "topic", "partition"), place, strict=True)),
-                "plan": event["plan"], "began_ms": batch.at_ms, "began_offset": batch.offset, "bytes_copied": 0,
-                "state": None, "ended_ms": None, "offset": None, "started_ms": None, "steps": 0, "blocks": 0,
-                "rejected_calls": 0, "cancel_mode": None, "cancelled_by": None, "shard": batch.shard,
+                "plan": event["plan"],
+                "began_ms": batch.at_ms,
+                "began_offset": batch.offset,
+                "bytes_copied": 0,
+                "state": None,
+                "ended_ms": None,
+                "offset": None,
+                "started_ms": None,
+                "steps": 0,
+                "blocks": 0,
+                "rejected_calls": 0,
+                "cancel_mode": None,
+                "cancelled_by": None,
+                "shard": batch.shard,
             }
             return
         move = self._moves[place]

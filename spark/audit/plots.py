@@ -48,7 +48,7 @@ def moves_per_broker(reassignments: Iterable[Row], end_ms: int | None) -> str:
     if not lanes:
         return ""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9, 1.2 + 0.42 * len(lanes)), layout="constrained")
+        figure = Figure(figsize=(9, 1.2 + 0.6 * len(lanes)), layout="constrained")
         axes = figure.add_subplot()
         lines, colours = [], []
         for number, lane in enumerate(sorted(lanes)):

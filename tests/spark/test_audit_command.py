@@ -1,0 +1,195 @@
+"""`drover audit` and `drover audit verify` on a real Kafka, and everything that may be typed wrongly."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from drover.cli.exits import ExitCode
+from drover.cli.main import cli
+from drover.cluster.topics import TopicSpec, create_topics
+from drover.journal.connection import LogConnection
+from drover.journal.producer import LogProducer
+from drover.local import LocalCluster
+from events.topics import TopicNames
+from spark.audit import running
+from tests.shard.damage import Damage, damaged
+from tests.simulation import golden
+from tests.spark.audit_oracle import AuditOracle
+from tests.spark.kafka_rows import Stored, shard
+
+ROOT = Path(__file__).parents[2]
+SOUND, DAMAGED = "audit-sound", "audit-damaged"
+
+
+def settings_file(file: Path, bootstrap: str, prefix: str) -> Path:
+    spark_directory = file.with_suffix("") / "spark"
+    file.write_text(
+        f'[log]\nbootstrap = "{bootstrap}"\nprefix = "{prefix}"\n[spark]\ndirectory = "{spark_directory}"\n'
+    )
+    return file
+
+
+def records() -> list[Stored]:
+    log = golden.read(golden.FOLDER / "seed-81.msgpack.zlib")
+    return [one for number, kept in enumerate(log.shards) for one in shard(*kept.records, partition=number)]
+
+
+async def write(bootstrap: str, prefix: str, shards: list[list[bytes]]) -> None:
+    names = TopicNames(prefix)
+    await create_topics(bootstrap, [TopicSpec(names.events, len(shards), 1)])
+    producer = LogProducer(LogConnection(bootstrap, names), prefix)
+    await producer.start()
+    for number, payloads in enumerate(shards):
+        for payload in payloads:
+            await producer.send(names.events, payload, partition=number)
+    await producer.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def bootstrap(local_cluster: LocalCluster) -> AsyncIterator[str]:
+    """A Kafka with a sound log of two shards, and a damaged log of one."""
+    log = golden.read(golden.FOLDER / "seed-81.msgpack.zlib")
+    await write(local_cluster.bootstrap, SOUND, [list(kept.records) for kept in log.shards])
+    await write(local_cluster.bootstrap, DAMAGED, [damaged(Damage.CURSOR)[0]])
+    yield local_cluster.bootstrap
+
+
+class Kept:
+    """The session of all tests, which an audit must not end."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        pass
+
+
+@pytest.fixture
+def in_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "open_session", lambda *_, **__: Kept(spark))
+
+
+async def run(config: Path, *arguments: str) -> Result:
+    """Run a command in a thread, where it has a loop of its own."""
+    return await asyncio.to_thread(
+        CliRunner().invoke, cli, ["audit", *arguments, "--config", str(config)], prog_name="drover"
+    )
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("in_process")
+async def test_an_audit_by_time_names_offsets_that_give_it_again(bootstrap: str, tmp_path: Path) -> None:
+    config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
+    since = "2023-11-14T22:13:22Z"
+    by_time = await run(config, "--since", since, "-o", "json")
+    assert by_time.exit_code == 0, by_time.stderr
+    document = json.loads(by_time.stdout)
+    oracle = AuditOracle(records(), since_ms=1_700_000_002_000)
+    assert 0 < len(document["commands"]) == len(oracle.commands) < len(AuditOracle(records()).commands)
+    assert len(document["reassignments"]) == len(oracle.reassignments)
+    by_offset = await run(config, "--offsets", document["offsets"], "-o", "json")
+    assert json.loads(by_offset.stdout) == document
+    assert "Starting Spark" in by_time.stderr
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("in_process")
+async def test_verify_finds_nothing_in_a_sound_log_and_names_what_is_damaged(bootstrap: str, tmp_path: Path) -> None:
+    sound = await run(settings_file(tmp_path / "sound.toml", bootstrap, SOUND), "verify")
+    assert sound.exit_code == 0, sound.stderr
+    assert sound.stderr.endswith("no break of a rule.\n")
+    broken = await run(settings_file(tmp_path / "broken.toml", bootstrap, DAMAGED), "verify", "-o", "json")
+    assert broken.exit_code == ExitCode.CORRUPT
+    ((offset, rule),) = damaged(Damage.CURSOR)[1]
+    (finding,) = json.loads(broken.stdout)["findings"]
+    assert (finding["shard"], finding["offset"], finding["rule"]) == (0, offset, rule)
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("in_process")
+async def test_verify_of_a_cluster_reads_its_shard_alone(bootstrap: str, tmp_path: Path) -> None:
+    config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
+    done = await run(config, "verify", "--cluster", "east", "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    (found,) = json.loads(done.stdout)["shards"]
+    log = golden.read(golden.FOLDER / "seed-81.msgpack.zlib")
+    assert found["state_hash"] == log.shards[found["shard"]].state_hash.hex()
+
+
+@pytest.mark.cluster
+async def test_the_page_is_written_by_a_process_that_says_nothing_of_spark(bootstrap: str, tmp_path: Path) -> None:
+    config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
+    page = tmp_path / "audit.html"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", "from drover.cli.main import main; main()",
+        *("audit", "-o", "html", "--to", str(page), "--config", str(config)),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=ROOT,
+    )  # fmt: skip
+    out, err = await asyncio.wait_for(process.communicate(), 150)
+    assert process.returncode == 0, err.decode()
+    assert out == b""
+    lines = err.decode().splitlines()
+    assert lines[0].startswith("Starting Spark; its own log is ")
+    assert lines[-1] == f"Wrote {page}"
+    assert len(lines) <= 4, lines
+    assert page.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.cluster
+async def test_parts_that_the_log_does_not_have_and_topics_that_are_not_there_are_named(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
+    for offsets, said in (("7:0-1", "has shards 0 to 1, and not 7"), ("0:0-9999", "ends with offset 34, before 9999")):
+        done = await run(config, "--offsets", offsets)
+        assert done.exit_code == ExitCode.USAGE
+        assert said in done.stderr
+    done = await run(settings_file(tmp_path / "none.toml", bootstrap, "audit-none"), "verify")
+    assert done.exit_code == ExitCode.USAGE
+    assert "audit-none.events does not exist" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--since", "yesterday"], "is no moment: write 2h"),
+        (["--since", "2026-10-01T10:00"], "does not say in which zone: write 2026-10-01T10:00Z"),
+        (["--since", "2026-10-02", "--until", "2026-10-01"], "--since is later than --until"),
+        (["--offsets", "0:1-2", "--since", "2h"], "give one of them"),
+        (["--offsets", "0-2"], "is no part of a shard"),
+        (["-o", "parquet"], "name a directory with --to"),
+        (["-o", "csv"], "named with --section, or writes all"),
+        (["-o", "csv", "--section", "plans", "--to", "here"], "named with --section, or writes all"),
+        (["-o", "json", "--to", "here"], "-o json prints"),
+        (["-o", "html", "--section", "plans"], "-o html has all"),
+        (["-o", "xml"], "is not one of"),
+        (["--section", "all"], "is not one of"),
+        (["--plan", "p", "verify"], "mean nothing to verify"),
+    ],
+)
+async def test_what_contradicts_itself_is_refused_before_anything_starts(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    config = settings_file(tmp_path / "drover.toml", "127.0.0.1:1", "none")
+    done = CliRunner().invoke(cli, ["--config", str(config), "audit", *arguments], prog_name="drover")
+    assert done.exit_code == ExitCode.USAGE
+    assert said in " ".join(done.output.replace("\n", " ").split())
+
+
+async def test_a_kafka_that_is_away_is_named_and_no_spark_is_started(tmp_path: Path) -> None:
+    config = settings_file(tmp_path / "drover.toml", "127.0.0.1:1", "none")
+    done = await run(config, "verify")
+    assert done.exit_code == ExitCode.FAILED
+    assert "127.0.0.1:1" in done.stderr
+    assert "Spark" not in done.stderr

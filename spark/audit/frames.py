@@ -4,32 +4,22 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from spark.folding.phases import BEGINNINGS, ENDS
-from spark.rows import BATCH, EVENT, OUTCOME, REFUSAL
+from spark.rows import BATCH, EVENT, OUTCOME, REFUSAL, UNDECODABLE
 
 # Events about a partition that are about no reassignment of it.
 _BESIDE = ("queue-entry-added", "queue-entry-removed", "foreign-move-seen", "foreign-move-ended", "late-change-found")
 
 
-def commands(judged: DataFrame) -> DataFrame:
-    """Return a row for each outcome that counts; `topics` are those it accepted or found as asked already."""
-    named = F.transform(F.concat("accepted", "unchanged"), lambda one: one["topic"])
-    return judged.where((F.col("entry") == OUTCOME) & F.col("counts")).select(
-        *("at_ms", "shard", "offset", "index", "cluster", "id", F.col("tag").alias("command")),
-        *("by", "reason", "plan", "verdict"),
-        F.size("accepted").alias("accepted"),
-        F.size("unchanged").alias("unchanged"),
-        F.array_distinct(named).alias("topics"),
-        F.col("accepted").alias("accepted_partitions"),
-    )
+def decided(judged: DataFrame) -> DataFrame:
+    """Return a row for each outcome and each refusal that counts, and for each record that cannot be read.
 
-
-def refused(judged: DataFrame) -> DataFrame:
-    """Return a row for each refusal that counts; its outcome has the same place and id."""
-    refusals = judged.where((F.col("entry") == REFUSAL) & F.col("counts"))
-    return refusals.select(
-        *("at_ms", "shard", "offset", "index", "cluster", "id", "by", "reason", "plan", "topic", "partition"),
-        F.col("tag").alias("code"),
-        "detail",
+    A refusal has the place and the id of its outcome, and its code as `tag`. One frame for all, since each that is
+    collected costs a job.
+    """
+    is_decided = F.col("entry").isin(OUTCOME, REFUSAL) & F.col("counts")
+    return judged.where(is_decided | (F.col("entry") == UNDECODABLE)).select(
+        *("entry", "at_ms", "shard", "offset", "index", "cluster", "id", "tag", "by", "reason", "plan"),
+        *("verdict", "accepted", "unchanged", "topic", "partition", "detail"),
     )
 
 

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
-from spark.audit.frames import bounds, commands, lives, refused
+from spark.audit.frames import bounds, decided, lives
 from spark.audit.parts import ShardPart, Wish
 from spark.decode import flat_rows
 from spark.judging import judge
 from spark.merging import merge, part_of
-from spark.rows import UNDECODABLE
+from spark.rows import OUTCOME, REFUSAL, UNDECODABLE
 from spark.schema import TABLES
 from spark.tables.contributing import contributions
 
@@ -23,9 +23,11 @@ _NO_SAMPLES = ""
 
 
 class Facts(NamedTuple):
-    """What the log says up to the end of the part audited; `commands` and `refusals` are of that part alone.
+    """What the log says up to the end of the part audited.
 
     `tables` are those of the stream, as they stood at that end; `lives` has what they lack of each reassignment.
+    `commands` and `refusals`, rows of `spark.audit.frames.decided`, are of that part alone, and so is `unreadable`, how
+    many records could not be read.
     """
 
     parts: tuple[ShardPart, ...]
@@ -53,13 +55,14 @@ def gather(records: DataFrame, wish: Wish, starts: Offsets, ends: Offsets) -> Fa
         inside = judged.where(_any_of(parts, from_the_beginning=False))
         part = part_of((row[0], row[1]) for row in contributions(before_end).collect())
         tables = {name: tuple(merge(table, {}, part.rows.get(name, ())).values()) for name, table in TABLES.items()}
+        decisions = _collected(decided(inside))
         return Facts(
             parts,
             tables,
             _collected(lives(before_end)),
-            _collected(commands(inside)),
-            _collected(refused(inside)),
-            inside.where(F.col("entry") == UNDECODABLE).count(),
+            tuple(row for row in decisions if row["entry"] == OUTCOME),
+            tuple(row for row in decisions if row["entry"] == REFUSAL),
+            sum(row["entry"] == UNDECODABLE for row in decisions),
         )
 
 

@@ -88,19 +88,20 @@ def _by_beginning(row: Row) -> tuple[Any, ...]:
 
 def _commands(facts: Facts, wanted: Wanted) -> tuple[Rows, Rows]:
     """Return the commands that are asked for, and the refusals."""
-    decided, of_command = {}, dict[Any, list[Row]]()
+    asked, of_command = {}, dict[Any, list[Row]]()
     for row in facts.refusals:
         of_command.setdefault(_identity(row), []).append(row)
     commands = []
     for row in sorted(facts.commands, key=_by_place):
         refused = [] if row["verdict"] == "duplicate" else of_command.get(_identity(row), [])
         if refused:
-            decided[_identity(row)] = row["command"]
-        topics = {*row["topics"], *(one["topic"] for one in refused)}
+            asked[_identity(row)] = row["tag"]
+        topics = {one["topic"] for one in (*row["accepted"], *row["unchanged"], *refused)}
         if wanted.has(row, topics, {row["by"]}):
-            commands.append(_shaped("commands", row | {"refused": len(refused)}))
+            counts = {"accepted": len(row["accepted"]), "unchanged": len(row["unchanged"]), "refused": len(refused)}
+            commands.append(_shaped("commands", row | counts | {"command": row["tag"]}))
     refusals = tuple(
-        _shaped("refusals", row | {"command": decided[_identity(row)]})
+        _shaped("refusals", row | {"command": asked[_identity(row)], "code": row["tag"]})
         for row in sorted(facts.refusals, key=_by_place)
         if wanted.has(row, {row["topic"]}, {row["by"]})
     )
@@ -120,7 +121,7 @@ def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: W
     latest = {(row["cluster"], row["topic"], row["partition"]): row for row in facts.tables["reassignments"]}
     parts = {part.shard: part for part in facts.parts}
     lives = {(row["cluster"], row["topic"], row["partition"], row["number"]): row for row in facts.lives}
-    decided = _deciding(facts.commands)
+    deciding = _deciding(facts.commands)
     for (*name, number), life in lives.items():
         place, end = tuple(name), life["end_offset"]
         # The end of one that another has followed stands in a record that could not be read.
@@ -140,7 +141,7 @@ def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: W
         }
         if row["state"] in _UNDONE and row["cancelled_by"] is None:
             # Nothing had been sent, so that the record that decided the cancel has ended it, too.
-            cause = decided.get((row["shard"], end, *place))
+            cause = deciding.get((row["shard"], end, *place))
             if cause is not None:
                 row |= {"cancel_mode": _UNDONE[row["state"]], "cancelled_by": cause["by"]}
                 row["cancel_reason"] = cause["reason"]
@@ -154,7 +155,7 @@ def _deciding(commands: Rows) -> dict[tuple[Any, ...], Row]:
         (row["shard"], row["offset"], row["cluster"], one["topic"], one["partition"]): row
         for row in sorted(commands, key=_by_place)
         if row["verdict"] == "accepted"
-        for one in row["accepted_partitions"]
+        for one in row["accepted"]
     }
 
 

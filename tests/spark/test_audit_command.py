@@ -20,12 +20,15 @@ from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
 from events.topics import TopicNames
 from spark.audit import running
+from spark.audit.sections import SECTIONS
 from tests.shard.damage import Damage, damaged
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle
 from tests.spark.kafka_rows import Stored, shard
 
 ROOT = Path(__file__).parents[2]
+# Half the time to the first result.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SOUND, DAMAGED = "audit-sound", "audit-damaged"
 
 
@@ -33,6 +36,7 @@ def settings_file(file: Path, bootstrap: str, prefix: str) -> Path:
     spark_directory = file.with_suffix("") / "spark"
     file.write_text(
         f'[log]\nbootstrap = "{bootstrap}"\nprefix = "{prefix}"\n[spark]\ndirectory = "{spark_directory}"\n'
+        f'options = {{"spark.driver.defaultJavaOptions" = "{QUICK}"}}\n'
     )
     return file
 
@@ -128,22 +132,37 @@ async def test_verify_of_a_cluster_reads_its_shard_alone(bootstrap: str, tmp_pat
 
 
 @pytest.mark.cluster
-async def test_the_page_is_written_by_a_process_that_says_nothing_of_spark(bootstrap: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("in_process")
+async def test_an_audit_is_written_in_every_form(bootstrap: str, tmp_path: Path) -> None:
     config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
-    page = tmp_path / "audit.html"
+    table = await run(config)
+    assert "What was done" in table.stdout
+    page = await run(config, "-o", "html", "--to", str(tmp_path / "audit.html"))
+    assert (page.stdout, page.stderr.splitlines()[-1]) == ("", f"Wrote {tmp_path / 'audit.html'}")
+    assert (tmp_path / "audit.html").read_text().startswith("<!doctype html>")
+    files = await run(config, "-o", "parquet", "--to", str(tmp_path / "parquet"))
+    assert files.stderr.endswith(f"Wrote 5 files to {tmp_path / 'parquet'}\n")
+    commands = await run(config, "-o", "csv", "--section", "commands", "--by", "nobody")
+    assert commands.stdout == ",".join(SECTIONS["commands"].names) + "\n"
+    nowhere = await run(config, "-o", "html", "--to", str(tmp_path / "missing" / "audit.html"))
+    assert nowhere.exit_code == ExitCode.FAILED
+    assert "cannot be written" in nowhere.stderr
+
+
+@pytest.mark.cluster
+async def test_a_process_of_its_own_says_nothing_of_spark(bootstrap: str, tmp_path: Path) -> None:
+    config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", "from drover.cli.main import main; main()",
-        *("audit", "-o", "html", "--to", str(page), "--config", str(config)),
+        *("audit", "verify", "-o", "json", "--config", str(config)),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=ROOT,
     )  # fmt: skip
     out, err = await asyncio.wait_for(process.communicate(), 150)
     assert process.returncode == 0, err.decode()
-    assert out == b""
+    assert json.loads(out)["findings"] == []
     lines = err.decode().splitlines()
+    assert len(lines) == 1, lines
     assert lines[0].startswith("Starting Spark; its own log is ")
-    assert lines[-1] == f"Wrote {page}"
-    assert len(lines) <= 4, lines
-    assert page.read_text().startswith("<!doctype html>")
 
 
 @pytest.mark.cluster

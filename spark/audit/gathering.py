@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
+from spark.audit.facts import Facts, Row
 from spark.audit.frames import bounds, decided, lives
 from spark.audit.parts import ShardPart, Wish
 from spark.decode import flat_rows
@@ -16,26 +17,9 @@ from spark.rows import OUTCOME, REFUSAL, UNDECODABLE
 from spark.schema import TABLES
 from spark.tables.contributing import contributions
 
-Row = dict[str, Any]
 Offsets = Mapping[int, int]
 # The log has no samples in it: what audits say depends on nothing that is deleted after a week.
 _NO_SAMPLES = ""
-
-
-class Facts(NamedTuple):
-    """What the log says up to the end of the part audited.
-
-    `tables` are those of the stream, as they stood at that end; `lives` has what they lack of each reassignment.
-    `commands` and `refusals`, rows of `spark.audit.frames.decided`, are of that part alone, and so is `unreadable`, how
-    many records could not be read.
-    """
-
-    parts: tuple[ShardPart, ...]
-    tables: Mapping[str, tuple[Row, ...]]
-    lives: tuple[Row, ...]
-    commands: tuple[Row, ...]
-    refusals: tuple[Row, ...]
-    unreadable: int
 
 
 def gather(records: DataFrame, wish: Wish, starts: Offsets, ends: Offsets) -> Facts:

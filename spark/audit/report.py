@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark.audit.gathering import Facts
+from spark.audit.facts import Facts, Row
 from spark.audit.parts import ShardPart, written
 from spark.audit.sections import SECTIONS
 
-Row = dict[str, Any]
 Rows = tuple[Row, ...]
 _UNDONE = {"rolled-back": "rollback", "stopped": "stop"}
 _ENDED = ("completed", "rolled-back", "stopped", "failed")

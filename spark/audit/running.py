@@ -10,7 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from drover.errors import SparkJobError
-from spark.audit.gathering import Facts, gather
+from spark.audit.facts import Facts
+from spark.audit.gathering import gather
 from spark.audit.parts import Wish
 from spark.audit.verifying import Verification, verify
 from spark.reading import LogSource, read_batch

@@ -17,7 +17,8 @@ def parse(words: tuple[str, ...]) -> click.Command:
     command: click.Command = cli
     context = click.Context(cli, info_name="drover", resilient_parsing=False)
     rest = list(words[1:])
-    while isinstance(command, click.Group) and rest:
+    # Some groups are commands themselves.
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         name = rest.pop(0)
         found = command.get_command(context, name)
         assert found is not None, f"there is no command {name}"

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from events.codec import encode_record
 from events.records import Genesis
-from spark.audit.gathering import Facts, gather
+from spark.audit.facts import Facts
+from spark.audit.gathering import gather
 from spark.audit.parts import ShardPart, Wish, parse_offsets, written
 from spark.audit.report import Report, Wanted, report
 from spark.audit.sections import SECTIONS

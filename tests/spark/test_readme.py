@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from drover.cli.audit import SECTIONS as AUDITED
 from drover.cli.progress import TABLES as SHOWN
+from drover.shard.fold import Rule
+from spark.audit.sections import SECTIONS
 from spark.schema import TABLES, Merge
 
 README = (Path(__file__).parents[2] / "spark" / "README.md").read_text(encoding="utf-8")
@@ -34,3 +37,20 @@ def test_every_column_has_a_unit_and_every_table_a_key(name: str) -> None:
 
 def test_the_command_line_shows_every_table_that_sqlite_keeps() -> None:
     assert set(SHOWN) == {name for name, table in TABLES.items() if not table.is_history}
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_of_an_audit_is_documented_column_by_column_with_its_units(name: str) -> None:
+    parts = re.split(r"^#### (.*)$", README.split("\n## Tables\n", maxsplit=1)[0], flags=re.MULTILINE)
+    text = dict(zip(parts[1::2], parts[2::2], strict=True))[f"`{name}`"]
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+?) \| (.+?) \|$", text, flags=re.MULTILINE)
+    assert rows == [(one.name, one.kind, one.unit, one.meaning) for one in SECTIONS[name].columns]
+    assert SECTIONS[name].meaning in text
+
+
+def test_the_command_line_names_every_section_of_an_audit() -> None:
+    assert set(AUDITED) == set(SECTIONS)
+
+
+def test_every_rule_that_an_inspection_knows_is_documented() -> None:
+    assert re.findall(r"^\| `([a-z-]+)` \| [^|]+ \|$", README, flags=re.MULTILINE) == [rule.value for rule in Rule]

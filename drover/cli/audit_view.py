@@ -9,8 +9,9 @@ import msgspec
 
 from drover.cli.output import amount, console, duration, plural, print_document, table, timestamp
 from drover.shard.inspection import Summary
+from spark.audit.facts import Row
 from spark.audit.files import csv_text, write_csv, write_parquet
-from spark.audit.report import Report, Row
+from spark.audit.report import Report
 from spark.audit.sections import SECTIONS
 from spark.audit.verifying import Found, Verification
 

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from spark.audit.report import Report, Row
+from spark.audit.facts import Row
+from spark.audit.report import Report
 from spark.audit.sections import SECTIONS, Section
 from spark.schema import Kind
 

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
 
-Row = dict[str, Any]
+from spark.audit.facts import Row
+
 # So many lines are drawn as lines; more of them as one picture, or the page would not open.
 MAX_LINES = 2000
 _COLOURS = {

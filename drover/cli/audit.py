@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drover.cli.audit_trees import compare_trees
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option
@@ -198,7 +199,9 @@ def verify(invocation: Invocation, output: str) -> None:
     """Hold every record of the log against the log's rules, and each recorded state hash against the state derived.
 
     Where a reader stops at the first broken rule, this names them all, and goes on. Ends with exit code 5 if there is
-    any. Reads the log from its first record with Spark, its shards side by side; with --cluster only that cluster's.
+    any. Where a ZooKeeper is configured, each configured cluster's tree is compared with the log, too, as by
+    `drover project verify`; a difference ends with exit code 1. Reads the log from its first record with Spark, its
+    shards side by side; with --cluster only that cluster's.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
@@ -208,6 +211,10 @@ def verify(invocation: Invocation, output: str) -> None:
 
     click.echo(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     found = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
-    audit_view.print_verification(found, output)
-    if found.findings:
+    broken = {one.finding.shard for one in found.findings}
+    trees = asyncio.run(compare_trees(settings, cluster, len(log.ends), broken))
+    audit_view.print_verification(found, trees, output)
+    if broken:
         raise click.exceptions.Exit(ExitCode.CORRUPT)
+    if not all(tree.is_good for tree in trees):
+        raise click.exceptions.Exit(ExitCode.FAILED)

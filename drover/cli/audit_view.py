@@ -1,12 +1,13 @@
 """How audits are printed and written."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from drover.cli.audit_trees import Compared
 from drover.cli.output import amount, console, duration, plural, print_document, table, timestamp
 from drover.shard.inspection import Summary
 from spark.audit.facts import Row
@@ -188,10 +189,10 @@ def write_files(found: Report, output: str, directory: Path) -> None:
     click.echo(f"Wrote {plural(len(files), 'file')} to {directory}", err=True)
 
 
-def print_verification(found: Verification, output: str) -> None:
-    """Print what an inspection of the log came to."""
+def print_verification(found: Verification, trees: Sequence[Compared], output: str) -> None:
+    """Print what an inspection of the log came to, and the comparison with what is in ZooKeeper."""
     if output != "table":
-        document = verification_document(found)
+        document = verification_document(found) | {"zookeeper": [tree.document() for tree in trees]}
         print_document(document, document["findings"], output)
         return
     screen = console()
@@ -201,6 +202,8 @@ def print_verification(found: Verification, output: str) -> None:
     screen.print(table(SHARD_COLUMNS, map(_shard_cells, found.shards), right=SHARD_COLUMNS[:7]))
     records = sum(shard.records for shard in found.shards)
     hashes = sum(shard.state_hashes for shard in found.shards)
+    for line in (line for tree in trees for line in tree.lines()):
+        click.echo(line)
     broken = plural(len(found.findings), "break") if found.findings else "no break"
     said = f"{plural(records, 'record')} inspected, {hashes:,} recorded state hashes agree"
     click.echo(f"{said}; {broken} of a rule.", err=True)

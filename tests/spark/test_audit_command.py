@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,21 @@ import pytest_asyncio
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+from drover.cli.audit_trees import compare_trees
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.cluster.topics import TopicSpec, create_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
+from drover.runtime import projecting
+from drover.runtime.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
 from events.topics import TopicNames
+from projections.comparing import Comparison
+from projections.options import ZooKeeperOptions
+from projections.store import Set, StoreUnavailableError, read_subtree
+from projections.zookeeper import ZooKeeperStore
 from spark.audit import running
-from spark.audit.sections import SECTIONS
 from tests.shard.damage import Damage, damaged
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle
@@ -140,13 +147,61 @@ async def test_an_audit_is_written_in_every_form(bootstrap: str, tmp_path: Path)
     page = await run(config, "-o", "html", "--to", str(tmp_path / "audit.html"))
     assert (page.stdout, page.stderr.splitlines()[-1]) == ("", f"Wrote {tmp_path / 'audit.html'}")
     assert (tmp_path / "audit.html").read_text().startswith("<!doctype html>")
-    files = await run(config, "-o", "parquet", "--to", str(tmp_path / "parquet"))
-    assert files.stderr.endswith(f"Wrote 5 files to {tmp_path / 'parquet'}\n")
-    commands = await run(config, "-o", "csv", "--section", "commands", "--by", "nobody")
-    assert commands.stdout == ",".join(SECTIONS["commands"].names) + "\n"
-    nowhere = await run(config, "-o", "html", "--to", str(tmp_path / "missing" / "audit.html"))
+    occupied = tmp_path / "audit.html"
+    nowhere = await run(config, "--by", "nobody", "-o", "parquet", "--to", str(occupied))
     assert nowhere.exit_code == ExitCode.FAILED
-    assert "cannot be written" in nowhere.stderr
+    assert f"{occupied} cannot be written" in nowhere.stderr
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("in_process")
+async def test_the_tree_in_zookeeper_is_compared_with_the_log(
+    bootstrap: str, local_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
+    root = "/drover-audit"
+    with config.open("a") as file:
+        file.write(f'[zookeeper]\nhosts = "{local_cluster.zookeeper}"\nroot = "{root}"\nallow_open_zookeeper = true\n')
+        file.write(f'[clusters.east]\nbootstrap = "{bootstrap}"\n')
+    without = await run(config, "verify")
+    assert without.exit_code == ExitCode.FAILED
+    assert "there is no tree that could be true" in without.stdout
+    made = await asyncio.to_thread(CliRunner().invoke, cli, ["--config", str(config), "project", "rebuild"])
+    assert made.exit_code == 0, made.output
+    same = await run(config, "verify")
+    assert same.exit_code == 0, same.output
+    assert "no difference, 0 events behind" in same.stdout
+    store = ZooKeeperStore(ZooKeeperOptions(local_cluster.zookeeper))
+    base = f"{root}/east"
+    path, node = next(
+        (path, node) for path, node in (await read_subtree(store, base)).items() if b"original" in node.data
+    )
+    await store.write([Set(path, b"{}", node.version)])
+    await store.close()
+    changed = await run(config, "verify", "-o", "json")
+    assert changed.exit_code == ExitCode.FAILED
+    (tree,) = json.loads(changed.stdout)["zookeeper"]
+    assert [difference["path"] for difference in tree["differences"]] == [path.removeprefix(base)]
+
+
+async def test_a_zookeeper_that_is_away_and_a_log_that_is_broken_are_told_beside_the_findings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def away_compare(*_: object) -> Comparison:
+        raise StoreUnavailableError("zk:2181 does not answer")
+
+    monkeypatch.setattr(projecting, "compare_tree", away_compare)
+    settings = Settings(
+        clusters={"east": ClusterSettings("127.0.0.1:1")},
+        log=LogSettings("127.0.0.1:1"),
+        zookeeper=ZooKeeperSettings("zk:2181"),
+    )
+    (broken,) = await compare_trees(settings, None, 1, {0})
+    assert broken.lines() == ["east in ZooKeeper: not compared, since its shard of the log breaks a rule"]
+    (away,) = await compare_trees(settings, "east", 1, ())
+    assert not away.is_good
+    assert away.document()["not_compared"] == "zk:2181 does not answer"
+    assert await compare_trees(replace(settings, zookeeper=ZooKeeperSettings()), None, 1, ()) == []
 
 
 @pytest.mark.cluster

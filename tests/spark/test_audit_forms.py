@@ -215,16 +215,23 @@ def test_one_section_as_json_leaves_the_others_out(capsys: pytest.CaptureFixture
     assert '"totals"' in said
 
 
+def test_a_section_is_printed_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    audit_view.print_csv(report_of(MOVES), "plans")
+    names, plan = capsys.readouterr().out.splitlines()
+    assert names == ",".join(SECTIONS["plans"].names)
+    assert plan.startswith("local,friday,")
+
+
 def test_a_verification_names_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
     finding = Found(Finding(2, 17, Rule.CHAIN, "the chain hash of its predecessor is wrong"), BEGAN_MS)
     shard = Summary(
         shard=2, records=20, batches=18, fenced_batches=1, stale_acquires=0, findings=1, state_hashes=3,
         unchecked_hashes=4, state_hash=None,
     )  # fmt: skip
-    audit_view.print_verification(Verification((finding,), (shard,)), "table")
+    audit_view.print_verification(Verification((finding,), (shard,)), (), "table")
     said = capsys.readouterr()
     for words in ("17", "chain", "2026-09-21T14:13:20.000Z", "not to be derived"):
         assert words in said.out
     assert said.err == "20 records inspected, 3 recorded state hashes agree; 1 break of a rule.\n"
-    audit_view.print_verification(Verification((finding,), (shard,)), "jsonl")
+    audit_view.print_verification(Verification((finding,), (shard,)), (), "jsonl")
     assert '"rule":"chain"' in capsys.readouterr().out

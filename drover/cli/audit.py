@@ -1,6 +1,7 @@
 """`drover audit`: what was asked for, done, refused and undone in a part of the log, and whether the log is sound."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -129,6 +130,33 @@ def _check(asked: dict[str, Any]) -> None:
         raise click.UsageError(f"--to goes with -o html, csv and parquet; -o {output} prints")
     if section is not None and output in {"parquet", "html"}:
         raise click.UsageError(f"--section goes with -o table, json and csv; -o {output} has all")
+    if to is not None:
+        _check_writable(to, is_directory=output != "html")
+
+
+def _check_writable(to: Path, *, is_directory: bool) -> None:
+    """Refuse a place that cannot be written rather than find out after the whole log was read; makes nothing."""
+    try:
+        obstacle = _obstacle(to.absolute(), is_directory=is_directory)
+    except OSError as error:  # a directory above it may not be searched
+        obstacle = str(error)
+    if obstacle is not None:
+        raise click.BadParameter(f"{to} cannot be written: {obstacle}", param_hint="--to")
+
+
+def _obstacle(place: Path, *, is_directory: bool) -> str | None:
+    """Say what is in the way of a file, whose directory must be there, or of a directory, which may be made."""
+    if is_directory:
+        place = next(one for one in (place, *place.parents) if one.exists())
+        if not place.is_dir():
+            return f"{place} is no directory"
+    elif place.is_dir():
+        return f"{place} is a directory, and a file is to be written"
+    elif not place.exists():
+        place = place.parent
+        if not place.is_dir():
+            return f"there is no directory {place}"
+    return None if os.access(place, os.W_OK) else f"you may not write to {place}"
 
 
 def _wish(asked: dict[str, Any]) -> "Wish":

@@ -91,6 +91,10 @@ def in_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "open_session", lambda *_, **__: Kept(spark))
 
 
+def names_in(directory: Path) -> set[str]:
+    return {file.name for file in directory.iterdir()}
+
+
 async def run(config: Path, *arguments: str) -> Result:
     """Run a command in a thread, where it has a loop of its own."""
     return await asyncio.to_thread(
@@ -147,10 +151,11 @@ async def test_an_audit_is_written_in_every_form(bootstrap: str, tmp_path: Path)
     page = await run(config, "-o", "html", "--to", str(tmp_path / "audit.html"))
     assert (page.stdout, page.stderr.splitlines()[-1]) == ("", f"Wrote {tmp_path / 'audit.html'}")
     assert (tmp_path / "audit.html").read_text().startswith("<!doctype html>")
-    occupied = tmp_path / "audit.html"
-    nowhere = await run(config, "--by", "nobody", "-o", "parquet", "--to", str(occupied))
-    assert nowhere.exit_code == ExitCode.FAILED
-    assert f"{occupied} cannot be written" in nowhere.stderr
+    occupied = tmp_path / "files" / "plans.csv"
+    occupied.mkdir(parents=True)
+    failed = await run(config, "--by", "nobody", "-o", "csv", "--to", str(occupied.parent))
+    assert failed.exit_code == ExitCode.FAILED
+    assert f"{occupied.parent} cannot be written" in failed.stderr
 
 
 @pytest.mark.cluster
@@ -259,6 +264,39 @@ async def test_what_contradicts_itself_is_refused_before_anything_starts(
     done = CliRunner().invoke(cli, ["--config", str(config), "audit", *arguments], prog_name="drover")
     assert done.exit_code == ExitCode.USAGE
     assert said in " ".join(done.output.replace("\n", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("output", "to", "said"),
+    [
+        ("html", "there", "there is a directory, and a file is to be written"),
+        ("html", "absent/audit.html", "absent"),
+        ("html", "file/audit.html", "file"),
+        ("parquet", "file", "file is no directory"),
+        ("csv", "file/audit/deep", "file is no directory"),
+    ],
+)
+async def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(
+    tmp_path: Path, output: str, to: str, said: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    config = settings_file(tmp_path / "drover.toml", "127.0.0.1:1", "none")
+    done = await run(config, "-o", output, "--to", str(tmp_path / to))
+    assert done.exit_code == ExitCode.USAGE
+    assert f"{tmp_path / to} cannot be written" in done.stderr
+    assert said in done.stderr
+    assert names_in(tmp_path) == {"there", "file", "drover.toml"}
+
+
+@pytest.mark.parametrize("to", ["audit.html", "new/audit"])
+async def test_a_place_that_can_be_written_is_not_made_before_there_is_an_audit(tmp_path: Path, to: str) -> None:
+    config = settings_file(tmp_path / "drover.toml", "127.0.0.1:1", "none")
+    output = "html" if to.endswith(".html") else "csv"
+    done = await run(config, "-o", output, "--to", str(tmp_path / to))
+    assert done.exit_code == ExitCode.FAILED
+    assert "127.0.0.1:1" in done.stderr
+    assert names_in(tmp_path) == {"drover.toml"}
 
 
 async def test_a_kafka_that_is_away_is_named_and_no_spark_is_started(tmp_path: Path) -> None:

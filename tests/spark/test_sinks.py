@@ -1,5 +1,6 @@
 """What every sink promises: a batch is applied once and whole, in order, and read back as it was joined."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -194,6 +195,24 @@ def test_compaction_keeps_files_few_and_changes_no_table(tmp_path: Path) -> None
     assert only(sink, "reassignments")["state"] == f"state-{batches - 1}"
     assert len(list((tmp_path / "refusals").iterdir())) == 1 + 1 + 3
     assert len(list(tmp_path.glob("carry-*"))) == 1
+
+
+def test_a_file_that_was_removed_without_the_log_beside_it_is_made_anew(tmp_path: Path) -> None:
+    file = tmp_path / "tables.sqlite"
+    killed = SqliteSink(file)
+    killed.apply(FIRST, batch(0, refusals=refusal(2)))
+    beside = file.with_name("tables.sqlite-wal")
+    assert beside.stat().st_size > 0
+    left = tmp_path / "left" / "tables.sqlite"
+    left.parent.mkdir()
+    shutil.copy(beside, left.with_name(beside.name))
+    killed.close()
+    sink = SqliteSink(left)
+    assert sink.position(FIRST) is None
+    assert sink.rows("refusals") == ()
+    assert sink.apply(OTHER, batch(0, refusals=refusal(1)))
+    assert only(sink, "refusals")["refusals"] == 1
+    sink.close()
 
 
 def test_the_file_can_be_read_while_it_is_written(tmp_path: Path) -> None:

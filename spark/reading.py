@@ -11,11 +11,15 @@ from events.topics import TopicNames
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """The log's Kafka as Spark reaches it; `security` holds options of the Java client, each with `kafka.` in front."""
+    """The log's Kafka as Spark reaches it.
+
+    `client` holds further options of Spark's Kafka source, those of the Java client with `kafka.` in front; passwords
+    may be among them.
+    """
 
     bootstrap: str
     topics: TopicNames = field(default_factory=TopicNames)
-    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def options(self, topics: tuple[str, ...]) -> dict[str, str]:
         """Return the options of Spark's Kafka source for these topics: all of them, from the first record on."""
@@ -24,7 +28,7 @@ class LogSource:
             "subscribe": ",".join(topics),
             "startingOffsets": "earliest",
             "failOnDataLoss": "true",
-            **self.security,
+            **self.client,
         }
 
 

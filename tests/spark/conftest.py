@@ -1,6 +1,7 @@
 """One Spark session for all tests of this process; it costs about ten seconds."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -9,6 +10,19 @@ from spark.session import open_session
 
 # Half the time to the first batch, at the price of throughput.
 QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+
+
+class Kept:
+    """The session of all tests, which neither a job nor an audit may end."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def stop(self) -> None:
+        pass
 
 
 @pytest.fixture(scope="session")

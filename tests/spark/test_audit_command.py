@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -31,6 +30,7 @@ from spark.audit import running
 from tests.shard.damage import Damage, damaged
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle
+from tests.spark.conftest import Kept
 from tests.spark.kafka_rows import Stored, shard
 
 ROOT = Path(__file__).parents[2]
@@ -71,19 +71,6 @@ async def bootstrap(local_cluster: LocalCluster) -> AsyncIterator[str]:
     await write(local_cluster.bootstrap, SOUND, [list(kept.records) for kept in log.shards])
     await write(local_cluster.bootstrap, DAMAGED, [damaged(Damage.CURSOR)[0]])
     yield local_cluster.bootstrap
-
-
-class Kept:
-    """The session of all tests, which an audit must not end."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    def stop(self) -> None:
-        pass
 
 
 @pytest.fixture

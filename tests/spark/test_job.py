@@ -258,6 +258,6 @@ async def test_without_kafka_or_topics_the_job_says_so_before_spark_starts(story
     assert (absent.code, "drover topics init" in absent.errors) == (2, True), absent.errors
     config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n')
     away = await story.drover.drover("spark", "run", "--config", str(config))
-    assert away.code != 0
+    assert away.code == 1
     assert "127.0.0.1:1" in away.errors
     assert not (tmp_path / ".local").exists()

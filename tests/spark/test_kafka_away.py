@@ -1,0 +1,162 @@
+"""A Kafka that does not answer while the job runs: for a while, in mid batch, and for good."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from pyspark.sql import SparkSession
+
+from drover.cli.exits import ExitCode, failure_of
+from drover.errors import SparkJobError
+from drover.local import LocalCluster
+from spark import job
+from spark.job import JobOptions
+from spark.reading import LogSource
+from spark.sinks.port import Position
+from spark.sinks.sqlite import SqliteSink
+from tests.integration.support import Installation, installation
+from tests.shard.random_logs import random_log
+from tests.spark import live
+from tests.spark.comparing import difference
+from tests.spark.conftest import Kept
+from tests.spark.test_folding import samples_of
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+# More than twice the time after which the controller takes these brokers for dead, and less than Spark waits.
+AWAY_S = 8.0
+# Spark waits for a minute in mid batch and three times as long between two; so it is seconds.
+IMPATIENT = {
+    "kafka.default.api.timeout.ms": "2000",
+    "kafka.request.timeout.ms": "1500",
+    "kafkaConsumer.pollTimeoutMs": "2000",
+}
+LOG = random_log(4, 120)[1:]
+
+
+class HeldSink(SqliteSink):
+    """The real sink; it can hold a batch whose offsets are fixed, before Spark reads its records."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self.is_reached = threading.Event()
+        self._may_go_on = threading.Event()
+        self._may_go_on.set()
+
+    def hold(self) -> None:
+        """Hold the next batch; `is_reached` tells that there is one."""
+        self._may_go_on.clear()
+
+    def let_go(self) -> None:
+        self._may_go_on.set()
+
+    def position(self, checkpoint: str) -> Position | None:
+        if not self._may_go_on.is_set():
+            self.is_reached.set()
+            assert self._may_go_on.wait(60), "a batch that is held is let go"
+        return super().position(checkpoint)
+
+
+@pytest_asyncio.fixture
+async def written(local_cluster: LocalCluster, tmp_path: Path) -> AsyncIterator[Installation]:
+    """Topics with the first part of a simulated log; no worker reads it."""
+    async with installation(local_cluster, tmp_path, "away-" + uuid4().hex) as drover:
+        await live.append(drover, drover.names.events, LOG[:40], 3)
+        samples = [one.value for one in samples_of(4)[:100] if one.value is not None]
+        await live.append(drover, drover.names.progress, samples, 2)
+        yield drover
+
+
+@pytest.fixture(autouse=True)
+def in_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the job have the session of all tests, whose JVM does not end with it."""
+    monkeypatch.setattr(job, "open_session", lambda *_, **__: Kept(spark))
+    monkeypatch.setattr(job, "remember_jvm", lambda *_: None)
+
+
+def options(drover: Installation, client: dict[str, str]) -> JobOptions:
+    source = LogSource(drover.cluster.bootstrap, drover.names, client)
+    return JobOptions(source, drover.directory / "job", trigger_ms=100)
+
+
+@asynccontextmanager
+async def running(chosen: JobOptions, sink: SqliteSink) -> AsyncIterator[asyncio.Task[None]]:
+    """Run the job beside the block, and stop it at its end."""
+    stop = threading.Event()
+    task = asyncio.create_task(asyncio.to_thread(job.run, chosen, stop, sinks=lambda _: (sink,)))
+    try:
+        yield task
+    finally:
+        stop.set()
+        await asyncio.wait((task,))
+
+
+@asynccontextmanager
+async def away(cluster: LocalCluster) -> AsyncIterator[None]:
+    """Stop the process of every broker for the length of a block."""
+    brokers = [broker.id for broker in cluster.spec.brokers]
+    try:
+        await asyncio.gather(*map(cluster.pause, brokers))
+        yield
+    finally:
+        await asyncio.gather(*map(cluster.resume, brokers))
+        await cluster.wait_until_serving()
+
+
+async def in_mid_batch(drover: Installation, sink: HeldSink) -> None:
+    """Append the log's second part, and hold the batch that reads it."""
+    sink.hold()
+    await live.append(drover, drover.names.events, LOG[40:80], 3)
+    assert await asyncio.to_thread(sink.is_reached.wait, 60)
+
+
+async def test_brokers_that_do_not_answer_for_a_while_in_mid_batch_only_delay_the_job(written: Installation) -> None:
+    chosen = options(written, {})
+    sink = HeldSink(chosen.files.tables)
+    async with running(chosen, sink) as task:
+        await live.wait_until_equal(written, chosen.files.tables)
+        await in_mid_batch(written, sink)
+        before = live.standing_in(chosen.files.tables)
+        async with away(written.cluster):
+            sink.let_go()
+            await asyncio.sleep(AWAY_S)
+            assert live.standing_in(chosen.files.tables) == before, "there was nothing to be had"
+        await live.append(written, written.names.events, LOG[80:], 3)
+        await live.wait_until_equal(written, chosen.files.tables)
+        assert not task.done()
+    assert task.result() is None
+    found = live.tables_in(chosen.files.tables)
+    assert difference(await live.plain_tables(written), found, found) == []
+
+
+@pytest.mark.parametrize("is_in_batch", [False, True], ids=["between-batches", "in-mid-batch"])
+async def test_brokers_that_stay_away_end_the_job_with_the_cause_and_the_next_goes_on(
+    written: Installation, *, is_in_batch: bool
+) -> None:
+    chosen = options(written, IMPATIENT)
+    sink = HeldSink(chosen.files.tables)
+    async with running(chosen, sink) as task:
+        await live.wait_until_equal(written, chosen.files.tables)
+        if is_in_batch:
+            await in_mid_batch(written, sink)
+        async with away(written.cluster):
+            sink.let_go()
+            async with asyncio.timeout(60):
+                await asyncio.wait((task,))
+    error = task.exception()
+    assert isinstance(error, SparkJobError)
+    assert "drover_sqlite failed" in str(error)
+    assert "TimeoutException" in str(error), error
+    assert failure_of(error).exit_code == ExitCode.FAILED
+    assert not chosen.files.alive.exists()
+    await live.append(written, written.names.events, LOG[80:] if is_in_batch else LOG[40:], 3)
+    patient = options(written, {})
+    async with running(patient, SqliteSink(patient.files.tables)):
+        await live.wait_until_equal(written, patient.files.tables)
+    found = live.tables_in(patient.files.tables)
+    assert difference(await live.plain_tables(written), found, found) == []

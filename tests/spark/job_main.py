@@ -1,7 +1,7 @@
 """The job as a program that kills itself: `job_main.py DIRECTORY BOOTSTRAP PREFIX KILL`.
 
-KILL is `sink:batch:moment` or `none`; the moment is `before`, `inside` or `after` the sink's transaction. Beside the
-real sink runs one without a fence, as a control.
+KILL is `sink:batch:moment`; the moment is `inside` or `after` the sink's transaction. Beside the real sink runs one
+without a fence, as a control, and that has applied a batch before the program dies.
 """
 
 import os
@@ -17,7 +17,9 @@ from spark.sinks.port import Applied, Position, Sink
 from spark.sinks.sqlite import SqliteSink
 from tests.spark.conftest import QUICK
 
-RECORDS_PER_BATCH = 20
+RECORDS_PER_BATCH = 12
+CONTROL_S = 60.0
+control_has_applied = threading.Event()
 
 
 class DeadlySink(SqliteSink):
@@ -34,7 +36,6 @@ class DeadlySink(SqliteSink):
         return self._name
 
     def apply(self, checkpoint: str, applied: Applied) -> bool:
-        self._maybe_die(applied, "before")
         done = super().apply(checkpoint, applied)
         self._maybe_die(applied, "after")
         return done
@@ -45,6 +46,7 @@ class DeadlySink(SqliteSink):
 
     def _maybe_die(self, applied: Applied, moment: str) -> None:
         if self._deadly == f"{applied.batch}:{moment}":
+            assert control_has_applied.wait(CONTROL_S), "the control runs, too"
             print(f"killed {self.name} {moment} batch {applied.batch}", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -62,6 +64,11 @@ class UnfencedSink(DeadlySink):
 
     def _check_follows(self, last: int | None, batch: int) -> None:
         del last, batch  # whatever comes is applied
+
+    def _maybe_die(self, applied: Applied, moment: str) -> None:
+        if moment == "after":
+            control_has_applied.set()
+        super()._maybe_die(applied, moment)
 
 
 def main() -> None:
@@ -81,9 +88,7 @@ def main() -> None:
         trigger_ms=100,
         max_records_per_batch=RECORDS_PER_BATCH,
     )
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    run(options, stop, sinks=sinks, started=lambda: print("started", flush=True))
+    run(options, threading.Event(), sinks=sinks)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A real log with real moves, written once for all tests of the job, and what a plain fold makes of it."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +39,15 @@ async def read_topics(drover: Installation) -> list[Stored]:
         for records in (await read_all(drover.connection, topic)).values():
             found += [Stored(one.topic, one.partition, one.offset, one.timestamp, one.value) for one in records]
     return found
+
+
+async def tables_up_to(drover: Installation, directory: Path, query: str, batch: int) -> dict[str, Rows]:
+    """Fold what Spark has written down as read by a query's batch and those before it."""
+    checkpoint = JobFiles(directory).checkpoint(query)
+    *_, written = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    ends = json.loads(written)
+    records = [one for one in await read_topics(drover) if one.offset < ends[one.topic][str(one.partition)]]
+    return Oracle().read(records, drover.names.progress).tables()
 
 
 async def plain_tables(drover: Installation) -> dict[str, Rows]:

@@ -190,39 +190,50 @@ async def program(*command: object, directory: Path, **environment: str) -> Asyn
             await process.wait()
 
 
-async def test_a_driver_that_dies_in_mid_batch_loses_and_doubles_nothing(story: Story, tmp_path: Path) -> None:
-    """And the control does: without a fence the same deaths double what was applied before them."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def deaths(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What three drivers left that were killed in mid batch, one after the other."""
+    directory = tmp_path_factory.mktemp("deaths")
     place = (story.drover.cluster.bootstrap, story.drover.names.prefix)
-    job = (sys.executable, "-m", "tests.spark.job_main", tmp_path, *place)
-    for kill in ("sqlite:0:inside", "sqlite:1:after", "unfenced:2:after"):
-        async with program(*job, kill, directory=tmp_path) as process, asyncio.timeout(START_S):
+    for kill in ("unfenced:0:after", "sqlite:1:inside", "sqlite:2:after"):
+        job = (sys.executable, "-m", "tests.spark.job_main", directory, *place, kill)
+        async with program(*job, directory=directory) as process, asyncio.timeout(START_S):
             code = await process.wait()
-        assert code == -signal.SIGKILL, (kill, code, said_in(tmp_path))
-    async with program(*job, "none", directory=tmp_path) as last:
-        await live.wait_until_equal(story.drover, tmp_path / "tables.sqlite", timeout_s=START_S)
-        last.send_signal(signal.SIGTERM)
-        assert await last.wait() == 0
-    said = said_in(tmp_path)
+        assert code == -signal.SIGKILL, (kill, code, said_in(directory))
+    return directory
+
+
+async def test_a_driver_that_dies_in_mid_batch_loses_and_doubles_nothing(story: Story, deaths: Path) -> None:
+    """And the control does: without a fence the same deaths double what was applied before them."""
+    said = said_in(deaths)
     assert said.count("killed ") == 3, said
-    assert live.standing_in(tmp_path / "tables.sqlite") >= 3, "batches so small that deaths lie in the middle"
-    unfenced = live.tables_in(tmp_path / "unfenced.sqlite")
+    assert live.standing_in(deaths / "tables.sqlite") == 2
+    found = live.tables_in(deaths / "tables.sqlite")
+    assert difference(await live.tables_up_to(story.drover, deaths, "sqlite", 2), found, found) == []
+    last = live.standing_in(deaths / "unfenced.sqlite")
     once, twice = (
-        sum(row.get("batches", 0) for row in rows["takeovers"].values()) for rows in (story.wanted, unfenced)
+        await live.tables_up_to(story.drover, deaths, "unfenced", last),
+        live.tables_in(deaths / "unfenced.sqlite"),
     )
-    assert twice > once, "without a fence a batch that comes again is counted again"
+    assert records_in(twice) > records_in(once), "without a fence a batch that comes again is counted again"
+
+
+def records_in(tables: dict[str, Rows]) -> int:
+    counts = ("takeovers", "batches", "fenced_batches")
+    return sum(row.get(count, 0) for row in tables["takeovers"].values() for count in counts)
 
 
 def said_in(directory: Path) -> str:
     return (directory / "said.log").read_text()
 
 
-async def test_the_job_runs_under_spark_submit(story: Story, tmp_path: Path) -> None:
+async def test_the_job_goes_on_after_those_deaths_and_under_spark_submit(story: Story, deaths: Path) -> None:
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = [item for pair in QUICK.items() for item in ("--conf", "=".join(pair))]
     command = (
         *(submit, "--master", "local[1]", "--jars", ",".join(map(str, ensure("spark"))), *options),
         *(REPOSITORY / "drover" / "__main__.py", "--config", story.drover.config),
-        *("spark", "run", "--dir", tmp_path / "job"),
+        *("spark", "run", "--dir", deaths),
     )
     environment = {
         "JAVA_HOME": str(java_home()),
@@ -230,17 +241,18 @@ async def test_the_job_runs_under_spark_submit(story: Story, tmp_path: Path) -> 
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    async with program(*command, directory=tmp_path, **environment) as process:
+    async with program(*command, directory=deaths, **environment) as process:
 
         async def keeps() -> bool:
-            assert process.returncode is None, said_in(tmp_path)
-            return "Keeping the tables" in said_in(tmp_path)
+            assert process.returncode is None, said_in(deaths)
+            return "Keeping the tables" in said_in(deaths)
 
         await wait_for(keeps, "the job under spark-submit", timeout_s=START_S)
-        await live.wait_until_equal(story.drover, tmp_path / "job" / "tables.sqlite")
+        await live.wait_until_equal(story.drover, deaths / "tables.sqlite")
         live.driver_of(process.pid).send_signal(signal.SIGTERM)
         async with asyncio.timeout(60):
             assert await process.wait() == 0
+    assert live.standing_in(deaths / "tables.sqlite") > 2, "there was more to be read after the last death"
 
 
 async def test_a_second_job_in_the_same_directory_is_refused(story: Story, tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ from tests.spark.test_folding import samples_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
-# More than twice the time after which the controller takes these brokers for dead, and less than Spark waits.
-AWAY_S = 8.0
+# More than the time after which the controller takes these brokers for dead, and less than Spark waits.
+AWAY_S = 5.0
 # Spark waits for a minute in mid batch and three times as long between two; so it is seconds.
 IMPATIENT = {
     "kafka.default.api.timeout.ms": "2000",

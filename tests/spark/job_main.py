@@ -1,7 +1,8 @@
 """The job as a program that kills itself: `job_main.py DIRECTORY BOOTSTRAP PREFIX KILL`.
 
 KILL is `sink:batch:moment`; the moment is `inside` or `after` the sink's transaction. Beside the real sink runs one
-without a fence, as a control, and that has applied a batch before the program dies.
+without a fence, as a control, and that has applied a batch before the program dies. Spark is started at once, which
+takes long; the job begins when there is a line to be read.
 """
 
 import os
@@ -11,8 +12,9 @@ import threading
 from pathlib import Path
 
 from events.topics import TopicNames
-from spark.job import JobOptions, run
+from spark.job import APPLICATION, JobOptions, run
 from spark.reading import LogSource
+from spark.session import open_session
 from spark.sinks.port import Applied, Position, Sink
 from spark.sinks.sqlite import SqliteSink
 from tests.spark.conftest import QUICK
@@ -88,7 +90,9 @@ def main() -> None:
         trigger_ms=100,
         max_records_per_batch=RECORDS_PER_BATCH,
     )
-    run(options, threading.Event(), sinks=sinks)
+    open_session(APPLICATION, directory=place, settings=QUICK)
+    if sys.stdin.readline():
+        run(options, threading.Event(), sinks=sinks)
 
 
 if __name__ == "__main__":

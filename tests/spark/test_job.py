@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -178,7 +178,7 @@ async def program(*command: object, directory: Path, **environment: str) -> Asyn
             *map(str, command),
             cwd=REPOSITORY,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=said.fileno(),
             stderr=said.fileno(),
         )
@@ -195,11 +195,14 @@ async def deaths(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Path
     """What three drivers left that were killed in mid batch, one after the other."""
     directory = tmp_path_factory.mktemp("deaths")
     place = (story.drover.cluster.bootstrap, story.drover.names.prefix)
-    for kill in ("unfenced:0:after", "sqlite:1:inside", "sqlite:2:after"):
-        job = (sys.executable, "-m", "tests.spark.job_main", directory, *place, kill)
-        async with program(*job, directory=directory) as process, asyncio.timeout(START_S):
-            code = await process.wait()
-        assert code == -signal.SIGKILL, (kill, code, said_in(directory))
+    kills = ("unfenced:0:after", "sqlite:1:inside", "sqlite:2:after")
+    job = (sys.executable, "-m", "tests.spark.job_main", directory, *place)
+    async with AsyncExitStack() as programs, asyncio.timeout(START_S):
+        started = [await programs.enter_async_context(program(*job, kill, directory=directory)) for kill in kills]
+        for kill, process in zip(kills, started, strict=True):
+            assert process.stdin is not None, "a pipe was asked for"
+            process.stdin.write(b"go\n")
+            assert await process.wait() == -signal.SIGKILL, (kill, said_in(directory))
     return directory
 
 

@@ -6,7 +6,7 @@ and its row in projections/README.md. Which node may be written by whom is `proj
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -26,11 +26,8 @@ TOPIC_VERSION = 3
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-class Document(NamedTuple):
-    """One path and what stands there; None: nothing."""
-
-    path: str
-    data: bytes | None
+# A path and what stands there; None: nothing.
+Document = tuple[str, bytes | None]
 
 
 def documents(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -42,20 +39,20 @@ def documents(view: ClusterView, scope: Scope) -> Iterator[Document]:
 def reassign_partitions(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield the plan of all that is under way, with the original replicas, while there is any (R236-3, R455-12)."""
     if scope.accepted:
-        yield Document("/admin/reassign_partitions", _plan(view.accepted, PLAN_LIMIT_BYTES, "/admin/reassignments"))
+        yield ("/admin/reassign_partitions", _plan(view.accepted, PLAN_LIMIT_BYTES, "/admin/reassignments"))
 
 
 def reassign_partitions_queue(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield what waits behind all that was accepted, in its order; nothing when nothing waits (R236-12)."""
     if scope.queue:
         data = _plan(view.queue, PLAN_LIMIT_BYTES, "drover status")
-        yield Document("/admin/reassign_partitions_queue", data)
+        yield ("/admin/reassign_partitions_queue", data)
 
 
 def cancel_in_progress(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield the cancel node while any reassignment is on its way back (R236-5)."""
     if scope.cancelled:
-        yield Document("/admin/cancel_reassignment_in_progress", _encode({"version": 1}) if view.cancelled else None)
+        yield ("/admin/cancel_reassignment_in_progress", _encode({"version": 1}) if view.cancelled else None)
 
 
 def freeze(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -63,17 +60,17 @@ def freeze(view: ClusterView, scope: Scope) -> Iterator[Document]:
     if scope.freeze:
         frozen = view.state.freeze
         said = None if frozen is None else {"version": 1, **msgspec.structs.asdict(frozen)}
-        yield Document("/admin/reassign_cancel", None if said is None else _encode(said))
+        yield ("/admin/reassign_cancel", None if said is None else _encode(said))
 
 
 def reassignments(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield one node per reassignment that has not ended, below its topic's; its czxid names it (R236-21, R236-22)."""
     for topic in scope.topics:
-        yield Document(f"{REASSIGNMENTS}/{topic}", b"" if topic in view.under_way else None)
+        yield (f"{REASSIGNMENTS}/{topic}", b"" if topic in view.under_way else None)
     for key in scope.partitions:
         found = view.state.reassignments.get(key)
         path = f"{REASSIGNMENTS}/{key.topic}/{key.partition}"
-        yield Document(path, None if found is None else _encode(_reassignment(found)))
+        yield (path, None if found is None else _encode(_reassignment(found)))
 
 
 def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -82,9 +79,9 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
         path = f"/brokers/topics/{topic}"
         listings = view.topics.get(topic)
         if listings is None:
-            yield Document(path, None)
+            yield (path, None)
         elif len(listings) * _LEAST_PARTITION_BYTES > TOPIC_LIMIT_BYTES:
-            yield Document(path, _refused(TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
+            yield (path, _refused(TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
         else:
             # X16: what the log knows to be in sync has left `adding` with its step; within a step both spellings agree.
             adding = {str(number): entry.adding for number, entry in listings.items() if entry.adding}
@@ -100,7 +97,7 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
             topic_id = next((entry.topic_id for entry in listings.values() if entry.topic_id), None)
             if topic_id is not None:
                 said["topic_id"] = topic_id
-            yield Document(path, _encode(said, TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
+            yield (path, _encode(said, TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
 
 
 def failed_brokers(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -108,7 +105,7 @@ def failed_brokers(view: ClusterView, scope: Scope) -> Iterator[Document]:
     for broker in scope.brokers:
         at_ms = view.state.failed_brokers.get(broker)
         data = None if at_ms is None else _encode({"failure_timestamp": at_ms})
-        yield Document(f"/admin/failed_brokers/{broker}", data)
+        yield (f"/admin/failed_brokers/{broker}", data)
 
 
 def blacklist(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -116,7 +113,7 @@ def blacklist(view: ClusterView, scope: Scope) -> Iterator[Document]:
     if scope.blacklist:
         brokers = ",".join(map(str, view.state.blacklist))
         said = {"version": 1, "config": {"preferred_leader_blacklist": brokers}}
-        yield Document("/config/brokers/<default>", _encode(said) if brokers else None)
+        yield ("/config/brokers/<default>", _encode(said) if brokers else None)
 
 
 def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -125,11 +122,11 @@ def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:
         plan = view.state.plans.get(name)
         shown = plan is not None and (plan.status is PlanStatus.OPEN or not plan.is_idle)
         data = None if plan is None or not shown else _encode({"version": 1, **msgspec.structs.asdict(plan)})
-        yield Document(f"{PLANS}/{name}", data)
+        yield (f"{PLANS}/{name}", data)
     for name, number in scope.chunks:
         entries = view.chunks.get((name, number), Entries())
         data = _plan(entries, CHUNK_LIMIT_BYTES, "/admin/reassignments")
-        yield Document(f"{PLANS}/{name}/{number:010d}", data)
+        yield (f"{PLANS}/{name}/{number:010d}", data)
 
 
 REASSIGNMENTS = "/admin/reassignments"

@@ -7,8 +7,11 @@ tree is always the fold of a prefix of the events.
 
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import get_args
 
+import msgspec
+
+from drover.reassignment.evolve import EVOLVING
 from drover.reassignment.evolve_plans import Ending
 from events.base import PartitionEvent
 from events.reassignments import ReassignmentAdopted, ReassignmentQueued
@@ -37,9 +40,10 @@ EVENT_BYTES = EVENT_OPERATIONS * (OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES)
 COMES = ReassignmentQueued | ReassignmentAdopted
 ENDS = Ending
 WAITS = QueueEntryAdded | QueueEntryRemoved
+SPEAKING = frozenset(kind for kind in get_args(AnyEvent) if {"reason", "detail"} & {*kind.__struct_fields__})
 
 
-class Recorded(NamedTuple):
+class Recorded(msgspec.Struct, frozen=True, gc=False):
     """One event, the place behind it, and the record's epoch and time."""
 
     event: AnyEvent
@@ -159,12 +163,16 @@ def weigh(view: ClusterView, scope: Scope) -> int:
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
     """Estimate, rather too high, what one more event could add that is not in the scope yet."""
-    # Its own words, since they may become a document's.
-    total = EVENT_BYTES + _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
+    total = EVENT_BYTES
+    if type(event) in SPEAKING:
+        # Its own words, since they may become a document's.
+        total += _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
     if not isinstance(event, PartitionEvent):
         return total
     if event.topic not in scope.topics:
         total += _weigh_topic(view, event.topic)
+    if type(event) in EVOLVING:
+        return total  # by far the most: nothing comes or goes
     if isinstance(event, COMES | ENDS):
         total += 0 if scope.accepted else _weigh_plan(view.accepted)
         if isinstance(event, COMES):

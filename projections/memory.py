@@ -1,7 +1,7 @@
 """The store in memory: the same contract for tests, with the faults that a real one shows."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -16,6 +16,7 @@ from projections.store import (
     StoreUnavailableError,
     WriteUnknownError,
     Znode,
+    nothing,
 )
 
 
@@ -46,7 +47,9 @@ class MemoryStore:
         """Return the nodes at these paths, with their identity; its time is the number of the transaction."""
         await asyncio.sleep(0)
         return {
-            path: Examined(*self.nodes[path], *self.identities[path], self.identities[path][1])
+            path: Examined(
+                self.nodes[path].data, self.nodes[path].version, *self.identities[path], self.identities[path][1]
+            )
             for path in paths
             if path in self.nodes
         }
@@ -67,10 +70,11 @@ class MemoryStore:
         below = f"{top.rstrip('/')}/"
         return {path: node for path, node in self.nodes.items() if path == top or path.startswith(below)}
 
-    async def write(self, operations: Sequence[Operation]) -> None:
+    async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
         """Do all or nothing."""
         fault = next(self.faults, None)
         await asyncio.sleep(0)
+        meanwhile()
         if fault is Fault.NOT_SENT:
             raise StoreUnavailableError("the store is out of reach")
         if fault is Fault.LOST_REQUEST:

@@ -1,14 +1,13 @@
 """How far a tree follows the log: the one node that every transaction carries, and its order."""
 
 import hashlib
-from typing import NamedTuple
 
 import msgspec
 
 POSITION_PATH = "/drover/position"
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, order=True, gc=False):
     """A place between two events of a shard: behind all before the record at `offset` and `event_index` events of it.
 
     Behind the last event of a record stands the place before the next record, so that a prefix has one name only.

@@ -10,9 +10,10 @@ DroverError
      └─ ConflictError          a transaction was refused as a whole, since one node was not as expected
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from drover.errors import DroverError
 
@@ -52,7 +53,7 @@ class ConflictError(StoreError):
         self.path = path
 
 
-class Znode(NamedTuple):
+class Znode(msgspec.Struct, frozen=True, gc=False):
     """What stands at a path; `version` grows by one with each change of the data, from 0."""
 
     data: bytes
@@ -77,16 +78,14 @@ class Examined(NamedTuple):
 UNREADABLE = Examined(data=None, version=ANY_VERSION, czxid=0, mzxid=0, mtime_ms=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(msgspec.Struct, frozen=True, gc=False):
     """Make a node that is not there; its parent must be."""
 
     path: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(msgspec.Struct, frozen=True, gc=False):
     """Replace the data of a node that is there in this version."""
 
     path: str
@@ -94,8 +93,7 @@ class Set:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True, gc=False):
     """Remove a node that is there in this version and has no children."""
 
     path: str
@@ -103,6 +101,10 @@ class Delete:
 
 
 Operation = Create | Set | Delete
+
+
+def nothing() -> None:
+    """Do nothing meanwhile."""
 
 
 class Store(Protocol):
@@ -127,8 +129,8 @@ class Store(Protocol):
         """Return a node and everything below it, level by level; empty if it is not there."""
         ...
 
-    async def write(self, operations: Sequence[Operation]) -> None:
-        """Do all or nothing, in this order.
+    async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
+        """Do all or nothing, in this order; `meanwhile` is called while the store works on it, at most once.
 
         Raises `ConflictError` if a node was not as expected and `WriteUnknownError` when nobody knows what happened.
         """

@@ -4,7 +4,7 @@ Every transaction carries the position node on condition of its version. So of t
 that was lost the position tells what happened. Paths are below the cluster's chroot, but for what goes to the store.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -24,6 +24,7 @@ from projections.store import (
     WriteUnknownError,
     Znode,
     nodes_below,
+    nothing,
     read_subtree,
 )
 
@@ -142,8 +143,10 @@ class Tree:
             differ.update(child for name in names if (child := f"{path}/{name}") not in self.known)
         return differ
 
-    async def commit(self, operations: Sequence[Operation], position: Position) -> None:
-        """Do these operations and move the position, all or nothing.
+    async def commit(
+        self, operations: Sequence[Operation], position: Position, meanwhile: Callable[[], None] = nothing
+    ) -> None:
+        """Do these operations and move the position, all or nothing; `meanwhile` is called while the store does it.
 
         Raises `BeatenError` when another writer was faster, `ConflictError` with the path below the chroot when a node
         is not as it was known, `WriteUnknownError` when `resolve` must be asked before anything else.
@@ -159,7 +162,7 @@ class Tree:
         carried = [*self._missing, *parents, moving] if self._version is None else [*self._missing, moving, *parents]
         self._sent = (tuple(operations), position)
         try:
-            await self._store.write([*carried, *(self._absolute(operation) for operation in operations)])
+            await self._store.write([*carried, *(self._absolute(operation) for operation in operations)], meanwhile)
         except ConflictError as error:
             if error.path != path:
                 self._sent = None

@@ -7,7 +7,7 @@ dropped before it stands in the tree. What the tree is, is only ever concluded f
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -23,12 +23,11 @@ from projections.ownership import SHARED, is_projected
 from projections.patrol import Patrol
 from projections.position import START, Place, Position, is_marked, mark_of
 from projections.requests import NoRequests, Requests
-from projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError
+from projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError, nothing
 from projections.tree import BeatenError, Tree
 
 FIRST_RETRY_S, MOST_RETRY_S = 0.05, 2.0
 DENIED_RETRY_S = 5.0
-SENDING_S = 0.001
 
 
 class Role(StrEnum):
@@ -265,19 +264,8 @@ class ClusterWriter:
                 continue
             group = self._groups[0]
             operations = [each for part in changes(self.tree.known, group.documents) for each in part]
-            writing = asyncio.create_task(
-                self._commit(operations, self._position(group.last, group.standing, group.documents), group.events)
-            )
-            try:
-                # The client's thread needs a moment to send it; the next group is made while the store works on this.
-                await asyncio.wait((writing,), timeout=SENDING_S)
-                if len(self._groups) < 2:
-                    self._prepare()
-                await writing
-            finally:
-                if not writing.done():
-                    writing.cancel()
-                    await asyncio.wait((writing,))
+            position = self._position(group.last, group.standing, group.documents)
+            await self._commit(operations, position, group.events, self._prepare_ahead)
             self._groups.popleft()
             if self._patrol.idle_s > self._times.slice_s:
                 await self._patrol.look()
@@ -288,17 +276,28 @@ class ClusterWriter:
             self._groups.append(group)
         return group is not None
 
+    def _prepare_ahead(self) -> None:
+        """Make the next group while the store works on this one."""
+        if len(self._groups) < 2:
+            self._prepare()
+
     async def _idle(self) -> None:
         await self._wait(self._times.slice_s if self._patrol.is_under_way else self._times.follow_s)
         if not self._feed.waiting:
             await self._patrol.look()
 
-    async def _commit(self, operations: Sequence[Operation], position: Position, events: int = 0) -> None:
+    async def _commit(
+        self,
+        operations: Sequence[Operation],
+        position: Position,
+        events: int = 0,
+        meanwhile: Callable[[], None] = nothing,
+    ) -> None:
         """Write until it is known to be done; raises `BeatenError` and `ConflictError` only."""
         done = False
         while not done:
             try:
-                await self.tree.commit(operations, position)
+                await self.tree.commit(operations, position, meanwhile)
                 done = True
             except (BeatenError, ConflictError):
                 raise

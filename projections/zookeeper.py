@@ -2,16 +2,18 @@
 
 kazoo connects again by itself, for ever, at most every two seconds. A request that it has not sent is refused at once
 while there is no connection; one that it had sent is of unknown outcome when the connection goes. A client whose
-answer does not come in time is thrown away, so that nothing it still holds is sent behind our back.
+answer does not come in time is thrown away, so that nothing it still holds is sent behind our back. Making a store lets
+the threads of the process take turns more often (`TURN_S`).
 """
 
 import asyncio
 import functools
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kazoo.client import KazooClient, TransactionRequest
+from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
     BadVersionError,
@@ -24,27 +26,28 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
 )
-from kazoo.protocol import serialization
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
+from projections.multi import Multi, encode, encode_acl
 from projections.options import ZooKeeperOptions
 from projections.store import (
     UNREADABLE,
     ConflictError,
-    Create,
-    Delete,
     Examined,
     Operation,
-    Set,
     StoreDeniedError,
     StoreUnavailableError,
     WriteUnknownError,
     Znode,
+    nothing,
 )
 
 _CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _DENIALS = (AuthFailedError, InvalidACLError, NoAuthError)
 _FOLLOW_UPS = (RolledBackError, RuntimeInconsistency)
+# How long a thread of this process may keep another one waiting. kazoo's sends and receives between our steps: by
+# Python's default of 5 ms a transaction would be made, and not be on its way before the next one is made as well.
+TURN_S = 0.0001
 # Requests of one read that are under way at a time.
 READS_AT_A_TIME = 200
 
@@ -53,6 +56,7 @@ class ZooKeeperStore:
     """See `Store` for the contract; made inside a running event loop, connects with the first request."""
 
     def __init__(self, options: ZooKeeperOptions) -> None:
+        sys.setswitchinterval(min(TURN_S, sys.getswitchinterval()))
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._client: Any = None
@@ -99,17 +103,20 @@ class ZooKeeperStore:
             level = [f"{path.rstrip('/')}/{name}" for path in holders for name in sorted(names.get(path, ()))]
         return nodes
 
-    async def write(self, operations: Sequence[Operation]) -> None:
+    async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
         """Do all or nothing."""
         client = await self._connected()
-        transaction = _transaction(client, operations, self._acl)
+        taken = self._loop.create_future()
+        data = encode(client.chroot, operations, self._acl)
+        result = client.handler.async_result()
+        client._call(Multi(data, functools.partial(self._hand_over, _take_note, taken)), result)  # noqa: SLF001 - kazoo's own requests go this way
         try:
-            results = await self._answer(client, transaction.commit_async())
+            results = await self._answer(client, result, taken, meanwhile)
         except _DENIALS as error:
             raise self._denied(operations[0].path, error) from error
         except (KazooException, TimeoutError) as error:
             raise WriteUnknownError(f"{self._where}: the answer to a transaction was lost ({error!r})") from error
-        for operation, result in zip(operations, results, strict=True):
+        for operation, result in zip(operations, results, strict=True) if results else ():
             if isinstance(result, _CONFLICTS):
                 raise ConflictError(operation.path)
             if isinstance(result, _DENIALS):
@@ -129,12 +136,12 @@ class ZooKeeperStore:
     def _where(self) -> str:
         return f"ZooKeeper at {self._options.hosts}"
 
-    @property
-    def _acl(self) -> list[ACL]:
+    @functools.cached_property
+    def _acl(self) -> bytes:
         if not self._options.has_credentials:
-            return list(OPEN_ACL_UNSAFE)
+            return encode_acl(OPEN_ACL_UNSAFE)
         readers = [Id(*reader.split(":", 1)) for reader in self._options.readers]
-        return [*CREATOR_ALL_ACL, *(ACL(Permissions.READ, reader) for reader in readers)]
+        return encode_acl([*CREATOR_ALL_ACL, *(ACL(Permissions.READ, reader) for reader in readers)])
 
     def _denied(self, path: str, error: Exception) -> StoreDeniedError:
         return StoreDeniedError(
@@ -185,21 +192,33 @@ class ZooKeeperStore:
                 await asyncio.sleep(0.02)
             return client
 
-    async def _answer(self, client: Any, result: Any) -> Any:
-        """Wait for kazoo's answer; raises what it raises, and TimeoutError."""
+    async def _answer(
+        self,
+        client: Any,
+        result: Any,
+        taken: "asyncio.Future[None] | None" = None,
+        meanwhile: Callable[[], None] = nothing,
+    ) -> Any:
+        """Wait for kazoo's answer; raises what it raises, and TimeoutError.
+
+        `meanwhile` is called once kazoo has taken the request.
+        """
         future: asyncio.Future[Any] = self._loop.create_future()
-        result.rawlink(functools.partial(self._hand_over, future))
+        result.rawlink(functools.partial(self._hand_over, _settle, future))
         try:
             async with asyncio.timeout(self._options.request_timeout_s):
+                if taken is not None:
+                    await asyncio.wait((future, taken), return_when=asyncio.FIRST_COMPLETED)
+                    meanwhile()
                 return await future
         except TimeoutError:
             self._discard(client)
             raise
 
-    def _hand_over(self, future: "asyncio.Future[Any]", result: Any) -> None:
+    def _hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
         # In kazoo's thread; at the end of the process there may be no loop any more to hand it over to.
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(_settle, future, result)
+            self._loop.call_soon_threadsafe(call, *arguments)
 
     def _discard(self, client: Any) -> None:
         if client is not self._client:
@@ -210,6 +229,11 @@ class ZooKeeperStore:
         ending.add_done_callback(self._closing.discard)
 
 
+def _take_note(taken: "asyncio.Future[None]") -> None:
+    if not taken.done():
+        taken.set_result(None)
+
+
 def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
     if future.done():
         return
@@ -217,23 +241,6 @@ def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
         future.set_result(result.value)
     else:
         future.set_exception(result.exception)
-
-
-def _transaction(client: Any, operations: Sequence[Operation], acl: list[ACL]) -> Any:
-    """Put the requests together: the paths are as they must be, and kazoo's own checks of them take half its time."""
-    transaction = TransactionRequest(client)
-    chroot = client.chroot
-    add = transaction.operations.append
-    for operation in operations:
-        path = chroot + operation.path
-        match operation:
-            case Create():
-                add(serialization.Create(path, operation.data, acl, 0))
-            case Set():
-                add(serialization.SetData(path, operation.data, operation.version))
-            case Delete():
-                add(serialization.Delete(path, operation.version))
-    return transaction
 
 
 def made(options: ZooKeeperOptions) -> Any:

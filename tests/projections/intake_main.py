@@ -6,7 +6,7 @@ It looks twice and ends. What it sends is appended to a file, durably, in place 
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,7 @@ from events.codec import encode_command
 from events.commands import AnyCommand
 from projections.intake import Intake
 from projections.options import ZooKeeperOptions
-from projections.store import Operation
+from projections.store import Operation, nothing
 from projections.zookeeper import ZooKeeperStore
 from tests.projections.logs import valid_batches
 from tests.projections.notes import Notes
@@ -28,10 +28,10 @@ class DeadlyStore(ZooKeeperStore):
 
     point = ""
 
-    async def write(self, operations: Sequence[Operation]) -> None:
+    async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
         if self.point == "before-answering":
             die()
-        await super().write(operations)
+        await super().write(operations, meanwhile)
         if self.point == "after-answering":
             die()
 

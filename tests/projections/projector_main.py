@@ -4,14 +4,14 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from projections.feed import Feed
 from projections.options import ZooKeeperOptions
-from projections.store import Operation, Znode
+from projections.store import Operation, Znode, nothing
 from projections.tree import Tree
 from projections.writer import ClusterWriter
 from projections.zookeeper import ZooKeeperStore
@@ -38,9 +38,9 @@ class DeadlyStore(ZooKeeperStore):
         self._at("after-read")
         return found
 
-    async def write(self, operations: Sequence[Operation]) -> None:
+    async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
         self._at("before-write")
-        writing = asyncio.create_task(super().write(operations))
+        writing = asyncio.create_task(super().write(operations, meanwhile))
         await asyncio.sleep(0)
         self._at("sent")
         # The server has it for certain, or nearly so; the answer may be on its way.

@@ -74,6 +74,16 @@ async def test_of_two_writers_on_one_version_one_wins(store: Store, top: str) ->
     assert len((await store.children([top]))[top]) == 2
 
 
+async def test_there_is_time_for_something_else_once_while_a_transaction_is_done(store: Store, top: str) -> None:
+    moments: list[str] = []
+    await store.write([Create(f"{top}/a", b"")], lambda: moments.append("meanwhile"))
+    moments.append("done")
+    assert moments == ["meanwhile", "done"]
+    with pytest.raises(ConflictError):
+        await store.write([Create(f"{top}/a", b"")], lambda: moments.append("refused"))
+    assert moments.count("refused") <= 1
+
+
 async def test_a_subtree_is_read_as_a_whole(store: Store, top: str) -> None:
     await store.write([Create(f"{top}/a", b""), *(Create(f"{top}/a/{number}", b"x") for number in range(150))])
     await store.write([Create(f"{top}/a/7/deep", b"y")])

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +11,7 @@ from drover.local import wait_until
 from projections.feed import Feed
 from projections.memory import Fault, MemoryStore
 from projections.position import Place, decode_position
-from projections.store import Create, Delete, Set, Store
+from projections.store import Create, Delete, Set, Store, nothing
 from projections.tree import Tree
 from projections.writer import ClusterWriter, Role, WriterTimes
 from tests.projections.logs import prefixes, rendered, valid_batches, walked_log
@@ -106,9 +106,9 @@ class WatchedStore(MemoryStore):
         super().__init__()
         self.trees: list[dict[str, bytes]] = []
 
-    async def write(self, operations: Sequence[Create | Set | Delete]) -> None:
+    async def write(self, operations: Sequence[Create | Set | Delete], meanwhile: Callable[[], None] = nothing) -> None:
         try:
-            await super().write(operations)
+            await super().write(operations, meanwhile)
         finally:
             self.trees.append({path: node.data for path, node in self.nodes.items()})
 

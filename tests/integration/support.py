@@ -204,9 +204,13 @@ class Installation:
         """Wait until nothing is under way and no throttle is left in the ledger."""
 
         async def settled() -> bool:
-            return not (await self.status())["reassignments"]
+            if (await self.status())["reassignments"]:
+                return False
+            (fold,) = (await fold_shards(self.connection, MANAGED)).folds.values()
+            state = fold.state.clusters[MANAGED]
+            return not state.broker_throttles and not state.topic_throttles
 
-        return await wait_for(settled, "every reassignment to end", timeout_s)
+        return await wait_for(settled, "every reassignment to end and every throttle to be taken back", timeout_s)
 
 
 @asynccontextmanager

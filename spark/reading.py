@@ -8,6 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from events.topics import TopicNames
 
+# Spark asks for a partition's ends right after it has read it, on a connection on which Kafka's consumer already waits
+# for more: by default 500 ms, once for each partition of every batch.
+FETCH_WAIT_MS = "10"
+
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
@@ -28,6 +32,7 @@ class LogSource:
             "subscribe": ",".join(topics),
             "startingOffsets": "earliest",
             "failOnDataLoss": "true",
+            "kafka.fetch.max.wait.ms": FETCH_WAIT_MS,
             **self.client,
         }
 

@@ -40,6 +40,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.cleaner.referenceTracking.blocking": "false",
 }
 LOCAL: Mapping[str, str] = {
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",

@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from spark.session import open_session
 
 # Half the time to the first batch, at the price of throughput.
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 class Kept:
@@ -28,6 +27,6 @@ class Kept:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two threads on this machine, as `drover spark run` has by default."""
-    session = open_session("tests", directory=tmp_path_factory.mktemp("spark"), settings=QUICK)
+    session = open_session("tests", directory=tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()

@@ -1,8 +1,8 @@
-"""The job as a program that kills itself: `job_main.py DIRECTORY BOOTSTRAP PREFIX KILL`.
+"""The job as a program that kills itself: `job_main.py DIRECTORY BOOTSTRAP PREFIX KILL [alone]`.
 
-KILL is `sink:batch:moment`; the moment is `inside` or `after` the sink's transaction. Beside the real sink runs one
-without a fence, as a control, and that has applied a batch before the program dies. Spark is started at once, which
-takes long; the job begins when there is a line to be read.
+KILL is `sink:batch:moment`; the moment is `inside` or `after` the sink's transaction. Beside the real sink, unless that
+is to be alone, runs one without a fence, as a control, and that has applied a batch before the program dies. Spark is
+started at once, which takes long; the job begins when there is a line to be read.
 """
 
 import os
@@ -17,7 +17,6 @@ from spark.reading import LogSource
 from spark.session import open_session
 from spark.sinks.port import Applied, Position, Sink
 from spark.sinks.sqlite import SqliteSink
-from tests.spark.conftest import QUICK
 
 RECORDS_PER_BATCH = 12
 CONTROL_S = 60.0
@@ -74,23 +73,23 @@ class UnfencedSink(DeadlySink):
 
 
 def main() -> None:
-    directory, bootstrap, prefix, kill = sys.argv[1:]
+    directory, bootstrap, prefix, kill, *alone = sys.argv[1:]
     place = Path(directory)
 
     def sinks(_: JobOptions) -> tuple[Sink, ...]:
-        return (
-            DeadlySink(place / "tables.sqlite", kill),
-            UnfencedSink(place / "unfenced.sqlite", kill, "unfenced"),
-        )
+        real = DeadlySink(place / "tables.sqlite", kill)
+        if alone:
+            control_has_applied.set()
+            return (real,)
+        return real, UnfencedSink(place / "unfenced.sqlite", kill, "unfenced")
 
     options = JobOptions(
         LogSource(bootstrap, TopicNames(prefix)),
         place,
-        spark=QUICK,
         trigger_ms=100,
         max_records_per_batch=RECORDS_PER_BATCH,
     )
-    open_session(APPLICATION, directory=place, settings=QUICK)
+    open_session(APPLICATION, directory=place)
     if sys.stdin.readline():
         run(options, threading.Event(), sinks=sinks)
 

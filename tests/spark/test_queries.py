@@ -37,7 +37,7 @@ async def written(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPath
 
 def options(drover: Installation, directory: Path) -> JobOptions:
     source = LogSource(drover.cluster.bootstrap, drover.names)
-    return JobOptions(source, directory, trigger_ms=100, max_records_per_batch=120, keeps_history=True)
+    return JobOptions(source, directory, trigger_ms=100, max_records_per_batch=200, keeps_history=True)
 
 
 def run_to_the_end(session: SparkSession, chosen: JobOptions) -> dict[str, dict[str, Rows]]:

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bench import alter, commands, completion, projection, reality, replay, report, start, takeover
+from bench import alter, commands, completion, projection, reality, replay, report, spark, start, takeover
 from bench.results import Benchmark, BenchmarkError, Row
 from drover.errors import DroverError
 
@@ -19,6 +19,7 @@ BENCHMARKS = {
         reality.BENCHMARK,
         projection.BENCHMARK,
         replay.BENCHMARK,
+        spark.BENCHMARK,
         start.BENCHMARK,
         takeover.BENCHMARK,
     )

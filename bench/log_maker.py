@@ -155,19 +155,23 @@ def layout(number: int) -> tuple[int, ...]:
     return tuple(1 + (number + place) % BROKERS for place in range(REPLICAS))
 
 
-async def varied_log(events: int) -> LogMaker:
-    """Make a log of at least that many events: large, middling and single moves, throttles, rollbacks, broker news."""
+async def varied_log(events: int, per_turn: int = 1000) -> LogMaker:
+    """Make a log of at least that many events: large, middling and single moves, throttles, rollbacks, broker news.
+
+    A longer log begins with the shorter one, of equal `per_turn`: so many partitions are moved before the next turn.
+    """
     partitions = 2000
     maker = LogMaker(partitions, Limits(max_partitions_in_flight=1250, max_moves_per_broker=60))
     chance = random.Random(7)
     while maker.events < events:
-        numbers = chance.sample(range(partitions), 1000)
-        undone = maker.alter(numbers[500:550])
+        numbers = chance.sample(range(partitions), per_turn)
+        first, second, third = per_turn // 2, per_turn * 55 // 100, per_turn * 8 // 10
+        undone = maker.alter(numbers[first:second])
         await maker.decide(undone)
-        await maker.decide(maker.alter(numbers[:500]))
-        await maker.decide(maker.alter(numbers[550:800], throttle=50_000_000))
+        await maker.decide(maker.alter(numbers[:first]))
+        await maker.decide(maker.alter(numbers[second:third], throttle=50_000_000))
         await maker.roll_back(undone)
-        for number in numbers[800:]:
+        for number in numbers[third:]:
             await maker.decide(maker.alter([number]))
             if number % 4 == 0:
                 await maker.step()

@@ -32,7 +32,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "3000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.streaming.minBatchesToRetain": "20",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.adaptive.enabled": "false",

@@ -9,6 +9,8 @@ from spark.folding.rows import Contribution, contribution
 from spark.schema import BUCKETS_PER_DOUBLING, TABLES, WINDOW_MS, Merge
 
 Key = tuple[str | int, ...]
+# Looked up for every value of every sample.
+_MERGES = {name: {column.name: column.merge for column in table.values} for name, table in TABLES.items()}
 
 
 class Tally:
@@ -19,13 +21,12 @@ class Tally:
 
     def put(self, table: str, key: Key, **values: Any) -> None:
         """Join values into the row of that key."""
-        schema = TABLES[table]
         row = self._rows[table].get(key)
         if row is None:
-            row = self._rows[table][key] = dict(zip(schema.keys, key, strict=True))
-        for column in schema.values:
-            if column.name in values:
-                row[column.name] = joined(column.merge, row.get(column.name), values[column.name])
+            row = self._rows[table][key] = dict(zip(TABLES[table].keys, key, strict=True))
+        merges = _MERGES[table]
+        for name, value in values.items():
+            row[name] = joined(merges[name], row.get(name), value)
 
     def contributions(self) -> Iterator[Contribution]:
         """Yield every row."""

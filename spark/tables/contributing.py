@@ -35,7 +35,7 @@ def folded(judged: DataFrame, carry: Mapping[str, bytes] = _NOTHING) -> DataFram
     return (
         judged.where(F.col("counts") & F.col("entry").isin(EVENT, SAMPLE))
         .select(*FoldRow._fields, "source")
-        .repartition("cluster")
+        .repartition(judged.sparkSession.sparkContext.defaultParallelism, "cluster")
         .sortWithinPartitions("cluster", "source", "shard", "offset", "index")
         .drop("source")
         .mapInArrow(functools.partial(_fold, carry), DDL)

@@ -100,7 +100,7 @@ class Job:
     def busy_s(self) -> float:
         """Return the processor time of the driver, its JVM and the Python workers so far."""
         total = 0.0
-        for process in self._processes():
+        for process in self.processes():
             with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
                 total += times.user + times.system + times.children_user + times.children_system
@@ -110,13 +110,14 @@ class Job:
         """Look again and again at the memory of all its processes together."""
         while True:
             size = 0
-            for process in self._processes():
+            for process in self.processes():
                 with suppress(psutil.NoSuchProcess):
                     size += process.memory_info().rss
             self.peak_bytes = max(self.peak_bytes, size)
             await asyncio.sleep(LOOK_S)
 
-    def _processes(self) -> list[psutil.Process]:
+    def processes(self) -> list[psutil.Process]:
+        """Return the driver, its JVM and the Python workers that there are now."""
         try:
             driver = psutil.Process(self.process.pid)
             return [driver, *driver.children(recursive=True)]
@@ -161,7 +162,7 @@ def write_settings(rig: Rig, further: str = "") -> None:
 
 async def _stop(job: Job) -> None:
     """Tell the driver to end, which ends its JVM; after a while, all of them are killed."""
-    below = job._processes()  # noqa: SLF001 - of this module
+    below = job.processes()
     if job.process.returncode is None:
         job.process.send_signal(signal.SIGTERM)
     try:

@@ -13,7 +13,7 @@ from spark.decode import flat_rows
 from spark.judging import NO_OWNERS, judge
 from spark.merging import carry_on, merge, part_of
 from spark.schema import TABLES
-from spark.tables.contributing import contributions
+from spark.tables.contributing import contributions, folded
 from spark.validity import Ownership, Ownerships
 from tests.shard.random_logs import random_log
 from tests.spark.comparing import difference
@@ -113,3 +113,9 @@ def test_takeovers_and_what_they_fenced_are_counted_and_the_fenced_shows_nowhere
     assert {row["plan"] for row in job.table("plans")} == {"kept", "also-kept"}
     assert {row["plan"] for row in job.table("reassignments")} == {"also-kept"}
     assert sum(row["accepted"] for row in job.table("plans")) == 2
+
+
+def test_clusters_are_folded_side_by_side(spark: SparkSession) -> None:
+    rows = flat_rows(frame(spark, two_shards()), NAMES.progress)
+    judged, _ = judge(rows)
+    assert folded(judged).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism > 1

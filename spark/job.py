@@ -129,9 +129,12 @@ def _cause(query: StreamingQuery, files: JobFiles) -> str:
 def root_cause(said: str) -> str:
     """Return what went wrong in one line, from what Spark says of a query that failed.
 
-    Before the description of the query stands either Java's message, or a traceback of ours, whose last line tells.
+    Before the description of the query stands either Java's message, or a traceback of ours, whose last line tells. The
+    bridge to Java begins with the call that failed, and has Java's message behind a colon.
     """
     lines = [line.strip() for line in said.split("=== Streaming Query ===", maxsplit=1)[0].splitlines() if line.strip()]
+    if len(lines) > 1 and lines[1].startswith(": "):
+        lines = [lines[1].removeprefix(": "), *lines[2:]]
     if not lines:
         return "it ended without saying why"
     is_ours = any("Traceback (most recent call last)" in line for line in lines)

@@ -112,6 +112,10 @@ async def test_a_topic_that_goes_away_ends_the_query_and_its_cause_names_it(
         ("", "it ended without saying why"),
         ("org.apache.kafka: gone\n\tat a.b.c\n\n=== Streaming Query ===\nLogical Plan:", "org.apache.kafka: gone"),
         (
+            "An error occurred while calling o8.start.\n: java.io.IOException: gone\n\tat a.b.c",
+            "java.io.IOException: gone",
+        ),
+        (
             "It: Traceback (most recent call last):\n  File x\ndrover.errors.Bad: no\n\n=== Streaming Query ===\ny",
             "drover.errors.Bad: no",
         ),

@@ -3,6 +3,7 @@
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,10 +78,13 @@ def run(
             _watch(queries, files, stop)
             _stop(queries)
         except (PySparkException, Py4JError, ConnectionError) as error:
-            raise SparkJobError(f"Spark failed: {root_cause(str(error))} (more in {files.spark_log})") from error
+            # Whoever stops a whole group of processes, as systemd does, has stopped Java, too.
+            if not stop.is_set():
+                raise SparkJobError(f"Spark failed: {root_cause(str(error))} (more in {files.spark_log})") from error
         finally:
             files.alive.unlink(missing_ok=True)
-            session.stop()
+            with suppress(Py4JError, ConnectionError):  # a Java that is gone needs no stop
+                session.stop()
             for sink in opened:
                 sink.close()
 

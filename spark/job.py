@@ -64,7 +64,7 @@ def run(
     """Run the job until `stop` is set; `started` is called once every query runs.
 
     Raises `ConfigurationError` when another job runs in the directory, or there is no Java; `SparkJobError` with the
-    cause when a query fails.
+    cause when a query fails, or Java goes away before `stop` is set.
     """
     files = options.files
     with only_job(files):

@@ -273,8 +273,17 @@ def _on_io_thread(client: KafkaAdminClient, work: Callable[[], Any]) -> "asyncio
     answer: asyncio.Future[Any] = loop.create_future()
     done = client._manager.call_soon(work)  # noqa: SLF001  # the one door to its insides
     done.add_callback(lambda value: _deliver(loop, answer, lambda: answer.set_result(value)))
-    done.add_errback(lambda problem: _deliver(loop, answer, lambda: answer.set_exception(problem)))
+    done.add_errback(lambda problem: _deliver(loop, answer, lambda: answer.set_exception(_as_error(client, problem))))
     return answer
+
+
+def _as_error(client: KafkaAdminClient, problem: BaseException) -> BaseException:
+    """Return what a call ended with; for a client that was closed meanwhile always a fault of its connection.
+
+    It throws `GeneratorExit` into calls in flight, or they meet an event loop that is closed. In a task of ours the
+    first would pass every `except Exception`, supervisors' too, and the second would look like a fault of our own.
+    """
+    return KafkaConnectionError("the client was closed meanwhile") if client._closed else problem  # noqa: SLF001  # see above
 
 
 def _in_daemon_thread(name: str, work: Callable[[], Result]) -> tuple["asyncio.Future[Result]", threading.Thread]:

@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
+from kafka.protocol.metadata import MetadataRequest
 
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.port import AlterRequest
 from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
-from drover.cluster.wire import MAX_CLIENTS_CLOSING
+from drover.cluster.wire import MAX_CLIENTS_CLOSING, Deadline, Lane
 from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
 from drover.local import LocalCluster
 from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION
@@ -98,6 +99,25 @@ async def test_an_alter_that_a_hanging_cluster_swallowed_has_an_unknown_outcome(
     assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
     await impatient.close()
     assert len((await driver.identify()).racks) > 0
+
+
+@pytest.mark.cluster
+async def test_calls_in_flight_when_an_impatient_one_replaces_the_client_end_with_a_fault_of_the_cluster(
+    local_cluster: LocalCluster,
+) -> None:
+    lane = Lane("replaced", local_cluster.bootstrap, {}, call_timeout_ms=4000)
+    await lane.send(MetadataRequest(topics=[]), Deadline.after_ms(4000))
+    for broker in (1, 2, 3, 4):
+        await local_cluster.pause(broker)
+    try:
+        patient = [lane.send(MetadataRequest(topics=[]), Deadline.after_ms(4000)) for _each in range(3)]
+        impatient = lane.send(MetadataRequest(topics=[]), Deadline.after_ms(500))
+        ended = await asyncio.gather(*patient, impatient, return_exceptions=True)
+    finally:
+        for broker in (1, 2, 3, 4):
+            await local_cluster.resume(broker)
+    await lane.close()
+    assert [type(fault) for fault in ended] == [ClusterUnavailableError] * 4
 
 
 @pytest.mark.cluster

@@ -63,13 +63,18 @@ async def _on_kafka(bootstrap: str) -> Subject:
     return Subject(another(), connection.topics, another, abort)
 
 
-@pytest_asyncio.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.cluster)])
-async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.cluster)])
+def kafka(request: pytest.FixtureRequest) -> LocalCluster | None:
+    """Start the real cluster only for the tests that run on it; an asynchronous fixture could not start it."""
     if request.param == "memory":
-        made = _in_memory()
-    else:
-        cluster: LocalCluster = request.getfixturevalue("local_cluster")
-        made = await _on_kafka(cluster.bootstrap)
+        return None
+    cluster: LocalCluster = request.getfixturevalue("local_cluster")
+    return cluster
+
+
+@pytest_asyncio.fixture
+async def subject(kafka: LocalCluster | None) -> AsyncIterator[Subject]:
+    made = _in_memory() if kafka is None else await _on_kafka(kafka.bootstrap)
     await made.journal.start()
     yield made
     await made.journal.close()

@@ -15,8 +15,16 @@ $(STAMP): uv.lock pyproject.toml .ci/install
 	@PYTHON='$(PYTHON)' .ci/install
 	@touch $@
 
-test: lint ## Check everything: lint, types, layers, then all tests (some on a real local cluster)
+test: lint ## Check everything: lint, types, layers, then all tests, or those that ARGS=... tells pytest
+ifdef ARGS
 	$(BIN)/pytest $(ARGS)
+else
+	@# Spark has the machine for itself, since it uses all of it. The rest mostly waits, so two processes share it.
+	@status=0; set -x; \
+	$(BIN)/pytest tests/spark || status=1; \
+	$(BIN)/pytest --ignore tests/spark --numprocesses 2 --dist loadgroup || status=1; \
+	exit $$status
+endif
 
 lint: types ## Check formatting, style, types and import layers
 	$(BIN)/ruff format --check .

@@ -46,7 +46,7 @@ def test_the_readmes_five_minutes_work_as_they_are_written(tmp_path: Path) -> No
         env=environment,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=270,
         check=False,
     )
     said = f"{done.stdout}\n{done.stderr}"

@@ -37,6 +37,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "spark.worker_daemon",
     "spark.cleaner.referenceTracking.blocking": "false",
 }
 LOCAL: Mapping[str, str] = {

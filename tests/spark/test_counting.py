@@ -1,9 +1,11 @@
 """The job's frames in Spark itself: judged, counted and folded as the plain fold does, whole and in parts."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgpack
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from events.plans import PlanOpened
@@ -23,6 +25,17 @@ from tests.spark.pure import tables_of
 from tests.spark.test_folding import samples_of
 
 OLD, NEW = b"o" * 16, b"n" * 16
+
+
+def test_a_worker_is_forked_with_what_it_needs(spark: SparkSession) -> None:
+    """Importing it takes more than a second of processor time, and would for each worker."""
+
+    def modules(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"module": list(sys.modules)})
+
+    rows = spark.range(1).mapInArrow(modules, "module string").collect()
+    assert {row.module for row in rows} >= {"pandas", flat_rows.__module__, contributions.__module__}
 
 
 def opened(plan: str) -> tuple[AnyEvent, ...]:

@@ -1,0 +1,17 @@
+"""What Spark forks its Python workers from: a process that has imported once what each of them would import by itself.
+
+Spark runs it as `python -m`, on every machine that has executors, in place of its own `pyspark.daemon`.
+"""
+
+from pyspark.daemon import manager
+from pyspark.sql.pandas.utils import require_minimum_pandas_version
+
+import spark.decode
+import spark.judging
+import spark.tables.contributing  # noqa: F401
+
+# Imports pandas, which Spark's workers want before they call our functions.
+require_minimum_pandas_version()
+
+if __name__ == "__main__":
+    manager()

@@ -8,8 +8,6 @@ from pyspark.sql import SparkSession
 
 from spark.session import open_session
 
-# Half the time to the first batch, at the price of throughput.
-
 
 class Kept:
     """The session of all tests, which neither a job nor an audit may end."""

@@ -43,11 +43,29 @@ async def read_topics(drover: Installation) -> list[Stored]:
 
 async def tables_up_to(drover: Installation, directory: Path, query: str, batch: int) -> dict[str, Rows]:
     """Fold what Spark has written down as read by a query's batch and those before it."""
-    checkpoint = JobFiles(directory).checkpoint(query)
-    *_, written = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
-    ends = json.loads(written)
+    ends = ends_of(JobFiles(directory).checkpoint(query), batch)
     records = [one for one in await read_topics(drover) if one.offset < ends[one.topic][str(one.partition)]]
     return Oracle().read(records, drover.names.progress).tables()
+
+
+def ends_of(checkpoint: Path, batch: int) -> dict[str, dict[str, int]]:
+    """Up to where a query has read with a batch: the next offset by topic and partition."""
+    *_, written = (checkpoint / "offsets" / str(batch)).read_text().splitlines()
+    ends: dict[str, dict[str, int]] = json.loads(written)
+    return ends
+
+
+async def wait_for_end(drover: Installation, directory: Path, query: str, timeout_s: float = 60.0) -> None:
+    """Wait until a query has applied everything that stands in the log and in the samples now."""
+    records = await read_topics(drover)
+    checkpoint = JobFiles(directory).checkpoint(query)
+
+    async def applied() -> bool:
+        done = [int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")]
+        ends = ends_of(checkpoint, max(done)) if done else {}
+        return bool(ends) and all(one.offset < ends[one.topic][str(one.partition)] for one in records)
+
+    await wait_for(applied, f"{query} to have applied all there is", timeout_s)
 
 
 async def plain_tables(drover: Installation) -> dict[str, Rows]:
@@ -65,10 +83,10 @@ def tables_in(file: Path) -> dict[str, Rows]:
 
 
 async def wait_until_equal(drover: Installation, file: Path, timeout_s: float = 60.0) -> None:
-    """Wait until the tables say what the plain fold says; fails with the first differences."""
+    """Wait until the tables say what the plain fold says of the log as it is now; fails with the first differences."""
     deadline = time.monotonic() + timeout_s
+    wanted = await plain_tables(drover)
     while True:
-        wanted = await plain_tables(drover)
         faults = difference(wanted, tables_in(file), [name for name in wanted if name != "ended"])
         if not faults:
             return

@@ -1,28 +1,22 @@
-"""The job on the real cluster, beside real moves: right, fresh, and the same after every death."""
+"""The job on the real cluster, beside real moves: right, fresh, and quiet."""
 
 import asyncio
 import contextlib
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
 import pytest
 import pytest_asyncio
 
-from drover.jars import ensure
 from drover.local import LocalCluster
 from events.partitions import TopicPartition
 from spark.files import JobFiles
-from spark.java_home import java_home
-from spark.session import LOCAL
-from tests.integration.support import DROVER, REPOSITORY, Installation, installation, wait_for
+from tests.integration.support import DROVER, Installation, installation
 from tests.spark import live
 from tests.spark.comparing import Rows, difference
 
@@ -66,7 +60,7 @@ async def _play(drover: Installation, files: JobFiles) -> Story:
     await drover.start_worker("first")
     await drover.wait_until_owned("first")
     keys = [TopicPartition("tabled", number) for number in range(6)]
-    await drover.create_topic("tabled", {number: [1, 2, 3] for number in range(6)}, kilobytes=1024)
+    await drover.create_topic("tabled", {number: [1, 2, 3] for number in range(6)}, kilobytes=3072)
     await live.wait_for_rows(files, "takeovers", "the job's first batch", START_S)
     freshness = live.Freshness(files)
     watching = asyncio.create_task(freshness.watch())
@@ -167,98 +161,6 @@ async def test_progress_is_shown_also_when_no_job_runs(story: Story) -> None:
     assert 0 < copying["p50_ms"] <= copying["p95_ms"] <= copying["longest_ms"]
     followed = await story.drover.drover("progress", "--plan", "slow", "--follow", "-o", "jsonl")
     assert json.loads(followed.output.splitlines()[-1])["plan"] == "slow"
-
-
-@asynccontextmanager
-async def program(*command: object, directory: Path, **environment: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a program that is ended with the block, whatever happens; what it says is in the directory."""
-    with (directory / "said.log").open("ab") as said:
-        process = await asyncio.create_subprocess_exec(
-            *map(str, command),
-            cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=said.fileno(),
-            stderr=said.fileno(),
-        )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def deaths(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What three drivers left that were killed in mid batch, one after the other."""
-    directory = tmp_path_factory.mktemp("deaths")
-    place = (story.drover.cluster.bootstrap, story.drover.names.prefix)
-    kills = (("unfenced:0:after",), ("sqlite:1:inside",), ("sqlite:1:after", "alone"))
-    job = (sys.executable, "-m", "tests.spark.job_main", directory, *place)
-    async with AsyncExitStack() as programs, asyncio.timeout(START_S):
-        started = [
-            # The later ones start on what the earlier ones leave of the machine.
-            await programs.enter_async_context(program("nice", "-n", 5 * later, *job, *kill, directory=directory))
-            for later, kill in enumerate(kills)
-        ]
-        for kill, process in zip(kills, started, strict=True):
-            assert process.stdin is not None, "a pipe was asked for"
-            process.stdin.write(b"go\n")
-            assert await process.wait() == -signal.SIGKILL, (kill, said_in(directory))
-    return directory
-
-
-async def test_a_driver_that_dies_in_mid_batch_loses_and_doubles_nothing(story: Story, deaths: Path) -> None:
-    """And the control does: without a fence the same deaths double what was applied before them."""
-    said = said_in(deaths)
-    assert said.count("killed ") == 3, said
-    assert live.standing_in(deaths / "tables.sqlite") == 1
-    found = live.tables_in(deaths / "tables.sqlite")
-    assert difference(await live.tables_up_to(story.drover, deaths, "sqlite", 1), found, found) == []
-    last = live.standing_in(deaths / "unfenced.sqlite")
-    once, twice = (
-        await live.tables_up_to(story.drover, deaths, "unfenced", last),
-        live.tables_in(deaths / "unfenced.sqlite"),
-    )
-    assert records_in(twice) > records_in(once), "without a fence a batch that comes again is counted again"
-
-
-def records_in(tables: dict[str, Rows]) -> int:
-    counts = ("takeovers", "batches", "fenced_batches")
-    return sum(row.get(count, 0) for row in tables["takeovers"].values() for count in counts)
-
-
-def said_in(directory: Path) -> str:
-    return (directory / "said.log").read_text()
-
-
-async def test_the_job_goes_on_after_those_deaths_and_under_spark_submit(story: Story, deaths: Path) -> None:
-    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    options = [item for pair in LOCAL.items() for item in ("--conf", "=".join(pair))]
-    command = (
-        *(submit, "--master", "local[2]", "--jars", ",".join(map(str, ensure("spark"))), *options),
-        *(REPOSITORY / "drover" / "__main__.py", "--config", story.drover.config),
-        *("spark", "run", "--dir", deaths),
-    )
-    environment = {
-        "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    async with program(*command, directory=deaths, **environment) as process:
-
-        async def keeps() -> bool:
-            assert process.returncode is None, said_in(deaths)
-            return "Keeping the tables" in said_in(deaths)
-
-        await wait_for(keeps, "the job under spark-submit", timeout_s=START_S)
-        await live.wait_until_equal(story.drover, deaths / "tables.sqlite")
-        live.driver_of(process.pid).send_signal(signal.SIGTERM)
-        async with asyncio.timeout(60):
-            assert await process.wait() == 0
-    assert live.standing_in(deaths / "tables.sqlite") > 1, "there was more to be read after the last death"
 
 
 async def test_a_second_job_in_the_same_directory_is_refused(story: Story, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The job as a program that kills itself: `job_main.py DIRECTORY BOOTSTRAP PREFIX KILL [alone]`.
+"""The job as a program that kills itself: `deadly_job.py DIRECTORY KILL`.
 
-KILL is `sink:batch:moment`; the moment is `inside` or `after` the sink's transaction. Beside the real sink, unless that
-is to be alone, runs one without a fence, as a control, and that has applied a batch before the program dies. Spark is
-started at once, which takes long; the job begins when there is a line to be read.
+KILL is `sink:batch:moment`; the moment is `inside` or `after` the sink's transaction. The sink is `sqlite`, the real
+one, or `unfenced`, a control without a fence. Spark is started at once, which takes long; the job begins when there is
+a line to be read, which names the bootstrap servers and the prefix of the topics.
 """
 
 import os
@@ -15,12 +15,11 @@ from events.topics import TopicNames
 from spark.job import APPLICATION, JobOptions, run
 from spark.reading import LogSource
 from spark.session import open_session
-from spark.sinks.port import Applied, Position, Sink
+from spark.sinks.port import Applied, Position
 from spark.sinks.sqlite import SqliteSink
 
 RECORDS_PER_BATCH = 12
-CONTROL_S = 60.0
-control_has_applied = threading.Event()
+UNFENCED = "unfenced"
 
 
 class DeadlySink(SqliteSink):
@@ -47,7 +46,6 @@ class DeadlySink(SqliteSink):
 
     def _maybe_die(self, applied: Applied, moment: str) -> None:
         if self._deadly == f"{applied.batch}:{moment}":
-            assert control_has_applied.wait(CONTROL_S), "the control runs, too"
             print(f"killed {self.name} {moment} batch {applied.batch}", flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -66,32 +64,25 @@ class UnfencedSink(DeadlySink):
     def _check_follows(self, last: int | None, batch: int) -> None:
         del last, batch  # whatever comes is applied
 
-    def _maybe_die(self, applied: Applied, moment: str) -> None:
-        if moment == "after":
-            control_has_applied.set()
-        super()._maybe_die(applied, moment)
+
+def deadly_sink(directory: Path, kill: str) -> DeadlySink:
+    """The real sink, or the control, where that is named."""
+    if kill.startswith(UNFENCED):
+        return UnfencedSink(directory / "unfenced.sqlite", kill, UNFENCED)
+    return DeadlySink(directory / "tables.sqlite", kill)
 
 
 def main() -> None:
-    directory, bootstrap, prefix, kill, *alone = sys.argv[1:]
-    place = Path(directory)
-
-    def sinks(_: JobOptions) -> tuple[Sink, ...]:
-        real = DeadlySink(place / "tables.sqlite", kill)
-        if alone:
-            control_has_applied.set()
-            return (real,)
-        return real, UnfencedSink(place / "unfenced.sqlite", kill, "unfenced")
-
+    directory, kill = Path(sys.argv[1]), sys.argv[2]
+    open_session(APPLICATION, directory=directory)
+    bootstrap, prefix = sys.stdin.readline().split()
     options = JobOptions(
         LogSource(bootstrap, TopicNames(prefix)),
-        place,
+        directory,
         trigger_ms=100,
         max_records_per_batch=RECORDS_PER_BATCH,
     )
-    open_session(APPLICATION, directory=place)
-    if sys.stdin.readline():
-        run(options, threading.Event(), sinks=sinks)
+    run(options, threading.Event(), sinks=lambda _: (deadly_sink(directory, kill),))
 
 
 if __name__ == "__main__":

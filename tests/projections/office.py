@@ -14,7 +14,7 @@ from events.records import Batch, Outcome
 from projections.commands import CANCEL, PLAN
 from projections.feed import Feed
 from projections.intake import Intake
-from projections.store import Create, Delete, Examined, Set, Store
+from projections.store import ConflictError, Create, Delete, Examined, Set, Store
 from projections.tree import Tree
 from projections.writer import ClusterWriter, Role, WriterTimes
 from tests.projections.notes import Notes
@@ -111,10 +111,19 @@ class Office:
     # -- operators
 
     async def write(self, path: str, data: bytes = b"") -> None:
-        """Make a node, or set it if it is there."""
-        node = await self.node(path)
+        """Make a node, or set it if it is there; again where the tree is only being made, as any client would."""
         absolute = f"{self.base}{path}"
-        await self.store.write([Create(absolute, data) if node is None else Set(absolute, data, node.version)])
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                node = await self.node(path)
+                try:
+                    await self.store.write(
+                        [Create(absolute, data) if node is None else Set(absolute, data, node.version)]
+                    )
+                except ConflictError:
+                    await asyncio.sleep(0.01)
+                else:
+                    return
 
     async def remove(self, path: str) -> None:
         """Remove a node that is there."""

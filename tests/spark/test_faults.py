@@ -26,14 +26,13 @@ from spark.java_home import java_home
 from spark.job import JobOptions
 from spark.reading import LogSource
 from spark.session import LOCAL
-from spark.sinks.port import Position
+from spark.sinks.port import Applied, Position
 from spark.sinks.sqlite import SqliteSink
 from tests.integration.support import REPOSITORY, Installation, installation, wait_for
 from tests.shard.random_logs import random_log
 from tests.spark import live
 from tests.spark.comparing import Rows, difference
 from tests.spark.conftest import Kept
-from tests.spark.deadly_job import UNFENCED, deadly_sink
 from tests.spark.test_folding import samples_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
@@ -50,8 +49,7 @@ IMPATIENT = {
 LOG = random_log(4, 120)[1:]
 SAMPLES = [one.value for one in samples_of(4)[:100] if one.value is not None]
 
-KILLS = ("unfenced:0:after", "sqlite:1:inside", "sqlite:1:after")
-CONTROL, INSIDE, AFTER = KILLS
+BEFORE, INSIDE, AFTER = KILLS = ("1:before", "1:inside", "1:after")
 # Half a minute on a free machine, and much longer on one that is busy.
 START_S = 150.0
 
@@ -89,6 +87,31 @@ class HeldSink(SqliteSink):
             self.is_reached.set()
             assert self._may_go_on.wait(60), "a batch that is held is let go"
         return super().position(checkpoint)
+
+
+class UnfencedSink(SqliteSink):
+    """What a sink without a fence does: it applies what comes. It can fail once it has."""
+
+    def __init__(self, file: Path, *, fails: bool) -> None:
+        super().__init__(file)
+        self._fails = fails
+
+    def apply(self, checkpoint: str, applied: Applied) -> bool:
+        done = super().apply(checkpoint, applied)
+        if self._fails:
+            raise OSError("after the sink's transaction")
+        return done
+
+    def position(self, checkpoint: str) -> Position | None:
+        known = super().position(checkpoint)
+        return None if known is None else known._replace(batch=-1)
+
+    def _is_applied(self, last: int | None, batch: int) -> bool:
+        del last, batch
+        return False
+
+    def _check_follows(self, last: int | None, batch: int) -> None:
+        del last, batch  # whatever comes is applied
 
 
 @pytest_asyncio.fixture
@@ -258,8 +281,10 @@ async def submitted(deaths: Mapping[str, Path], read_log: Installation) -> Async
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    left = live.standing_in(deaths[AFTER] / "tables.sqlite")
-    assert left == 1, "the batch was applied before the driver died"
+    tables = reading(read_log, deaths[AFTER]).files.tables
+    assert live.standing_in(tables) == 1
+    found = live.tables_in(tables)
+    assert difference(await live.tables_up_to(read_log, deaths[AFTER], "sqlite", 1), found, found) == []
     async with driver(*command, directory=deaths[AFTER], **environment) as submitted:
         yield submitted
 
@@ -267,25 +292,35 @@ async def submitted(deaths: Mapping[str, Path], read_log: Installation) -> Async
 async def test_a_driver_that_dies_in_mid_batch_loses_and_doubles_nothing(
     deaths: Mapping[str, Path], submitted: Driver, read_log: Installation
 ) -> None:
-    """And the control does: without a fence the same death doubles what was applied before it."""
+    """The third death, after the batch was applied, is the next test's."""
     del submitted  # it starts meanwhile
-    tables = deaths[INSIDE] / "tables.sqlite"
-    assert live.standing_in(tables) == 0
-    found = live.tables_in(tables)
-    assert difference(await live.tables_up_to(read_log, deaths[INSIDE], "sqlite", 0), found, found) == []
-    await goes_on(read_log, deaths[INSIDE], SqliteSink(tables))
-    found, wanted = live.tables_in(tables), await live.plain_tables(read_log)
-    assert difference(wanted, found, found) == []
-    await goes_on(read_log, deaths[CONTROL], deadly_sink(deaths[CONTROL], UNFENCED))
-    twice = live.tables_in(deaths[CONTROL] / "unfenced.sqlite")
-    assert records_in(twice) > records_in(wanted), "without a fence a batch that comes again is counted again"
+    for kill in (BEFORE, INSIDE):
+        chosen = reading(read_log, deaths[kill])
+        tables = chosen.files.tables
+        assert live.standing_in(tables) == 0
+        found = live.tables_in(tables)
+        assert difference(await live.tables_up_to(read_log, deaths[kill], "sqlite", 0), found, found) == []
+        async with running(chosen, SqliteSink(tables)):
+            await live.wait_for_end(read_log, deaths[kill], "sqlite")
+        found = live.tables_in(tables)
+        assert difference(await live.plain_tables(read_log), found, found) == []
 
 
-async def goes_on(read_log: Installation, directory: Path, sink: SqliteSink) -> None:
-    """Run the job where another one died until it has read the log."""
-    chosen = JobOptions(LogSource(read_log.cluster.bootstrap, read_log.names), directory, trigger_ms=100)
-    async with running(chosen, sink):
-        await live.wait_for_end(read_log, directory, sink.name)
+async def test_without_a_fence_a_batch_that_comes_again_is_counted_again(
+    read_log: Installation, tmp_path: Path
+) -> None:
+    chosen = reading(read_log, tmp_path)
+    async with running(chosen, UnfencedSink(chosen.files.tables, fails=True)) as task, asyncio.timeout(60):
+        await asyncio.wait((task,))
+    assert isinstance(task.exception(), SparkJobError)
+    async with running(chosen, UnfencedSink(chosen.files.tables, fails=False)):
+        await live.wait_for_end(read_log, tmp_path, "sqlite")
+    assert records_in(live.tables_in(chosen.files.tables)) > records_in(await live.plain_tables(read_log))
+
+
+def reading(read_log: Installation, directory: Path) -> JobOptions:
+    source = LogSource(read_log.cluster.bootstrap, read_log.names)
+    return JobOptions(source, directory, trigger_ms=100)
 
 
 def records_in(tables: dict[str, Rows]) -> int:
@@ -301,8 +336,9 @@ async def test_the_job_goes_on_after_a_death_also_under_spark_submit(
         return "Keeping the tables" in submitted.said
 
     await wait_for(keeps, "the job under spark-submit", timeout_s=START_S)
-    await live.wait_until_equal(read_log, deaths[AFTER] / "tables.sqlite")
+    tables = reading(read_log, deaths[AFTER]).files.tables
+    await live.wait_until_equal(read_log, tables)
     live.driver_of(submitted.process.pid).send_signal(signal.SIGTERM)
     async with asyncio.timeout(60):
         assert await submitted.process.wait() == 0
-    assert live.standing_in(deaths[AFTER] / "tables.sqlite") > 1, "there was more to be read after the death"
+    assert live.standing_in(tables) > 1, "there was more to be read after the death"

@@ -8,7 +8,7 @@ from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
 import spark.decode
 import spark.judging
-import spark.tables.contributing  # noqa: F401 - imported for the workers, not for this file
+import spark.tables.contributing  # noqa: F401 - for the workers that are forked from here
 
 # Imports pandas, which Spark's workers want before they call our functions.
 require_minimum_pandas_version()

@@ -280,10 +280,11 @@ def _on_io_thread(client: KafkaAdminClient, work: Callable[[], Any]) -> "asyncio
 def _as_error(client: KafkaAdminClient, problem: BaseException) -> BaseException:
     """Return what a call ended with; for a client that was closed meanwhile always a fault of its connection.
 
-    It throws `GeneratorExit` into calls in flight, or they meet an event loop that is closed. In a task of ours the
-    first would pass every `except Exception`, supervisors' too, and the second would look like a fault of our own.
+    A client that is closed throws `GeneratorExit` into calls in flight, which in a task of ours would pass supervisors
+    unseen; or they meet its closed event loop as a `RuntimeError`, which would be taken for a broken invariant.
     """
-    return KafkaConnectionError("the client was closed meanwhile") if client._closed else problem  # noqa: SLF001  # see above
+    is_closed = client._closed  # noqa: SLF001  # kafka-python tells it nowhere else
+    return KafkaConnectionError("the client was closed meanwhile") if is_closed else problem
 
 
 def _in_daemon_thread(name: str, work: Callable[[], Result]) -> tuple["asyncio.Future[Result]", threading.Thread]:

@@ -111,7 +111,7 @@ class Office:
     # -- operators
 
     async def write(self, path: str, data: bytes = b"") -> None:
-        """Make a node, or set it if it is there; again where the tree is only being made, as any client would."""
+        """Make a node, or set it if it is there; again if Drover wrote the same node since it was looked at."""
         absolute = f"{self.base}{path}"
         async with asyncio.timeout(PATIENCE_S):
             while True:

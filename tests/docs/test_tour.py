@@ -55,4 +55,8 @@ def test_the_readmes_five_minutes_work_as_they_are_written(tmp_path: Path) -> No
     assert "reassignment-rolled-back" in done.stdout, said
     assert "reassignment-completed" in done.stdout, said
     assert "Verified" in done.stdout, said
+    assert "What was done" in done.stdout, said
+    # An audit in a process of its own; what Spark says by itself goes to a file.
+    assert done.stderr.count("Starting Spark; its own log is ") == 1, said
+    assert "WARN" not in done.stderr, said
     assert not (tmp_path / ".local" / "cluster").exists(), said

@@ -55,14 +55,19 @@ def ends_of(checkpoint: Path, batch: int) -> dict[str, dict[str, int]]:
     return ends
 
 
+def last_in(directory: Path) -> int:
+    """The newest batch of those that Spark writes a file for, -1 where there is none."""
+    return max((int(file.name) for file in directory.glob("[0-9]*")), default=-1)
+
+
 async def wait_for_end(drover: Installation, directory: Path, query: str, timeout_s: float = 60.0) -> None:
     """Wait until a query has applied everything that stands in the log and in the samples now."""
     records = await read_topics(drover)
     checkpoint = JobFiles(directory).checkpoint(query)
 
     async def applied() -> bool:
-        done = [int(file.name) for file in (checkpoint / "commits").glob("[0-9]*")]
-        ends = ends_of(checkpoint, max(done)) if done else {}
+        done = last_in(checkpoint / "commits")
+        ends = ends_of(checkpoint, done) if done >= 0 else {}
         return bool(ends) and all(one.offset < ends[one.topic][str(one.partition)] for one in records)
 
     await wait_for(applied, f"{query} to have applied all there is", timeout_s)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,6 @@ from tests.spark.audit_oracle import AuditOracle
 from tests.spark.conftest import Kept
 from tests.spark.kafka_rows import Stored, shard
 
-ROOT = Path(__file__).parents[2]
 SOUND, DAMAGED = "audit-sound", "audit-damaged"
 
 
@@ -68,30 +66,6 @@ async def bootstrap(local_cluster: LocalCluster) -> AsyncIterator[str]:
     await write(local_cluster.bootstrap, SOUND, [list(kept.records) for kept in log.shards])
     await write(local_cluster.bootstrap, DAMAGED, [damaged(Damage.CURSOR)[0]])
     yield local_cluster.bootstrap
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
-async def own_process(
-    bootstrap: str, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator["asyncio.Task[tuple[int, str, str]]"]:
-    """An audit that begins with the module, beside its other tests: most of it is the start of Spark."""
-    config = settings_file(tmp_path_factory.mktemp("own") / "drover.toml", bootstrap, SOUND)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", "from drover.cli.main import main; main()",
-        *("audit", "verify", "-o", "json", "--config", str(config)),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=ROOT,
-    )  # fmt: skip
-
-    async def ended() -> tuple[int, str, str]:
-        async with asyncio.timeout(150):
-            output, errors = await process.communicate()
-        return await process.wait(), output.decode(), errors.decode()
-
-    task = asyncio.create_task(ended())
-    yield task
-    if not task.done():
-        process.terminate()
-        await process.wait()
 
 
 @pytest.fixture
@@ -215,16 +189,6 @@ async def test_a_zookeeper_that_is_away_and_a_log_that_is_broken_are_told_beside
     assert not away.is_good
     assert away.document()["not_compared"] == "zk:2181 does not answer"
     assert await compare_trees(replace(settings, zookeeper=ZooKeeperSettings()), None, 1, ()) == []
-
-
-@pytest.mark.cluster
-async def test_a_process_of_its_own_says_nothing_of_spark(own_process: "asyncio.Task[tuple[int, str, str]]") -> None:
-    code, output, errors = await own_process
-    assert code == 0, errors
-    assert json.loads(output)["findings"] == []
-    lines = errors.splitlines()
-    assert len(lines) == 1, lines
-    assert lines[0].startswith("Starting Spark; its own log is ")
 
 
 @pytest.mark.cluster

@@ -48,8 +48,10 @@ IMPATIENT = {
 }
 LOG = random_log(4, 120)[1:]
 SAMPLES = [one.value for one in samples_of(4)[:100] if one.value is not None]
+# What is appended to that log only when a batch is wanted.
+LATER = 20
 
-BEFORE, INSIDE, AFTER = KILLS = ("1:before", "1:inside", "1:after")
+INSIDE, AFTER = KILLS = ("1:inside", "1:after")
 # Half a minute on a free machine, and much longer on one that is busy.
 START_S = 150.0
 
@@ -245,9 +247,9 @@ async def ends_with_the_cause(written: Installation, *, is_in_batch: bool) -> No
 async def read_log(
     local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installation]:
-    """Topics with the whole of that log."""
+    """Topics with all of that log but its end."""
     async with installation(local_cluster, tmp_path_factory.mktemp("log"), "killed") as drover:
-        await live.append(drover, drover.names.events, LOG, 3)
+        await live.append(drover, drover.names.events, LOG[:-LATER], 3)
         await live.append(drover, drover.names.progress, SAMPLES, 2)
         yield drover
 
@@ -292,18 +294,21 @@ async def submitted(deaths: Mapping[str, Path], read_log: Installation) -> Async
 async def test_a_driver_that_dies_in_mid_batch_loses_and_doubles_nothing(
     deaths: Mapping[str, Path], submitted: Driver, read_log: Installation
 ) -> None:
-    """The third death, after the batch was applied, is the next test's."""
+    """Here inside the sink's transaction; the death after it, and one from outside, are of the last test."""
     del submitted  # it starts meanwhile
-    for kill in (BEFORE, INSIDE):
-        chosen = reading(read_log, deaths[kill])
-        tables = chosen.files.tables
-        assert live.standing_in(tables) == 0
-        found = live.tables_in(tables)
-        assert difference(await live.tables_up_to(read_log, deaths[kill], "sqlite", 0), found, found) == []
-        async with running(chosen, SqliteSink(tables)):
-            await live.wait_for_end(read_log, deaths[kill], "sqlite")
-        found = live.tables_in(tables)
-        assert difference(await live.plain_tables(read_log), found, found) == []
+    tables = reading(read_log, deaths[INSIDE]).files.tables
+    assert live.standing_in(tables) == 0
+    found = live.tables_in(tables)
+    assert difference(await live.tables_up_to(read_log, deaths[INSIDE], "sqlite", 0), found, found) == []
+    await goes_on_to_the_end(read_log, deaths[INSIDE])
+
+
+async def goes_on_to_the_end(read_log: Installation, directory: Path) -> None:
+    chosen = reading(read_log, directory)
+    async with running(chosen, SqliteSink(chosen.files.tables)):
+        await live.wait_for_end(read_log, directory, "sqlite")
+    found = live.tables_in(chosen.files.tables)
+    assert difference(await live.plain_tables(read_log), found, found) == []
 
 
 async def test_without_a_fence_a_batch_that_comes_again_is_counted_again(
@@ -328,7 +333,7 @@ def records_in(tables: dict[str, Rows]) -> int:
     return sum(row.get(count, 0) for row in tables["takeovers"].values() for count in counts)
 
 
-async def test_the_job_goes_on_after_a_death_also_under_spark_submit(
+async def test_the_job_goes_on_after_a_death_also_under_spark_submit_and_after_its_own(
     deaths: Mapping[str, Path], submitted: Driver, read_log: Installation
 ) -> None:
     async def keeps() -> bool:
@@ -336,9 +341,28 @@ async def test_the_job_goes_on_after_a_death_also_under_spark_submit(
         return "Keeping the tables" in submitted.said
 
     await wait_for(keeps, "the job under spark-submit", timeout_s=START_S)
-    tables = reading(read_log, deaths[AFTER]).files.tables
-    await live.wait_until_equal(read_log, tables)
-    live.driver_of(submitted.process.pid).send_signal(signal.SIGTERM)
-    async with asyncio.timeout(60):
-        assert await submitted.process.wait() == 0
-    assert live.standing_in(tables) > 1, "there was more to be read after the death"
+    files = reading(read_log, deaths[AFTER]).files
+    await live.wait_until_equal(read_log, files.tables)
+    await live.append(read_log, read_log.names.events, LOG[-LATER:], 3)
+    begun = await killed_in_mid_batch(submitted, files.checkpoint("sqlite"))
+    standing = live.standing_in(files.tables)
+    assert standing in {begun - 1, begun}
+    found = live.tables_in(files.tables)
+    assert difference(await live.tables_up_to(read_log, deaths[AFTER], "sqlite", standing), found, found) == []
+    await goes_on_to_the_end(read_log, deaths[AFTER])
+
+
+async def killed_in_mid_batch(submitted: Driver, checkpoint: Path) -> int:
+    """Kill both processes of a driver once a batch has begun, and return its number; it was not committed."""
+    driver_process = live.driver_of(submitted.process.pid)
+
+    async def has_begun() -> bool:
+        return live.last_in(checkpoint / "offsets") > live.last_in(checkpoint / "commits")
+
+    await wait_for(has_begun, "a batch")
+    submitted.process.kill()
+    driver_process.kill()
+    assert await submitted.process.wait() == -signal.SIGKILL
+    begun = live.last_in(checkpoint / "offsets")
+    assert live.last_in(checkpoint / "commits") == begun - 1
+    return begun

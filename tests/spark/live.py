@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from events.plans import PlanOpened
 from events.reassignments import ReassignmentQueued
 from events.records import Acquire, Batch
 from events.topics import shard_of
+from spark import job
 from spark.files import JobFiles
+from spark.job import JobOptions
 from spark.only_one import only_job
 from spark.schema import TABLES
 from spark.sinks.sqlite import SqliteSink, read_rows, read_standing
@@ -194,6 +197,18 @@ def driver_of(process_id: int) -> psutil.Process:
     children = [child for child in psutil.Process(process_id).children() if child.status() != psutil.STATUS_ZOMBIE]
     (driver,) = [child for child in children if "__main__.py" in " ".join(child.cmdline())]
     return driver
+
+
+@asynccontextmanager
+async def running(chosen: JobOptions, sink: SqliteSink) -> AsyncIterator[asyncio.Task[None]]:
+    """Run the job in this process beside the block, and stop it at its end."""
+    stop = threading.Event()
+    task = asyncio.create_task(asyncio.to_thread(job.run, chosen, stop, sinks=lambda _: (sink,)))
+    try:
+        yield task
+    finally:
+        stop.set()
+        await asyncio.wait((task,))
 
 
 @contextmanager

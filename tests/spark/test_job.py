@@ -6,19 +6,18 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from drover.local import LocalCluster
 from events.partitions import TopicPartition
 from spark.files import JobFiles
-from tests.integration.support import DROVER, Installation, installation
+from tests.integration.support import Installation
 from tests.spark import live
 from tests.spark.comparing import Rows, difference
+from tests.spark.conftest import Watched
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
@@ -45,18 +44,9 @@ class Story:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def story(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Story]:
+async def story(watched: Watched) -> Story:
     """Real moves of every kind, two owners, zombies and junk, with `drover spark run` beside them."""
-    directory = tmp_path_factory.mktemp("tables")
-    async with installation(local_cluster, directory, "tables", max_moves_per_broker=100) as drover:
-        files = JobFiles(directory / "job")
-        with drover.config.open("a") as config:
-            config.write(f'[spark]\ndirectory = "{files.directory}"\ntrigger_ms = 500\n')
-        await drover.start("job", *DROVER, "spark", "run")
-        yield await _play(drover, files)
-
-
-async def _play(drover: Installation, files: JobFiles) -> Story:
+    drover, files = watched.drover, watched.files
     await drover.start_worker("first")
     await drover.wait_until_owned("first")
     keys = [TopicPartition("tabled", number) for number in range(6)]
@@ -82,7 +72,6 @@ async def _play(drover: Installation, files: JobFiles) -> Story:
     await drover.gone("second")
     # What no worker could read: it must come after the last of them.
     await live.append(drover, drover.names.events, [b"\xc1", b"junk"], 2)
-    await live.append(drover, drover.names.progress, [b"junk"], 1)
     await live.wait_until_equal(drover, files.tables)
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):

@@ -70,12 +70,12 @@ class KafkaJournal:
         """Whether everything before these offsets was delivered."""
         return await self._tail.has_reached(ends)
 
-    async def bounds(self, topic: str) -> tuple[tuple[int, int], ...]:
+    async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
         """Return first and end offset of each partition; asks again once, since a leader may just have died."""
         try:
-            return await self._tail.bounds(topic)
+            return await self._tail.bounds(topic, at_least)
         except LogUnavailableError:
-            return await self._tail.bounds(topic)
+            return await self._tail.bounds(topic, at_least)
 
     async def first_offset(self, topic: str, partition: int, at_least: int) -> int:
         """Return the offset of the first record at or after `at_least`."""

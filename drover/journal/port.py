@@ -102,8 +102,12 @@ class Journal(Protocol):
         """Whether everything before these offsets was delivered; markers at the end are not waited for."""
         ...
 
-    async def bounds(self, topic: str) -> tuple[tuple[int, int], ...]:
-        """Return first and end offset of each partition of a topic that has as many partitions as there are shards."""
+    async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
+        """Return first and end offset of each partition of a topic that has as many partitions as there are shards.
+
+        `at_least` are ends that are known to be there, one per shard: a lower one may be a stale leader's, and is asked
+        for again until it has lasted.
+        """
         ...
 
     async def first_offset(self, topic: str, partition: int, at_least: int) -> int:

@@ -3,6 +3,7 @@
 Reading only: nothing here produces, commits or judges. What a record counts for is `drover.shard.fold`'s to say.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Collection, Mapping
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from typing import Any, Self
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from drover.errors import ConfigurationError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
+from drover.journal.stale_leader import RETRY_S, Doubt
 
 FETCH_BYTES = 8 * 1024 * 1024
 POLL_MS = 500
@@ -52,6 +54,7 @@ class LogReader:
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
         self._consumer: Any = None
+        self._doubt = Doubt()
 
     async def __aenter__(self) -> Self:
         """Connect."""
@@ -159,6 +162,11 @@ class LogReader:
     async def _poll(self) -> list[tuple[LogRecord, ...]]:
         try:
             fetched = await self._consumer.getmany(timeout_ms=POLL_MS)
+        except OffsetOutOfRangeError as error:
+            if self._doubt.is_over(time.monotonic()):
+                raise unreachable(self._connection, error) from error
+            await asyncio.sleep(RETRY_S)
+            return []
         except KafkaError as error:
             raise unreachable(self._connection, error) from error
         return [

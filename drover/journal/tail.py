@@ -1,15 +1,18 @@
 """Reading the log without a consumer group: the tail of all shards, offset bounds, and single direct reads."""
 
 import asyncio
+import time
+from collections import defaultdict
 from collections.abc import Sequence
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from drover.errors import CorruptLogError, LogUnavailableError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
 from drover.journal.connection import LogConnection
 from drover.journal.port import TailRecord
+from drover.journal.stale_leader import RETRY_S, Doubt
 
 POLL_MS = 500
 FETCH_WAIT_MS = 100
@@ -40,6 +43,7 @@ class LogTail:
         self._connection = connection
         self._partitions = [TopicPartition(connection.topics.events, shard) for shard in range(shards)]
         self._consumer = _consumer(connection, client_id)
+        self._doubts: defaultdict[TopicPartition, Doubt] = defaultdict(Doubt)
 
     async def start(self) -> None:
         """Connect and stand before the first record; raises `LogUnavailableError` when no broker answers."""
@@ -57,13 +61,18 @@ class LogTail:
             self._consumer.seek(partition, position)
 
     async def next_records(self) -> Sequence[TailRecord]:
-        """Return the next records in offset order per shard; nothing after half a second without any."""
+        """Return the next records in offset order per shard; nothing after half a second without any.
+
+        An offset that is out of range for longer than a stale leader says so is a `CorruptLogError`.
+        """
         try:
             fetched = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=RECORDS_PER_POLL)
         except OffsetOutOfRangeError as error:
-            raise CorruptLogError(
-                f"the event log no longer has the records at {error}: it must never lose any"
-            ) from error
+            (partition,) = error.args[0]
+            if self._doubts[partition].is_over(time.monotonic()):
+                raise CorruptLogError(f"the event log does not have {error}: it must never lose any record") from error
+            await asyncio.sleep(RETRY_S)
+            return ()
         except AUTHORIZATION_ERRORS as error:
             raise unreachable(self._connection, error) from error
         return [
@@ -77,14 +86,26 @@ class LogTail:
         positions = [await self._consumer.position(partition) for partition in self._partitions]
         return all(position >= end for position, end in zip(positions, ends, strict=True))
 
-    async def bounds(self, topic: str) -> tuple[tuple[int, int], ...]:
-        """Return first and end offset of each of the topic's partitions, one per shard."""
-        partitions = [TopicPartition(topic, partition.partition) for partition in self._partitions]
+    async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
+        """Return first and end offset of each of the topic's partitions, one per shard.
+
+        Ends below `at_least`, one per shard, are asked for again for as long as a stale leader may have told them.
+        """
+        doubt = Doubt()
+        while True:
+            found = await self._bounds([TopicPartition(topic, partition.partition) for partition in self._partitions])
+            is_possible = all(end >= known for (_, end), known in zip(found, at_least or (), strict=False))
+            if is_possible or doubt.is_over(time.monotonic()):
+                return found
+            await asyncio.sleep(RETRY_S)
+
+    async def _bounds(self, partitions: Sequence[TopicPartition]) -> tuple[tuple[int, int], ...]:
         try:
             first, end = await asyncio.gather(
                 self._consumer.beginning_offsets(partitions), self._consumer.end_offsets(partitions)
             )
         except KafkaError as error:
+            topic = partitions[0].topic
             raise LogUnavailableError(f"the offsets of {topic} could not be read: {error!r}") from error
         return tuple((first[partition], end[partition]) for partition in partitions)
 
@@ -102,7 +123,7 @@ async def first_offset(connection: LogConnection, topic: str, partition: int, at
         async with asyncio.timeout(DIRECT_READ_TIMEOUT_S):
             await consumer.start()
             consumer.seek(where, at_least)
-            record = await consumer.getone(where)
+            record = await _get_one(consumer, where)
     except OffsetOutOfRangeError as error:
         raise CorruptLogError(f"{topic}/{partition} no longer has offset {at_least}: records were deleted") from error
     except (KafkaError, TimeoutError) as error:
@@ -110,3 +131,14 @@ async def first_offset(connection: LogConnection, topic: str, partition: int, at
     finally:
         await consumer.stop()
     return int(record.offset)
+
+
+async def _get_one(consumer: AIOKafkaConsumer, where: TopicPartition) -> ConsumerRecord:
+    doubt = Doubt()
+    while True:
+        try:
+            return await consumer.getone(where)
+        except OffsetOutOfRangeError:
+            if doubt.is_over(time.monotonic()):
+                raise
+            await asyncio.sleep(RETRY_S)

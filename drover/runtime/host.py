@@ -232,7 +232,7 @@ class ShardHost:
         # Before the bounds are asked for: a rival may decide in between what they do not hold yet.
         positions = self.positions()
         for index, topic in enumerate(self._options.topics.commands):
-            bounds = await self.log.journal.bounds(topic)
+            bounds = await self.log.journal.bounds(topic, [positions[shard.number][index] for shard in self.shards])
             for number in (shard.number for shard in shards):
                 (first, end), offset = bounds[number], positions[number][index]
                 if not first <= offset <= end:

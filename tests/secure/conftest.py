@@ -1,14 +1,37 @@
-"""One secure cluster for all tests of this folder."""
+"""One secure cluster for all tests of this folder, and a worker on it for those that want one."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
-from tests.secure.support import SecureCluster, secure_cluster
+from drover.local.layout import ADMIN, WORKER
+from tests.secure.support import SecureCluster, Serving, secure_cluster, until, worker
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def secure(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureCluster]:
     async with secure_cluster(tmp_path_factory.mktemp("secure")) as cluster:
         yield cluster
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def serving(secure: SecureCluster) -> AsyncIterator[Serving]:
+    """Topics made by the admin, something to move, and a worker."""
+    made = await secure.drover("topics", "init", config=secure.local.config_of(ADMIN))
+    assert made.code == 0, made.errors
+    directory = ("--dir", str(secure.local.directory))
+    size = ("--partitions", "1", "--replicas", "2", "--megabytes", "1")
+    seeding = (
+        secure.drover("local", "seed", topic, *size, *directory, config=secure.local.config_file)
+        for topic in ("orders", "slow")
+    )
+    assert [seeded.errors for seeded in await asyncio.gather(*seeding)] == ["", ""]
+    async with worker(secure, secure.local.config_of(WORKER), "solo") as log:
+
+        async def owned() -> bool:
+            return "shards are owned" in log.read_text()
+
+        await until(owned, "the worker owns the shards")
+        yield Serving(secure, log)

@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +15,13 @@ import psutil
 from kafka.protocol.admin import AlterUserScramCredentialsRequest, DeleteAclsRequest
 
 from drover.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl
+from drover.cluster.kafka import KafkaDriver
 from drover.cluster.wire import Deadline, Lane
 from drover.local import LocalCluster, local_cluster
-from drover.local.layout import USERS, Layout
+from drover.local.layout import OPERATOR, USERS, Layout
 from drover.local.programs import mark
 from drover.local.security import client_options, password
+from events.partitions import TopicPartition
 
 REPOSITORY = Path(__file__).parents[2]
 SCRAM_SHA_512 = 2
@@ -77,7 +80,7 @@ class SecureCluster:
         )
         if log is not None:
             os.close(output)
-        self.seen |= set(_command_lines([process.pid]))
+        self.seen |= set(command_lines([process.pid]))
         return process
 
     def config(self, name: str, user: str, setting: str, value: str) -> Path:
@@ -145,16 +148,55 @@ async def _watch(marked: str, seen: set[str]) -> None:
     """Collect what everybody on this machine could read of a cluster's processes."""
     known: set[int] = set()
     while True:
-        lines = {pid: _command_lines([pid]) for pid in set(psutil.pids()) - known}
+        lines = {pid: command_lines([pid]) for pid in set(psutil.pids()) - known}
         # An instant after its start a process still shows what its parent does: it is looked at until it is another.
         known |= {pid for pid, shown in lines.items() if any(marked in line for line in shown)}
         seen |= {line for shown in lines.values() for line in shown if marked in line}
         await asyncio.sleep(0.3)
 
 
-def _command_lines(pids: Sequence[int]) -> list[str]:
+def command_lines(pids: Sequence[int]) -> list[str]:
     found = []
     for pid in pids:
         with suppress(psutil.Error):
             found.append(" ".join(psutil.Process(pid).cmdline()))
     return found
+
+
+@dataclass
+class Serving:
+    """A worker that owns every shard, and the commands of an operator."""
+
+    secure: SecureCluster
+    log: Path
+
+    async def operator(self, *arguments: str) -> Finished:
+        return await self.secure.drover(*arguments, config=self.secure.local.config_of(OPERATOR))
+
+    async def replicas(self, topic: str) -> tuple[int, ...]:
+        driver = KafkaDriver("observer", self.secure.local.bootstrap, self.secure.local.admin_options)
+        try:
+            found = (await driver.observe([TopicPartition(topic, 0)])).partitions[TopicPartition(topic, 0)]
+            return () if found is None else found.replicas
+        finally:
+            await driver.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0) -> None:
+    began = time.monotonic()
+    while not await condition():
+        assert time.monotonic() - began < timeout_s, f"not within {timeout_s:g} s: {what}"
+        await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def worker(secure: SecureCluster, config: Path, name: str) -> AsyncIterator[Path]:
+    log = secure.directory / f"{name}.log"
+    arguments = ("worker", "--name", name, "--group", "drover-worker", "--listen", "127.0.0.1:0")
+    process = await secure.start(*arguments, config=config, log=log)
+    try:
+        yield log
+    finally:
+        process.terminate()
+        async with asyncio.timeout(30):
+            assert await process.wait() == 0, log.read_text()

@@ -2,90 +2,23 @@
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from drover.cluster.kafka import KafkaDriver
 from drover.errors import ClusterAccessError, ConfigurationError
 from drover.local import probe
 from drover.local.certificates import make_certificates
-from drover.local.layout import ADMIN, OPERATOR, WORKER
+from drover.local.layout import ADMIN, WORKER
 from drover.local.security import client_options
 from drover.runtime.watchdog import EXIT_FAULT
-from events.partitions import TopicPartition
-from tests.secure.support import Finished, SecureCluster
+from tests.secure.support import SecureCluster, Serving, until
 
 pytestmark = pytest.mark.cluster
 
 WRONG = "wrong-password-of-nobody"
 # From the first connection to the exit; a machine that is busy with everything else included.
 REFUSED_WITHIN_S = 40.0
-
-
-@dataclass
-class Serving:
-    """A worker that owns every shard, and the commands of an operator."""
-
-    secure: SecureCluster
-    log: Path
-
-    async def operator(self, *arguments: str) -> Finished:
-        return await self.secure.drover(*arguments, config=self.secure.local.config_of(OPERATOR))
-
-    async def replicas(self, topic: str) -> tuple[int, ...]:
-        driver = KafkaDriver("observer", self.secure.local.bootstrap, self.secure.local.admin_options)
-        try:
-            found = (await driver.observe([TopicPartition(topic, 0)])).partitions[TopicPartition(topic, 0)]
-            return () if found is None else found.replicas
-        finally:
-            await driver.close()
-
-
-async def until(condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0) -> None:
-    began = time.monotonic()
-    while not await condition():
-        assert time.monotonic() - began < timeout_s, f"not within {timeout_s:g} s: {what}"
-        await asyncio.sleep(0.1)
-
-
-@asynccontextmanager
-async def worker(secure: SecureCluster, config: Path, name: str) -> AsyncIterator[Path]:
-    log = secure.directory / f"{name}.log"
-    arguments = ("worker", "--name", name, "--group", "drover-worker", "--listen", "127.0.0.1:0")
-    process = await secure.start(*arguments, config=config, log=log)
-    try:
-        yield log
-    finally:
-        process.terminate()
-        async with asyncio.timeout(30):
-            assert await process.wait() == 0, log.read_text()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def serving(secure: SecureCluster) -> AsyncIterator[Serving]:
-    """Topics made by the admin, something to move, and a worker."""
-    made = await secure.drover("topics", "init", config=secure.local.config_of(ADMIN))
-    assert made.code == 0, made.errors
-    directory = ("--dir", str(secure.local.directory))
-    size = ("--partitions", "1", "--replicas", "2", "--megabytes", "1")
-    seeding = (
-        secure.drover("local", "seed", topic, *size, *directory, config=secure.local.config_file)
-        for topic in ("orders", "slow")
-    )
-    assert [seeded.errors for seeded in await asyncio.gather(*seeding)] == ["", ""]
-    async with worker(secure, secure.local.config_of(WORKER), "solo") as log:
-
-        async def owned() -> bool:
-            return "shards are owned" in log.read_text()
-
-        await until(owned, "the worker owns the shards")
-        yield Serving(secure, log)
 
 
 def plan(secure: SecureCluster, name: str, topic: str, replicas: list[int]) -> str:

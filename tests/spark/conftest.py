@@ -1,6 +1,8 @@
 """One Spark session for all tests of this process, and jobs of their own processes, which start at once with the tests.
 
 A start of Spark takes half a minute of processor time, and the tests of this process leave half a processor free.
+Modules run in the order of their names. By the one of the story, which measures how fresh the tables are, all that had
+to start has started; after it comes the one in which Kafka goes away.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping

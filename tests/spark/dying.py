@@ -16,10 +16,14 @@ import pyspark
 
 from drover.jars import ensure
 from spark.java_home import java_home
+from spark.job import JobOptions
+from spark.reading import LogSource
 from spark.session import LOCAL
+from spark.sinks.sqlite import SqliteSink
 from tests.integration.support import REPOSITORY, Installation
 from tests.shard.random_logs import random_log
 from tests.spark import live
+from tests.spark.comparing import difference
 from tests.spark.test_folding import samples_of
 
 LOG = random_log(4, 120)[1:]
@@ -91,6 +95,27 @@ async def write_log(log: Installation) -> None:
     """Append all of the log but its end, and samples."""
     await live.append(log, log.names.events, LOG[:-LATER], 3)
     await live.append(log, log.names.progress, SAMPLES, 2)
+
+
+def reading(log: Installation, directory: Path) -> JobOptions:
+    return JobOptions(LogSource(log.cluster.bootstrap, log.names), directory, trigger_ms=100)
+
+
+async def holds_all_up_to(log: Installation, directory: Path, batch: int) -> None:
+    """Check that the tables are those of the plain fold up to a batch, and of nothing later."""
+    tables = reading(log, directory).files.tables
+    assert live.standing_in(tables) == batch
+    found = live.tables_in(tables)
+    assert difference(await live.tables_up_to(log, directory, "sqlite", batch), found, found) == []
+
+
+async def goes_on_to_the_end(log: Installation, directory: Path) -> None:
+    """Run the job where another has died, and check the tables at the end of the log."""
+    chosen = reading(log, directory)
+    async with live.running(chosen, SqliteSink(chosen.files.tables)):
+        await live.wait_for_end(log, directory, "sqlite")
+    found = live.tables_in(chosen.files.tables)
+    assert difference(await live.plain_tables(log), found, found) == []
 
 
 @contextmanager

@@ -9,7 +9,9 @@ from drover.local.layout import ADMIN, CONTROLLER, CONTROLLER_ID, HOST, BrokerSp
 MECHANISM = "SCRAM-SHA-512"
 CONFIG_HEADER = "# Written by `drover local up`, removed by `drover local down`; edit a copy, not this file."
 
+# Without the first line Log4j ends beside Kafka, at the same signal, and the log lacks the rest of the stop.
 LOGGING = """\
+shutdownHook = disable
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
 appender.console.type = Console

@@ -117,7 +117,9 @@ async def test_a_stopped_broker_ends_in_order_even_if_it_was_paused(cluster: Loc
     await cluster.stop(2)
     await cluster.stop(2)
     assert (await cluster.status()).brokers[1].state == "dead"
-    assert "Transition from STARTED to SHUTTING_DOWN" in cluster.log_file(2).read_text()
+    said = cluster.log_file(2).read_text()
+    assert "Transition from STARTED to SHUTTING_DOWN" in said
+    assert "Transition from SHUTTING_DOWN to SHUTDOWN" in said, "the log holds the whole stop"
     assert await cluster.start(2)
 
 

@@ -1,9 +1,9 @@
 """A broker that does not know yet that it leads no more, and how long what it says is doubted.
 
 A broker that led a partition, hung and goes on answers as its leader, with the end it had, until told by the controller
-(live fact: 0.15 s, 36 refusals in that time). Whoever has read on from the next leader hears that an offset is
-out of range. aiokafka sends no leader epoch with a fetch (KIP-320), so only time tells such a broker from a log that
-lost records.
+(live fact: 0.15 s, 36 refusals in that time). Whoever has read on from the next leader hears that an offset is out of
+range. aiokafka sends no leader epoch with a fetch (KIP-320), so only time tells such a broker from a log that lost
+records.
 """
 
 STALE_LEADER_S = 10.0

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from drover.local.layout import ADMIN, WORKER
-from tests.secure.support import SecureCluster, Serving, secure_cluster, until, worker
+from tests.integration.support import wait_for
+from tests.secure.support import SecureCluster, Serving, secure_cluster, worker
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
@@ -33,5 +34,5 @@ async def serving(secure: SecureCluster) -> AsyncIterator[Serving]:
         async def owned() -> bool:
             return "shards are owned" in log.read_text()
 
-        await until(owned, "the worker owns the shards")
+        await wait_for(owned, "the worker owns the shards")
         yield Serving(secure, log)

@@ -4,8 +4,7 @@ import asyncio
 import hashlib
 import os
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,13 +179,6 @@ class Serving:
             return () if found is None else found.replicas
         finally:
             await driver.close()
-
-
-async def until(condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0) -> None:
-    began = time.monotonic()
-    while not await condition():
-        assert time.monotonic() - began < timeout_s, f"not within {timeout_s:g} s: {what}"
-        await asyncio.sleep(0.1)
 
 
 @asynccontextmanager

@@ -12,7 +12,8 @@ from drover.local.certificates import make_certificates
 from drover.local.layout import ADMIN, WORKER
 from drover.local.security import client_options
 from drover.runtime.watchdog import EXIT_FAULT
-from tests.secure.support import SecureCluster, Serving, until
+from tests.integration.support import wait_for
+from tests.secure.support import SecureCluster, Serving
 
 pytestmark = pytest.mark.cluster
 
@@ -48,14 +49,14 @@ async def test_a_throttled_move_shows_and_is_rolled_back(serving: Serving) -> No
         (found,) = json.loads((await serving.operator("status", "-o", "json")).output)["reassignments"]
         return found["bytes_done"] is not None
 
-    await until(shown, "the bytes of the copy in the status")
+    await wait_for(shown, "the bytes of the copy in the status")
     cancelled = await serving.operator("cancel", "--rollback", "--plan", "slow", "--reason", "enough")
     assert cancelled.code == 0, cancelled.errors
 
     async def over() -> bool:
         return not json.loads((await serving.operator("status", "-o", "json")).output)["reassignments"]
 
-    await until(over, "the rollback to end")
+    await wait_for(over, "the rollback to end")
     assert await serving.replicas("slow") == before == (1, 2)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from drover.jars.cache import jars_directory
 from drover.local.layout import OPERATOR
-from tests.secure.support import SecureCluster, Serving, command_lines, until
+from tests.integration.support import wait_for
+from tests.secure.support import SecureCluster, Serving, command_lines
 
 pytestmark = pytest.mark.cluster
 
@@ -42,7 +43,7 @@ async def test_an_operator_keeps_the_tables_and_no_password_is_seen_of_it(servin
         shown = await secure.drover("progress", "--table", "takeovers", "-o", "json", config=config)
         return shown.code == 0 and bool(json.loads(shown.output)["takeovers"])
 
-    await until(has_rows, "the first rows of the tables", timeout_s=150)
+    await wait_for(has_rows, "the first rows of the tables", timeout_s=150)
     job.send_signal(signal.SIGTERM)
     async with asyncio.timeout(30):
         assert await job.wait() == 0, (tmp_path / "said.log").read_text()

@@ -1,6 +1,6 @@
 """The job as a program that kills itself: `deadly_job.py DIRECTORY BATCH:MOMENT`.
 
-The moment is `before`, `inside` or `after` the sink's transaction of that batch. Spark is started at once, which takes
+The moment is `inside` or `after` the sink's transaction of that batch. Spark is started at once, which takes
 long; the job begins when there is a line to be read, which names the bootstrap servers and the prefix of the topics.
 """
 
@@ -28,7 +28,6 @@ class DeadlySink(SqliteSink):
         self._kill = kill
 
     def apply(self, checkpoint: str, applied: Applied) -> bool:
-        self._maybe_die(applied, "before")
         done = super().apply(checkpoint, applied)
         self._maybe_die(applied, "after")
         return done

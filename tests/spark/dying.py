@@ -21,13 +21,10 @@ from spark.reading import LogSource
 from spark.session import LOCAL
 from spark.sinks.sqlite import SqliteSink
 from tests.integration.support import REPOSITORY, Installation
-from tests.shard.random_logs import random_log
 from tests.spark import live
 from tests.spark.comparing import difference
-from tests.spark.test_folding import samples_of
+from tests.spark.simulated import LOG, SAMPLES
 
-LOG = random_log(4, 120)[1:]
-SAMPLES = [one.value for one in samples_of(4)[:100] if one.value is not None]
 # What is appended to that log only when a further batch is wanted.
 LATER = 20
 

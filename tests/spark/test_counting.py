@@ -22,7 +22,7 @@ from tests.spark.comparing import difference
 from tests.spark.kafka_rows import NAMES, Stored, acquire, batch, frame, shard
 from tests.spark.oracle import Oracle
 from tests.spark.pure import tables_of
-from tests.spark.test_folding import samples_of
+from tests.spark.simulated import samples_of
 
 OLD, NEW = b"o" * 16, b"n" * 16
 

@@ -17,11 +17,10 @@ from spark.reading import LogSource
 from spark.schema import TABLES
 from spark.sinks.port import Sink
 from tests.integration.support import Installation, installation, wait_for
-from tests.shard.random_logs import random_log
 from tests.spark import live
 from tests.spark.comparing import Rows, difference
 from tests.spark.pure import tables_of
-from tests.spark.test_folding import samples_of
+from tests.spark.simulated import LOG, SAMPLES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
@@ -30,9 +29,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 async def written(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
     """A simulated log on real topics; no worker reads it."""
     async with installation(local_cluster, tmp_path_factory.mktemp("queries"), "queries") as drover:
-        await live.append(drover, drover.names.events, random_log(4, 100)[1:], 3)
-        samples = [one.value for one in samples_of(4)[:100] if one.value is not None]
-        await live.append(drover, drover.names.progress, samples, 2)
+        await live.append(drover, drover.names.events, LOG, 3)
+        await live.append(drover, drover.names.progress, SAMPLES, 2)
         yield drover
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.integration.support import wait_for
 from tests.spark import live
-from tests.spark.dying import AFTER, LATER, LOG, START_S, Dying, goes_on_to_the_end, holds_all_up_to, reading
+from tests.spark.dying import AFTER, LATER, START_S, Dying, goes_on_to_the_end, holds_all_up_to, reading
+from tests.spark.simulated import LOG
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300), pytest.mark.usefixtures("job_in_process")]
 

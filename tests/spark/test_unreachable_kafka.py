@@ -18,10 +18,9 @@ from spark.reading import LogSource
 from spark.sinks.port import Position
 from spark.sinks.sqlite import SqliteSink
 from tests.integration.support import Installation, installation
-from tests.shard.random_logs import random_log
 from tests.spark import live
 from tests.spark.comparing import difference
-from tests.spark.test_folding import samples_of
+from tests.spark.simulated import LOG, SAMPLES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300), pytest.mark.usefixtures("job_in_process")]
 
@@ -34,7 +33,6 @@ IMPATIENT = {
     "kafkaConsumer.pollTimeoutMs": "2000",
     "fetchOffset.numRetries": "1",
 }
-LOG = random_log(4, 120)[1:]
 
 
 class HeldSink(SqliteSink):
@@ -65,8 +63,7 @@ async def written(local_cluster: LocalCluster, tmp_path: Path) -> AsyncIterator[
     """Topics with the first part of a simulated log; no worker reads it."""
     async with installation(local_cluster, tmp_path, "away-" + uuid4().hex) as drover:
         await live.append(drover, drover.names.events, LOG[:40], 3)
-        samples = [one.value for one in samples_of(4)[:100] if one.value is not None]
-        await live.append(drover, drover.names.progress, samples, 2)
+        await live.append(drover, drover.names.progress, SAMPLES, 2)
         yield drover
 
 

@@ -1,0 +1,40 @@
+"""What the simulation would have written: byte samples, and the log and the samples that tests on a real Kafka read."""
+
+import random
+
+from events.codec import encode_progress
+from events.progress import Progress, ReplicaBytes
+from tests.shard.random_logs import random_log
+from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored, shard
+
+
+def samples_of(seed: int) -> list[Stored]:
+    """Samples with late epochs, repeats, gaps, steps and sizes that shrink."""
+    chance = random.Random(seed)
+    payloads, at_ms, held = [], BEGAN_MS, {2: 0, 3: 0, 4: 0}
+    for _ in range(300):
+        at_ms += chance.choice((-500, 0, 400, 1000, 1000, 1000, 20_000, 700_000 if chance.random() < 0.1 else 1000))
+        adding = chance.choice(((4,), (4,), (4,), (3, 4)))
+        held = {broker: max(0, size + chance.randint(-50, 500)) for broker, size in held.items()}
+        payloads.append(
+            encode_progress(
+                Progress(
+                    cluster=chance.choice(("east", "west")),
+                    topic="orders",
+                    partition=chance.randint(0, 2),
+                    epoch=chance.choice((1, 2, 2, 2)),
+                    at_ms=at_ms,
+                    step=chance.choice((1, 1, 1, 2)),
+                    bytes_done=sum(held[broker] for broker in adding),
+                    bytes_total=10_000,
+                    adding=tuple(ReplicaBytes(broker, held[broker]) for broker in adding),
+                    leader=chance.choice((1, 1, None)),
+                )
+            )
+        )
+    return shard(*payloads, topic=NAMES.progress)
+
+
+# Without the genesis record, which the topics have already.
+LOG = random_log(4, 120)[1:]
+SAMPLES = tuple(one.value for one in samples_of(4)[:100] if one.value is not None)

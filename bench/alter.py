@@ -12,7 +12,7 @@ from bench.rig import MANAGED, Rig, drover_on, fresh_cluster, run_program, wait_
 from bench.tail import Tail
 from drover.cluster.port import AlterRequest
 from drover.jars import class_path, ensure, find_java
-from drover.reassignment.state import Limits
+from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.reassignments import CallAccepted
 from events.topics import DEFAULT_SHARDS, shard_of

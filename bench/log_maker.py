@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.results import check
+from drover.capability.messages import Moment
 from drover.client.client import topic_of
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
-from drover.reassignment.state import ClusterState, Limits
 from drover.runtime.calls import carry_out, look
+from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
-from drover.shard.fold import ShardFold, Verdict
-from drover.shard.messages import Arrival, Moment
+from drover.shard.fold import RecordVerdict, ShardFold
+from drover.shard.messages import Arrival
+from drover.state.cluster import ClusterState
 from events.codec import encode_command, encode_record
 from events.commands import Alter, AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Cancel, PartitionTarget
 from events.records import SCHEMA_VERSION, Acquire, Genesis
@@ -131,11 +133,11 @@ class LogMaker:
         """Write one record and make its calls; returns how many arrivals it decided, or 1 for any other progress."""
         for partitions in self.core.facts_needed(arrivals).values():
             self.core.deliver(await self._driver.observe(partitions, with_min_isr=True))
-        draft = self.core.draft(self._now(), arrivals, {})
+        draft = self.core.propose(self._now(), arrivals, {})
         if draft is not None:
             self._append(draft.payload)
             self.events += len(draft.record.events)
-            self.core.settle(draft)
+            self.core.commit(draft)
         effects = self.core.effects(self._now())
         for effect in effects:
             self.core.deliver(await carry_out(self._driver, effect, self._now))
@@ -146,7 +148,10 @@ class LogMaker:
 
     def _append(self, payload: bytes) -> None:
         folded = self.core.fold.fold(len(self.log), payload)
-        check(folded is not None and folded.verdict in {Verdict.VALID, Verdict.ACQUIRED}, "a record did not count")
+        check(
+            folded is not None and folded.verdict in {RecordVerdict.VALID, RecordVerdict.ACQUIRED},
+            "a record did not count",
+        )
         self.log.append(payload)
 
 

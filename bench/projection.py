@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from bench.log_maker import CLUSTER, queued_log, varied_log
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
 from drover.local import LocalZooKeeper, wait_until
-from drover.shard.fold import ShardFold, Verdict
+from drover.shard.fold import RecordVerdict, ShardFold
 from events.records import Batch
 from projections.feed import Feed
 from projections.options import ZooKeeperOptions
@@ -111,7 +111,7 @@ def _batches(log: Sequence[bytes]) -> list[tuple[int, Batch]]:
     return [
         (folded.offset, folded.record)
         for folded in found
-        if folded is not None and folded.verdict is Verdict.VALID and isinstance(folded.record, Batch)
+        if folded is not None and folded.verdict is RecordVerdict.VALID and isinstance(folded.record, Batch)
     ]
 
 

@@ -20,8 +20,8 @@ from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster, local_cluster
 from drover.local.layout import Layout
-from drover.reassignment.state import Limits
 from drover.runtime import topics as own_topics
+from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.topics import TopicNames
 

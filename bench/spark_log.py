@@ -15,7 +15,7 @@ from bench.traffic import cluster_names
 from drover.journal.connection import LogConnection
 from drover.runtime import topics
 from drover.shard.fold import ShardFold
-from drover.shard.state_hash import CURRENT_FORM
+from drover.state.hashing import CURRENT_FORM
 from events.codec import decode_record, encode_record, record_headers
 from events.commands import Freeze, Unfreeze
 from events.progress import Progress, ReplicaBytes

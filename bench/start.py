@@ -15,8 +15,8 @@ from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.snapshots import write_snapshot
 from drover.local import LocalCluster
-from drover.reassignment.state import Limits
 from drover.runtime import topics
+from drover.scheduling.state import Limits
 from drover.shard.fold import ShardFold
 from drover.shard.snapshot import encode_fold
 from events.codec import decode_record, record_headers

@@ -11,8 +11,8 @@ from bench.results import BenchmarkError
 from drover.client.history import FoldedLog, ValidRecord, open_log
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
-from drover.reassignment.state import ClusterState
 from drover.shard.fold import ShardFold
+from drover.state.cluster import ClusterState
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from bench.rig import EVEN_COPYING, MANAGED, Rig, drover_on, fresh_cluster
 from bench.tail import Seen, Tail
 from drover.client.client import Client
 from drover.local import LocalCluster
-from drover.reassignment.state import Limits, Phase
+from drover.reassignment.state import Phase
 from drover.runtime.settings import WorkerSettings
+from drover.scheduling.state import Limits
 from events.base import PartitionEvent
 from events.commands import BrokerFailed
 from events.partitions import TopicPartition

@@ -42,3 +42,9 @@ class PlanFinished(Event, frozen=True, kw_only=True, omit_defaults=True, tag="pl
     failed: int
     stopped: int = 0
     withdrawn: int = 0
+
+
+class PlansForgotten(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plans-forgotten"):
+    """Plans that ended some time ago left the state; their names are free again. The log keeps their story."""
+
+    plans: tuple[str, ...]

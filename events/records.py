@@ -14,7 +14,7 @@ from events.clusters import (
     LimitsSet,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
-from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlanThrottleSet
+from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
 from events.reassignments import (
     CallAccepted,
     CallIntended,
@@ -53,7 +53,8 @@ SCHEMA_VERSION = 1
 
 ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | LimitsSet | ClusterFrozen | ClusterUnfrozen
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
-PlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
+OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
+PlanEvent = OnePlanEvent | PlansForgotten
 CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcomeLost
 ReassignmentEvent = (
     ReassignmentQueued

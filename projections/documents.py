@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from drover.reassignment.state import PlanStatus, Reassignment
+from drover.plans.state import PlanStatus
+from drover.reassignment.state import Reassignment
 from projections.view import ClusterView, Entries, Scope
 
 # ZooKeeper takes requests of at most 1 MiB. One event touches at most one document of KIP-236, one topic's, one piece

@@ -11,8 +11,8 @@ from typing import get_args
 
 import msgspec
 
+from drover.plans.evolve import Ending
 from drover.reassignment.evolve import EVOLVING
-from drover.reassignment.evolve_plans import Ending
 from events.base import PartitionEvent
 from events.reassignments import ReassignmentAdopted, ReassignmentQueued
 from events.records import AnyEvent, Batch

@@ -10,14 +10,17 @@ from functools import lru_cache
 
 import msgspec
 
-from drover.reassignment.evolve import EVOLVING, apply
-from drover.reassignment.foreign import ForeignMove
-from drover.reassignment.state import ClusterState, Phase, Reassignment
-from drover.reassignment.waiting import QueueEntry
+from drover.reassignment.evolve import EVOLVING
+from drover.reassignment.state import Phase, Reassignment
+from drover.scheduling.state import QueueEntry
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
+from drover.unmanaged.state import UnmanagedMove
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.partitions import TopicPartition
+from events.plans import PlansForgotten
 from events.reassignments import TargetReplaced
 from events.records import AnyEvent, PlanEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
@@ -128,7 +131,7 @@ class ClusterView:
 
     def _apply_rarer(self, event: PartitionEvent, at_ms: int, scope: Scope) -> None:
         state, key = self.state, event.key
-        before, waited, moved = state.reassignments.get(key), state.queue.get(key), state.foreign.get(key)
+        before, waited, moved = state.reassignments.get(key), state.queue.get(key), state.unmanaged.get(key)
         apply(state, event, at_ms)  # type: ignore[arg-type]  # it is one of the union
         after = state.reassignments.get(key)
         if before is not after:
@@ -137,8 +140,8 @@ class ClusterView:
             self._queued(key, waited, state.queue.get(key), scope)
         elif isinstance(event, TargetReplaced):
             scope.plans.add(event.plan)
-        if before is not after or moved is not state.foreign.get(key):
-            self._list(key, listing_of(after, state.foreign.get(key)), scope)
+        if before is not after or moved is not state.unmanaged.get(key):
+            self._list(key, listing_of(after, state.unmanaged.get(key)), scope)
 
     def everything(self) -> Scope:
         """Return the scope of all that is there."""
@@ -157,7 +160,9 @@ class ClusterView:
         )
 
     def _touch_rare(self, event: AnyEvent, scope: Scope) -> None:
-        if isinstance(event, PlanEvent):
+        if isinstance(event, PlansForgotten):
+            scope.plans.update(event.plans)
+        elif isinstance(event, PlanEvent):
             scope.plans.add(event.plan)
         elif isinstance(event, BrokerFailureRecorded | BrokerReturnRecorded):
             scope.brokers.add(event.broker)
@@ -234,13 +239,13 @@ def chunk_of(reassignment: Reassignment) -> Chunk:
     return reassignment.plan, reassignment.number // CHUNK_PARTITIONS
 
 
-def listing_of(reassignment: Reassignment | None, foreign: ForeignMove | None) -> Listing | None:
+def listing_of(reassignment: Reassignment | None, foreign: UnmanagedMove | None) -> Listing | None:
     """Tell what Kafka's topic znode would show of a partition, as far as the log knows; Drover's own move first."""
     if reassignment is None:
         return None if foreign is None else Listing(foreign.replicas, foreign.adding, foreign.removing)
     topic_id, step = reassignment.topic_id, reassignment.step
     if reassignment.phase in _RESTORED:
-        return Listing(reassignment.restoring or reassignment.way_back, topic_id=topic_id)
+        return Listing(reassignment.restoring or reassignment.destination, topic_id=topic_id)
     if step is None or reassignment.phase not in _LISTED or reassignment.current == step.replicas:
         return Listing(reassignment.current, topic_id=topic_id)
     return _moving(step.expected, step.replicas, topic_id)

@@ -22,7 +22,7 @@ from drover.errors import LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.local import LocalCluster, local_cluster, prepare, wait_until
 from drover.local.seed import assignment
-from drover.reassignment.state import ClusterState
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
 BROKERS = 4

@@ -14,7 +14,7 @@ from drover.cli.status_rows import StatusRow
 from drover.cli.status_view import layout, queue_of, rows_of, summary
 from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
-from drover.reassignment.state import Plan
+from drover.plans.state import Plan
 
 PAUSE_S = 0.5
 # What is not the table in a live view: headings, notices, the totals.

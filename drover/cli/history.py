@@ -18,7 +18,7 @@ from drover.client.history import open_log, read_log
 from drover.client.time_travel import Point, travel
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.reassignment.state import ClusterState
+from drover.state.cluster import ClusterState
 
 COLUMNS = ("time", "log", "cluster", "what", "partition", "plan", "by", "reason", "detail")
 

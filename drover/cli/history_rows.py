@@ -10,7 +10,7 @@ from drover.client.history import ValidRecord
 from events.base import PartitionEvent
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.partitions import TopicPartition
-from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlanThrottleSet
+from events.plans import PlanCancelled, PlanOpened
 from events.reassignments import (
     LateChangeFound,
     ReassignmentAdopted,
@@ -20,7 +20,7 @@ from events.reassignments import (
     StopRequested,
     TargetReplaced,
 )
-from events.records import AnyEvent, Outcome, PlanEvent
+from events.records import AnyEvent, OnePlanEvent, Outcome
 from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved
 
 # Where every event says itself what these fields do.
@@ -160,11 +160,11 @@ class Chronicle:
         if isinstance(event, CommandHeld | CommandReleased):
             return self._held.get((event.cluster, event.id), _Cause("", ""))
         cause = _Cause(getattr(event, "by", ""), getattr(event, "reason", ""))
-        if isinstance(event, PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished):
+        if isinstance(event, OnePlanEvent):
             return self._cause_of_plan(event, cause)
         return cause
 
-    def _cause_of_plan(self, event: PlanEvent, cause: _Cause) -> _Cause:
+    def _cause_of_plan(self, event: OnePlanEvent, cause: _Cause) -> _Cause:
         cause = replace(cause, plan=event.plan)
         if isinstance(event, PlanOpened | PlanCancelled):
             self._plans[event.cluster, event.plan] = cause

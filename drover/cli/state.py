@@ -10,8 +10,8 @@ from drover.cli.output import console, print_document
 from drover.cli.past import Place, place_document, place_text
 from drover.cli.state_view import layout, state_document
 from drover.client.time_travel import Point, travel
-from drover.reassignment.state import ClusterState
 from drover.shard.fold import ShardFold
+from drover.state.cluster import ClusterState
 
 
 @click.command()

@@ -8,7 +8,9 @@ from rich.text import Text
 
 from drover.cli.output import amount, plural, table, timestamp
 from drover.client.differences import plain
-from drover.reassignment.state import Block, ClusterState, Limits
+from drover.reassignment.state import Block
+from drover.scheduling.state import Limits
+from drover.state.cluster import ClusterState
 from events.throttles import Rates
 
 
@@ -31,9 +33,9 @@ def state_document(state: ClusterState) -> dict[str, Any]:
         "plans": [plain(plan) for plan in state.plans.values()],
         "reassignments": [_about(entry.key, entry) for entry in state.reassignments.values()],
         "queue": [_about(key, entry) for key, entry in state.queue.items()],
-        "held": [{**plain(entry), "id": id_} for id_, entry in state.held.items()],
-        "foreign": [_about(key, entry) for key, entry in sorted(state.foreign.items())],
-        "given_up": [_about(key, entry) for key, entry in sorted(state.given_up.items())],
+        "held": [{**plain(entry), "id": id_} for id_, entry in state.deferred.items()],
+        "foreign": [_about(key, entry) for key, entry in sorted(state.unmanaged.items())],
+        "given_up": [_about(key, entry) for key, entry in sorted(state.expired_calls.items())],
         "broker_throttles": [
             {"broker": broker, **plain(entry)} for broker, entry in sorted(state.broker_throttles.items())
         ],
@@ -68,8 +70,8 @@ def _lines(state: ClusterState) -> list[str]:
         lines.append(f"Brokers that should not lead: {_list(state.blacklist)}.")
     if state.failed_brokers:
         lines.append(f"Failed brokers: {_list(sorted(state.failed_brokers))}.")
-    if state.held:
-        lines.append(f"Commands that wait for others: {', '.join(state.held)}.")
+    if state.deferred:
+        lines.append(f"Commands that wait for others: {', '.join(state.deferred)}.")
     if not (state.plans or state.reassignments):
         lines.append("No plan was ever opened.")
     return lines
@@ -136,7 +138,7 @@ def _queue(state: ClusterState) -> list[tuple[str, ...]]:
 def _foreign(state: ClusterState) -> list[tuple[str, ...]]:
     return [
         (str(key), _list(move.replicas), _list(move.adding), _list(move.removing), timestamp(move.since_ms))
-        for key, move in sorted(state.foreign.items())
+        for key, move in sorted(state.unmanaged.items())
     ]
 
 

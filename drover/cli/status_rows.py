@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from drover.client.transfers import Transfer, Transfers
-from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
+from drover.plans.state import PlanStatus
+from drover.reassignment.state import Phase, Reassignment
 from drover.reassignment.waiting_reason import waiting_reason
+from drover.state.cluster import ClusterState
 from events.progress import ProjectionSample
 
 # While copying, these have byte samples; in the others the last ones are of the past.
@@ -140,7 +142,7 @@ class ForeignRow:
 
 def foreign_rows(state: ClusterState) -> list[ForeignRow]:
     """Return every recorded move that is not Drover's: those that never end first, then by name."""
-    known = sorted(state.foreign.items(), key=lambda entry: (not entry[1].never_ends, entry[0]))
+    known = sorted(state.unmanaged.items(), key=lambda entry: (not entry[1].never_ends, entry[0]))
     return [
         ForeignRow(
             cluster=state.name,
@@ -206,7 +208,7 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
         yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
-    stuck = sum(bool(move.never_ends) for move in state.foreign.values())
+    stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         yield f"{state.name}: {stuck} moves of others can never end (a broker is both added and removed): `drover mend`"
     if state.broker_throttles and not state.reassignments:

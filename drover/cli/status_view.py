@@ -13,7 +13,7 @@ from drover.cli.output import amount, duration, plural, table
 from drover.cli.status_rows import ForeignRow, StatusRow, foreign_rows, notices, status_rows, totals
 from drover.cli.waiting_rows import HeldRow, QueueRow, held_rows, queue_rows
 from drover.client.watching import View
-from drover.reassignment.state import ClusterState
+from drover.state.cluster import ClusterState
 
 COLUMNS = (
     "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",

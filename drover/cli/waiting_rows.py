@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.reassignment.entries import why_closed, why_passed_over
-from drover.reassignment.state import ClusterState
+from drover.scheduling.queue_entries import why_closed, why_passed_over
+from drover.state.cluster import ClusterState
 from events.codec import Malformed, decode_command
 from events.partitions import TopicPartition
 
@@ -73,7 +73,7 @@ def _why_waiting(key: TopicPartition, state: ClusterState, before: int) -> str:
 def held_rows(state: ClusterState) -> list[HeldRow]:
     """Return the commands of a cluster that wait for others, oldest first."""
     rows: list[HeldRow] = []
-    for name, held in state.held.items():
+    for name, held in state.deferred.items():
         command = decode_command(held.payload)
         assert not isinstance(command, Malformed), f"what is held was read before: {command}"
         rows.append(

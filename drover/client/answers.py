@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from drover.errors import DroverError
-from drover.shard.fold import Folded, ShardFold, Verdict
+from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.commands import Command
 from events.records import Batch, Outcome
 
@@ -71,7 +71,7 @@ class Answers:
     def see(self, folded: Folded, shard: int) -> None:
         """Take note of one record; only valid batches say anything."""
         record = folded.record
-        if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
+        if folded.verdict is not RecordVerdict.VALID or not isinstance(record, Batch):
             return
         for outcome in record.outcomes:
             recorded = self._recorded.get((outcome.cluster, outcome.id))

@@ -17,7 +17,7 @@ from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
 from drover.journal.snapshots import load_snapshots
-from drover.shard.fold import Folded, ShardFold, Verdict
+from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, decode_record, encode_command
 from events.commands import TYPES_BY_TOPIC, Command
 from events.topics import TopicNames, shard_of
@@ -156,7 +156,7 @@ class Client:
             # What a duplicate repeats may lie before the snapshot; a valid batch says that it counts.
             async with aclosing(reader.read(topic, {fold.shard: offset})) as reading:
                 (first, *_) = await anext(reading)
-            answers.see(Folded(first.offset, Verdict.VALID, decode_record(first.payload)), fold.shard)
+            answers.see(Folded(first.offset, RecordVerdict.VALID, decode_record(first.payload)), fold.shard)
         return answers.found()
 
     async def _agreed_shards(self, reader: LogReader, sent: Sequence[Sent]) -> int:

@@ -8,23 +8,16 @@ from typing import Any
 import msgspec
 
 from drover.client.time_travel import Ended
-from drover.reassignment.state import ClusterState, Plan, PlanStatus, Reassignment
+from drover.plans.state import Plan, PlanStatus
+from drover.reassignment.state import Reassignment
+from drover.state.cluster import ClusterState
+from drover.state.declared import declarations
 from events.partitions import TopicPartition
 
-# Of each map of a cluster's state: what one entry is called, and what it is called when one comes or goes. In the order
-# in which they are told.
-_ENTRIES: Mapping[str, tuple[str, str, str]] = {
-    "plans": ("plan", "opened", "forgotten"),
-    "reassignments": ("reassignment", "begun", "ended"),
-    "queue": ("queue entry", "added", "removed"),
-    "held": ("held command", "held", "released"),
-    "foreign": ("foreign move", "seen", "ended"),
-    "given_up": ("late calls", "possible", "past"),
-    "failed_brokers": ("failed broker", "failed", "returned"),
-    "broker_throttles": ("broker throttle", "set", "put back"),
-    "topic_throttles": ("topic throttle", "set", "put back"),
-}
-_VALUES = ("freeze", "blacklist", "limits", "kafka_cluster_id", "mismatched_kafka_cluster_id")
+# What can be told of a cluster's state: each value, and each map with what its entries are called.
+_TOLD = {name: declared for name, declared in declarations(ClusterState).items() if declared.told_as}
+_VALUES = tuple((name, declared) for name, declared in _TOLD.items() if len(declared.told_as) == 1)
+_ENTRIES = tuple((name, declared) for name, declared in _TOLD.items() if len(declared.told_as) > 1)
 # They change with every event, and say nothing that the others do not.
 _SILENT = frozenset({"key", "number"})
 
@@ -65,10 +58,10 @@ def diff(before: ClusterState, after: ClusterState, ended: Sequence[Ended] = ())
 
 
 def _values(before: ClusterState, after: ClusterState) -> Iterator[Change]:
-    for field in _VALUES:
+    for field, declared in _VALUES:
         was, now = getattr(before, field), getattr(after, field)
         if was != now:
-            name = field.replace("_", " ")
+            (name,) = declared.told_as
             if field == "freeze" and None in (was, now):
                 yield Change("freeze", "", "frozen" if was is None else "unfrozen", plain(was), plain(now))
             elif isinstance(was, msgspec.Struct) and isinstance(now, msgspec.Struct):
@@ -78,7 +71,8 @@ def _values(before: ClusterState, after: ClusterState) -> Iterator[Change]:
 
 
 def _entries(before: ClusterState, after: ClusterState, ended: Mapping[TopicPartition, Ended]) -> Iterator[Change]:
-    for field, (kind, came, went) in _ENTRIES.items():
+    for field, declared in _ENTRIES:
+        kind, came, went = declared.told_as
         old: Mapping[Any, Any] = getattr(before, field)
         new: Mapping[Any, Any] = getattr(after, field)
         endings = ended if field == "reassignments" else {}
@@ -119,7 +113,10 @@ def plain(value: object) -> Any:
     """Return a value of the state as maps, lists, text and numbers, defaults included."""
     match value:
         case msgspec.Struct():
-            return {field: plain(getattr(value, field)) for field in value.__struct_fields__}
+            return {
+                name: plain(getattr(value, field))
+                for field, name in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
+            }
         case Enum():
             return value.value
         case TopicPartition():

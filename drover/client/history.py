@@ -8,7 +8,7 @@ from drover.errors import CorruptLogError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 from drover.journal.snapshots import load_snapshots
-from drover.shard.fold import Folded, ShardFold, Verdict
+from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.records import Batch
 from events.topics import shard_of
 
@@ -52,7 +52,7 @@ class FoldedLog:
 
 def _valid(shard: int, folded: Folded) -> ValidRecord | None:
     record = folded.record
-    if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
+    if folded.verdict is not RecordVerdict.VALID or not isinstance(record, Batch):
         return None
     return ValidRecord(shard, folded.offset, record)
 

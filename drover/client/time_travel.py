@@ -11,8 +11,8 @@ from drover.errors import ConfigurationError, CorruptLogError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import load_snapshots
-from drover.reassignment.evolve_plans import Ending
-from drover.shard.fold import Folded, ShardFold, Verdict
+from drover.plans.evolve import Ending
+from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.partitions import TopicPartition
 from events.records import Batch
 from events.topics import shard_of
@@ -102,7 +102,7 @@ class Travel:
 
 def _endings(folded: Folded) -> list[Ended]:
     record = folded.record
-    if folded.verdict is not Verdict.VALID or not isinstance(record, Batch):
+    if folded.verdict is not RecordVerdict.VALID or not isinstance(record, Batch):
         return []
     return [
         Ended(event.cluster, event.key, str(event.__struct_config__.tag), folded.offset, record.at_ms)

@@ -8,7 +8,7 @@ from kafka.protocol.admin import CreateAclsRequest
 
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ConfigurationError
-from drover.reassignment.facts import NONE
+from drover.facts import NONE
 
 TIMEOUT_MS = 10_000
 ALLOW = 3

@@ -21,7 +21,7 @@ from drover.cluster.throttle_lists import (
 )
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import (
+from drover.facts import (
     NONE,
     NOT_CONTROLLER,
     REQUEST_TIMED_OUT,

@@ -11,7 +11,7 @@ from drover.cluster.sighting import Described, agreed_moves, agreed_partitions
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import (
+from drover.facts import (
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
     BrokerRates,

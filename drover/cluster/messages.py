@@ -22,7 +22,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import ConfigOperation
-from drover.reassignment.facts import NONE, UNKNOWN_SERVER_ERROR, CallResult, Move, PartitionFacts
+from drover.facts import NONE, UNKNOWN_SERVER_ERROR, CallResult, Move, PartitionFacts
 from events.partitions import TopicPartition
 
 CONTROLLER_TIMEOUT_MS = 3000

@@ -16,7 +16,7 @@ from drover.cluster.model_state import ACCEPTED, ModelState, ModelTopic, altered
 from drover.cluster.port import AlterRequest
 from drover.cluster.replication import Replication
 from drover.cluster.throttle_lists import ConfigOperation
-from drover.reassignment.facts import (
+from drover.facts import (
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,

@@ -4,7 +4,7 @@ from collections import deque
 
 from drover.cluster.controller_model import Partition
 from drover.cluster.model_state import ModelState
-from drover.reassignment.facts import PartitionFacts
+from drover.facts import PartitionFacts
 from events.partitions import TopicPartition
 
 Past = deque[tuple[int, PartitionFacts | None]]

@@ -16,7 +16,7 @@ from drover.cluster.throttle_lists import (
     parse_entries,
     well_formed,
 )
-from drover.reassignment.facts import NONE, CallResult
+from drover.facts import NONE, CallResult
 from events.partitions import TopicPartition
 
 DEFAULT_MIN_ISR = 1

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from drover.reassignment.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
+from drover.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
 from events.partitions import TopicPartition
 
 MAX_PARTITIONS_PER_ALTER = 1000

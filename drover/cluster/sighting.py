@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from drover.reassignment.facts import Move, PartitionFacts
+from drover.facts import Move, PartitionFacts
 from events.partitions import TopicPartition
 
 Moves = Mapping[TopicPartition, Move]

@@ -10,7 +10,7 @@ from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterI
 from drover.cluster.sighting import agreed_partitions
 from drover.cluster.throttle_lists import list_operations, parse_rates, parse_throttled, rate_operations
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import (
+from drover.facts import (
     NOT_CONTROLLER,
     REQUEST_TIMED_OUT,
     UNKNOWN_SERVER_ERROR,

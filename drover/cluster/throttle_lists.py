@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas, SetBrokerRates, ThrottleChange
-from drover.reassignment.facts import BrokerRates, CallResult, ThrottledReplicas
+from drover.facts import BrokerRates, CallResult, ThrottledReplicas
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"

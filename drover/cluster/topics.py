@@ -11,7 +11,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 from drover.cluster import configs, messages
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import NONE, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, CallResult
+from drover.facts import NONE, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, CallResult
 
 TOPIC_ALREADY_EXISTS = 36
 TIMEOUT_MS = 10_000

@@ -253,8 +253,8 @@ class _Exchange:
         def rank(broker: int) -> tuple[bool, bool, bool, int]:
             connection = self._manager._conns.get(broker)  # noqa: SLF001  # the one door to its insides
             connected = connection is not None and connection.connected and not connection.paused
-            doubtful = not connected and (connection is not None or self._manager.connection_delay(broker) > 0)
-            return doubtful, broker != controller, not connected, broker
+            unconfirmed = not connected and (connection is not None or self._manager.connection_delay(broker) > 0)
+            return unconfirmed, broker != controller, not connected, broker
 
         return sorted((node.node_id for node in cluster.brokers()), key=rank)
 

@@ -43,12 +43,12 @@ def ensure_jars(
     directory.mkdir(parents=True, exist_ok=True)
     with FileLock(directory / ".lock"):
         # Looked at again under the lock: another process may have fetched them meanwhile.
-        doubtful = untrusted(directory, jars)
-        absent = tuple(jar for jar in doubtful if not verify_present(directory, jar))
+        unconfirmed = untrusted(directory, jars)
+        absent = tuple(jar for jar in unconfirmed if not verify_present(directory, jar))
         if absent:
             with progress(f"{title}: {len(absent)} jars", sum(jar.size_bytes for jar in absent)) as advance:
                 _download_all(absent, directory, base, advance)
-        mark_verified(directory, doubtful)
+        mark_verified(directory, unconfirmed)
 
 
 def _download_all(jars: Sequence[Jar], directory: Path, base: str, advance: Advance) -> None:

@@ -1,10 +1,11 @@
 """Deciding an alter command: each partition is accepted, already as asked, or refused for a named reason (KIP-455)."""
 
-from drover.reassignment.decision import Decision, Facts, Verdict, refuse, refuse_partition
-from drover.reassignment.entries import enter
-from drover.reassignment.state import ClusterState, PlanStatus
+from drover.capability.decision import Decision, Facts, PartitionDecision, refuse, refuse_partition
+from drover.plans.state import PlanStatus
+from drover.reassignment.cancellation import Asking, cancel
 from drover.reassignment.targets import NewTarget, decide_target, refuse_original
-from drover.reassignment.way_out import Asking, cancel
+from drover.scheduling.queue_entries import enter
+from drover.state.cluster import ClusterState
 from events.commands import Alter, PartitionTarget
 from events.partitions import TopicPartition
 from events.plans import PlanExtended, PlanOpened, PlanThrottleSet
@@ -28,13 +29,13 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
     refusals: list[Refusal] = []
     joins = False
     for target in command.partitions:
-        verdict = _decide_partition(target, command, state, facts)
-        if verdict.refusal is not None:
-            refusals.append(verdict.refusal)
+        decided = _decide_partition(target, command, state, facts)
+        if decided.refusal is not None:
+            refusals.append(decided.refusal)
             continue
-        (unchanged if verdict.unchanged else accepted).append(target.key)
-        events += verdict.events
-        joins = joins or verdict.joins
+        (unchanged if decided.unchanged else accepted).append(target.key)
+        events += decided.events
+        joins = joins or decided.joins
     plan_events = _plan_events(command, state, joins=joins, unchanged=bool(unchanged))
     return Decision(
         events=(*plan_events, *events),
@@ -96,7 +97,7 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
     return tuple(events)
 
 
-def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterState, facts: Facts) -> Verdict:
+def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterState, facts: Facts) -> PartitionDecision:
     asked = Asking(command.by, command.reason)
     if target.replicas is None:
         return _stop(target, asked, state)
@@ -112,17 +113,17 @@ def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterSta
     return enter(new, command.id, state, facts) if command.queue else decide_target(new, state, facts)
 
 
-def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> Verdict:
+def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> PartitionDecision:
     """R455-1: null is the page's way to cancel, which keeps what is in sync (R455-9)."""
     key = target.key
     active = state.reassignments.get(key)
     if active is None:
         detail = f"Drover is not moving {key}: there is nothing to stop"
-        return Verdict(refusal=refuse_partition(key, RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail))
+        return PartitionDecision(refusal=refuse_partition(key, RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail))
     refusal = refuse_original(key, target.original_replicas, active.original)
     if refusal is not None:
-        return Verdict(refusal=refusal)
+        return PartitionDecision(refusal=refusal)
     found = cancel(active, CancelMode.STOP, asked, state.name)
     if isinstance(found, Refusal):
-        return Verdict(refusal=found)
-    return Verdict(events=found, unchanged=not found)
+        return PartitionDecision(refusal=found)
+    return PartitionDecision(events=found, unchanged=not found)

@@ -1,6 +1,6 @@
 """What follows from the end of an alter call: one answer per partition, none at all, or nobody knows."""
 
-from drover.reassignment.facts import (
+from drover.facts import (
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
     NO_REASSIGNMENT_IN_PROGRESS,
@@ -8,8 +8,8 @@ from drover.reassignment.facts import (
     UNKNOWN_TOPIC_OR_PARTITION,
     CallResult,
 )
-from drover.reassignment.judgement import event_name
 from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.verdict import event_name
 from events.reassignments import (
     Blocker,
     Call,

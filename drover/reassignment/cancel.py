@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from drover.reassignment.decision import Decision, refuse, refuse_partition
-from drover.reassignment.entries import withdraw
-from drover.reassignment.state import ClusterState, PlanStatus, Reassignment
-from drover.reassignment.way_out import Asking, cancel, withdraw_replacement
+from drover.capability.decision import Decision, Facts, refuse, refuse_partition
+from drover.plans.state import PlanStatus
+from drover.reassignment.cancellation import Asking, cancel, withdraw_replacement
+from drover.reassignment.state import Reassignment
+from drover.scheduling.queue_entries import withdraw
+from drover.state.cluster import ClusterState
 from events.commands import Cancel
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled
@@ -16,7 +18,7 @@ from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
 
 
-def decide_cancel(command: Cancel, state: ClusterState) -> Decision:
+def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decision:
     """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
 
     What waits in the queue leaves it. What is accepted and untouched ends at once: nothing of it is in the cluster.

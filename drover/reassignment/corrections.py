@@ -3,10 +3,10 @@
 Both end with Kafka's cancel and the way back; a second time they are shown and left alone.
 """
 
-from drover.reassignment import replica_sets, rollback
-from drover.reassignment.facts import PartitionFacts
-from drover.reassignment.judgement import DOUBT, DROVER, Context, Judgement, blocked, event_name
+from drover.facts import PartitionFacts
+from drover.reassignment import replica_sets, rollback_guards
 from drover.reassignment.state import Block, Phase, Reassignment
+from drover.reassignment.verdict import DROVER, UNCONFIRMED, Context, Verdict, blocked, event_name
 from events.reassignments import (
     Blocker,
     Call,
@@ -23,11 +23,11 @@ _WAY_BACK = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
 
 def nothing_sent(reassignment: Reassignment) -> bool:
     """Whether no call of this reassignment can have reached the cluster: what moves there is not its doing."""
-    if reassignment.phase is Phase.QUEUED:
+    if reassignment.phase is Phase.PENDING:
         return True
     step = reassignment.step
     first = step is None or step.number == 1
-    return reassignment.phase is Phase.PREPARED and first and not reassignment.lost_lists
+    return reassignment.phase is Phase.PREPARED and first and not reassignment.unresolved_targets
 
 
 def in_both_lists(brokers: tuple[int, ...]) -> str:
@@ -35,7 +35,7 @@ def in_both_lists(brokers: tuple[int, ...]) -> str:
     return f"broker {', '.join(map(str, brokers))} is being both added and removed, which Kafka never ends"
 
 
-def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement | None:
+def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
     """Cancel the move of one of ours that can never end, once; None if its move is none of these (live fact).
 
     A broker in both lists comes from a re-target of a moving partition, by others or by a call that came late. It is
@@ -44,18 +44,18 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
     if seen.move is None or not seen.move.never_ends or nothing_sent(reassignment):
         return None
     if not context.persisted:
-        return DOUBT
+        return UNCONFIRMED
     name = event_name(context.cluster, reassignment.key)
     what = in_both_lists(seen.move.never_ends)
     if reassignment.mended and not reassignment.unsure and not reassignment.attempts:
         detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover mend`"
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms)
-        return Judgement(blocked(reassignment, block, context.cluster), doubtful=True)
+        return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
     if reassignment.phase is Phase.CANCELLING and reassignment.unsure:
-        return Judgement((CallLapsed(**name, call=Call.CANCEL, detail="the partition is still moving"),))
-    if rollback.skip_reason(reassignment, seen, context.guard) is not None:
-        block = rollback.guard_block(reassignment, seen, context.guard)
-        return Judgement(blocked(reassignment, block, context.cluster), doubtful=True)
+        return Verdict((CallLapsed(**name, call=Call.CANCEL, detail="the partition is still moving"),))
+    if rollback_guards.skip_reason(reassignment, seen, context.guard) is not None:
+        block = rollback_guards.guard_block(reassignment, seen, context.guard)
+        return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
     events: list[ReassignmentEvent] = []
     if not reassignment.is_cancelled:
         events.append(RollbackRequested(**name, by=DROVER, reason=f"{what}: the move is taken back"))
@@ -63,10 +63,10 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, f"{what}: Drover cancels it once", context.at_ms)
         events += blocked(reassignment, block, context.cluster)
     events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))
-    return Judgement(tuple(events))
+    return Verdict(tuple(events))
 
 
-def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Judgement | None:
+def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
     """Take back what a call of Drover's did after it had been given up; None if nothing like that is seen.
 
     The reassignment is not continued from there: it ends rolled back and says why. Only a late call for the very step
@@ -78,13 +78,13 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     name = event_name(context.cluster, reassignment.key)
     step, phase = reassignment.step, reassignment.phase
     if phase is Phase.PREPARED and step is not None and heading == step.replicas:
-        return Judgement((CallAccepted(**name, call=Call.STEP, adopted=True),))
+        return Verdict((CallAccepted(**name, call=Call.STEP, adopted=True),))
     if seen.move is None and phase in _WAY_BACK:
         return None
-    if seen.move is not None and rollback.skip_reason(reassignment, seen, context.guard) is not None:
+    if seen.move is not None and rollback_guards.skip_reason(reassignment, seen, context.guard) is not None:
         return None
     if not context.persisted:
-        return DOUBT
+        return UNCONFIRMED
     events: list[ReassignmentEvent] = [
         LateChangeFound(**name, plan=reassignment.plan, sent=heading, replicas=seen.replicas)
     ]
@@ -93,15 +93,15 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
         events.append(RollbackRequested(**name, by=DROVER, reason=reason))
     if seen.move is not None:
         events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))
-    return Judgement(tuple(events))
+    return Verdict(tuple(events))
 
 
 def _given_up(reassignment: Reassignment, context: Context) -> tuple[tuple[int, ...], ...]:
     """The lists that Drover has sent for this partition without ever hearing what became of them."""
-    known = context.given_up
+    known = context.expired_calls
     if known is None or known.topic_id != reassignment.topic_id:
-        return reassignment.lost_lists
-    return (*reassignment.lost_lists, *known.sent)
+        return reassignment.unresolved_targets
+    return (*reassignment.unresolved_targets, *known.sent)
 
 
 def _expected(reassignment: Reassignment, seen: PartitionFacts) -> frozenset[tuple[int, ...]]:
@@ -117,7 +117,7 @@ def _expected(reassignment: Reassignment, seen: PartitionFacts) -> frozenset[tup
             lists |= {reassignment.original, reassignment.current}
             lists |= {step.replicas} if step is not None else set()
         case Phase.RESTORING:
-            lists |= {reassignment.restoring or reassignment.way_back, reassignment.way_back}
+            lists |= {reassignment.restoring or reassignment.destination, reassignment.destination}
         case _:
             lists |= {reassignment.current}
     return frozenset(lists)

@@ -1,36 +1,25 @@
-"""The fold: one event changes one entry of a cluster's state; total on every log that decide and plan can write."""
+"""The fold of reassignments: one event changes one of them; total on every log that decisions can write."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, assert_never, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from drover.reassignment import evolve_plans, evolve_throttles, evolve_waiting
+from drover.plans.evolve import Ending, end_move, start_move, stop_waiting, wait
 from drover.reassignment.state import (
+    LATE_MS,
     Block,
-    ClusterState,
-    Freeze,
-    Limits,
+    ExpiredCalls,
     Phase,
     Reassignment,
+    ReassignmentState,
     Replacement,
     Step,
 )
-from events import brokers, clusters, reassignments
+from events import reassignments
 from events.base import Event
 from events.reassignments import Blocker, Call, CancelMode
-from events.records import (
-    AnyEvent,
-    BrokerEvent,
-    ClusterEvent,
-    ForeignEvent,
-    PlanEvent,
-    ReassignmentEvent,
-    ThrottleEvent,
-    WaitingEvent,
-)
-
-RareEvent = ClusterEvent | BrokerEvent | PlanEvent | ThrottleEvent | WaitingEvent | ForeignEvent
+from events.records import ReassignmentEvent
 
 # Looking an enum's member up takes longer than the rest of some of these functions.
 _STEP, _RESTORE, _ROLLING_BACK, _PREPARED = Call.STEP, Call.RESTORE, Phase.ROLLING_BACK, Phase.PREPARED
@@ -42,81 +31,7 @@ _RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTOR
 _BEFORE = {Call.STEP: Phase.PREPARED, Call.CANCEL: Phase.ROLLING_BACK, Call.RESTORE: Phase.CANCELLING}
 
 
-def apply(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
-    """Fold one event of this cluster into its state; `at_ms` is the batch's time.
-
-    Raises `KeyError` or `AssertionError` only for an event that no decision could have written.
-    """
-    apply_all(lambda _: state, (event,), at_ms)
-
-
-def apply_all(state_of: Callable[[str], ClusterState], events: Iterable[AnyEvent], at_ms: int) -> None:
-    """Fold a batch's events in their order, each into its cluster's state; see `apply`."""
-    name: str | None = None
-    for event in events:
-        if event.cluster != name:
-            name = event.cluster
-            state = state_of(name)
-        evolving = EVOLVING.get(type(event))
-        if evolving is not None:
-            # The most frequent by far. The plain pair finds what a TopicPartition does, and is made in half the time.
-            before = state.reassignments[event.topic, event.partition]  # type: ignore[index,union-attr]  # see EVOLVING
-            state.change(before, evolving(before, event, at_ms))
-        else:
-            _apply_other(state, event, at_ms)
-
-
-def _apply_other(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
-    if isinstance(event, evolve_plans.Ending):
-        evolve_plans.end(state, event, at_ms)
-    elif (applying := APPLYING.get(type(event))) is not None:
-        applying(state, event, at_ms)
-    else:
-        assert isinstance(event, RareEvent), f"{type(event).__name__} has no rule in EVOLVING or APPLYING"
-        _apply_rare(state, event, at_ms)
-
-
-def _apply_rare(state: ClusterState, event: RareEvent, at_ms: int) -> None:
-    if isinstance(event, PlanEvent):
-        state.plans[event.plan] = evolve_plans.evolve(state.plans.get(event.plan), event, at_ms)
-    elif isinstance(event, ThrottleEvent):
-        evolve_throttles.apply(state, event)
-    elif isinstance(event, WaitingEvent | ForeignEvent):
-        evolve_waiting.apply(state, event, at_ms)
-    else:
-        _apply_to_cluster(state, event, at_ms)
-
-
-def _apply_to_cluster(state: ClusterState, event: ClusterEvent | BrokerEvent, at_ms: int) -> None:
-    match event:
-        case clusters.ClusterIdentified():
-            state.kafka_cluster_id = event.kafka_cluster_id
-        case clusters.ClusterMismatched():
-            state.mismatched_kafka_cluster_id = event.found_kafka_cluster_id
-        case clusters.ClusterMatched():
-            state.mismatched_kafka_cluster_id = None
-        case clusters.LimitsSet():
-            state.limits = Limits(
-                event.max_partitions_in_flight,
-                event.max_moves_per_broker,
-                event.max_replicas_per_step,
-                event.mends_by_itself,
-            )
-        case clusters.ClusterFrozen():
-            state.freeze = Freeze(event.by, event.reason, at_ms)
-        case clusters.ClusterUnfrozen():
-            state.freeze = None
-        case brokers.BlacklistSet():
-            state.blacklist = event.brokers
-        case brokers.BrokerFailureRecorded():
-            state.failed_brokers[event.broker] = event.failed_at_ms
-        case brokers.BrokerReturnRecorded():
-            state.failed_brokers.pop(event.broker, None)
-        case _:
-            assert_never(event)
-
-
-def _apply_queued(state: ClusterState, event: reassignments.ReassignmentQueued, at_ms: int) -> None:
+def _apply_queued(state: ReassignmentState, event: reassignments.ReassignmentQueued, at_ms: int) -> None:
     state.put(
         Reassignment(
             key=event.key,
@@ -126,17 +41,16 @@ def _apply_queued(state: ClusterState, event: reassignments.ReassignmentQueued, 
             original=event.original,
             target=event.target,
             queued_ms=at_ms,
-            phase=Phase.QUEUED,
+            phase=Phase.PENDING,
             since_ms=at_ms,
             current=event.original,
         )
     )
     state.next_number += 1
-    plan = state.plans[event.plan]
-    state.plans[event.plan] = replace(plan, active=plan.active + 1)
+    start_move(state, event.plan)
 
 
-def _apply_adopted(state: ClusterState, event: reassignments.ReassignmentAdopted, at_ms: int) -> None:
+def _apply_adopted(state: ReassignmentState, event: reassignments.ReassignmentAdopted, at_ms: int) -> None:
     state.put(
         Reassignment(
             key=event.key,
@@ -154,31 +68,55 @@ def _apply_adopted(state: ClusterState, event: reassignments.ReassignmentAdopted
         )
     )
     state.next_number += 1
-    plan = state.plans[event.plan]
-    state.plans[event.plan] = replace(plan, active=plan.active + 1)
+    start_move(state, event.plan)
 
 
-def _apply_replaced(state: ClusterState, event: reassignments.TargetReplaced, _at_ms: int) -> None:
+def _apply_replaced(state: ReassignmentState, event: reassignments.TargetReplaced, at_ms: int) -> None:
     before = state.reassignments[event.key]
     if before.replacement is not None:
-        evolve_plans.stop_waiting(state, before.replacement.plan)
-    evolve_plans.wait(state, event.plan)
+        stop_waiting(state, before.replacement.plan, at_ms)
+    wait(state, event.plan)
     state.change(before, replace(before, replacement=Replacement(event.plan, event.target)))
 
 
-def _apply_withdrawn(state: ClusterState, event: reassignments.ReplacementWithdrawn, _at_ms: int) -> None:
+def _apply_withdrawn(state: ReassignmentState, event: reassignments.ReplacementWithdrawn, at_ms: int) -> None:
     before = state.reassignments[event.key]
     assert before.replacement is not None, f"{event.key} has no other target waiting"
-    evolve_plans.stop_waiting(state, before.replacement.plan, withdrawn=True)
+    stop_waiting(state, before.replacement.plan, at_ms, withdrawn=True)
     state.change(before, replace(before, replacement=None))
 
 
-def _apply_late(state: ClusterState, event: reassignments.LateChangeFound, at_ms: int) -> None:
+def _apply_late(state: ReassignmentState, event: reassignments.LateChangeFound, at_ms: int) -> None:
     """What is corrected once is forgotten: a second time it is somebody else's doing."""
-    state.given_up.pop(event.key, None)
+    state.expired_calls.pop(event.key, None)
     before = state.reassignments.get(event.key)
     if before is not None:
-        state.change(before, replace(before, lost_lists=(), since_ms=at_ms))
+        state.change(before, replace(before, unresolved_targets=(), since_ms=at_ms))
+
+
+def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
+    """Let a reassignment go: count its end, and remember what a call of unknown outcome may still do to it."""
+    before = state.reassignments[event.key]
+    state.drop(before)
+    end_move(state, before.plan, event, at_ms)
+    if before.replacement is not None:
+        # Whether it is accepted now is the next event's to say; it waits no more.
+        stop_waiting(state, before.replacement.plan, at_ms)
+    if state.expired_calls or before.unresolved_targets:
+        _remember(state, before, event, at_ms)
+
+
+def _remember(state: ReassignmentState, before: Reassignment, event: Ending, at_ms: int) -> None:
+    if state.expired_calls:
+        horizon_ms = at_ms - LATE_MS
+        state.expired_calls = {key: known for key, known in state.expired_calls.items() if known.ended_ms > horizon_ms}
+    # What an earlier reassignment may still do counts on, but for what this one has come to itself.
+    earlier = state.expired_calls.pop(before.key, None)
+    known = () if earlier is None or earlier.topic_id != before.topic_id else earlier.sent
+    lists = dict.fromkeys((*known, *before.unresolved_targets))
+    sent = tuple(replicas for replicas in lists if replicas != event.replicas)
+    if sent:
+        state.expired_calls[before.key] = ExpiredCalls(before.topic_id, before.plan, sent, event.replicas, at_ms)
 
 
 def evolve(before: Reassignment, event: ReassignmentEvent, at_ms: int) -> Reassignment | None:
@@ -215,11 +153,11 @@ def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: in
 
 def _outcome_lost(before: Reassignment, event: reassignments.CallOutcomeLost, at_ms: int) -> Reassignment:
     sent = before.restoring if before.step is None or event.call is not _STEP else before.step.replicas
-    lists = before.lost_lists
+    lists = before.unresolved_targets
     if sent is not None and sent not in lists:
         lists = (*lists, sent)
     phase = _accepted_phase(before, event.call)
-    return replace(before, phase=phase, since_ms=at_ms, unsure=True, lost_lists=lists)
+    return replace(before, phase=phase, since_ms=at_ms, unsure=True, unresolved_targets=lists)
 
 
 def _not_taken(
@@ -295,12 +233,13 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.ReassignmentBlocked: _blocked,
     reassignments.ReassignmentUnblocked: _unblocked,
 }
+ENDINGS: frozenset[type[Event]] = frozenset(get_args(Ending))
 # What concerns more than the one reassignment, which may not even be there.
-APPLYING: Mapping[type[Event], Callable[[ClusterState, Any, int], None]] = {
+APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     reassignments.ReassignmentQueued: _apply_queued,
     reassignments.ReassignmentAdopted: _apply_adopted,
     reassignments.TargetReplaced: _apply_replaced,
     reassignments.ReplacementWithdrawn: _apply_withdrawn,
     reassignments.LateChangeFound: _apply_late,
+    **dict.fromkeys(ENDINGS, _apply_ending),
 }
-ENDINGS: frozenset[type[Event]] = frozenset(get_args(evolve_plans.Ending))

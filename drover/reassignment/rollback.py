@@ -1,57 +1,163 @@
-"""KIP-236's guards: when a partition may be taken back to its original replicas."""
+"""The way back of a cancelled reassignment, one function per phase: rollback (KIP-236) and stop (KIP-455) share it.
 
-from collections.abc import Collection
-from dataclasses import dataclass
+Both cancel what is listed, never re-target, and end at `Reassignment.destination`: the original list, or for a stop what
+the confirmed steps have made of it.
+"""
 
-from drover.reassignment.facts import PartitionFacts
+from drover.facts import PartitionFacts
+from drover.reassignment import replica_sets, rollback_guards
 from drover.reassignment.state import Block, Reassignment
-from events.reassignments import Blocker, SkipReason
+from drover.reassignment.verdict import (
+    UNCONFIRMED,
+    Context,
+    Verdict,
+    blocked,
+    event_name,
+    failed,
+    foreign,
+    reached,
+)
+from events.reassignments import (
+    Blocker,
+    Call,
+    CallIntended,
+    CallLapsed,
+    CancelMode,
+    FailureReason,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+    RollbackSkipped,
+)
+from events.records import ReassignmentEvent
 
 
-@dataclass(frozen=True, slots=True)
-class GuardFacts:
-    """What the guards look at besides the partition itself."""
+def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """R236-7 over the Admin RPCs: cancel what is listed, never re-target; then see what is left."""
+    step = reassignment.step
+    if seen.move is None:
+        # A broker whose metadata lags may still show the list from before a step that has meanwhile completed.
+        before = step is not None and seen.replicas == step.expected
+        if (reassignment.unsure or before) and not context.persisted:
+            return UNCONFIRMED
+        return _return(reassignment, seen, context)
+    if seen.move.target not in _own_lists(reassignment):
+        return foreign(reassignment, seen, context)
+    return cancel(reassignment, seen, context)
 
-    live: Collection[int]
-    min_isr: int
-    at_ms: int
+
+def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """The cancel was taken: see what is left once the partition is not listed any more."""
+    step = reassignment.step
+    if seen.move is None:
+        # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step. Nor can a step have
+        # come to its end whose cancel was taken: metadata from before the cancel shows its merged list as well.
+        strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
+        done = step is not None and seen.replicas == step.replicas and not reassignment.unsure
+        if (strange or done) and not context.persisted:
+            return UNCONFIRMED
+        return _return(reassignment, seen, context)
+    if seen.move.target not in _own_lists(reassignment):
+        return foreign(reassignment, seen, context)
+    if not context.persisted:
+        return UNCONFIRMED
+    name = event_name(context.cluster, reassignment.key)
+    return Verdict((CallLapsed(**name, call=Call.CANCEL, detail="the partition is still moving"),))
 
 
-def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
-    """Decide whether a running move may be cancelled; None if it may, else why it goes on (R236-8).
+def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """The list was sent back in its order: the end, if it is still the list at which the way back ends.
 
-    The table, with O the list at which the way back ends (the originals; for a stop, what its confirmed steps have
-    made of them) and I the ISR: O and I meet: roll back, if as many of them as min.insync.replicas
-    asks for (or as there are originals) stay. They do not meet: a new replica that is alive would be thrown away with
-    the only data, so skip; if every new replica is dead, rolling back loses nothing that is served now.
+    A stop may have become a rollback while the call was open: then the way goes on to the original.
     """
-    original = set(reassignment.way_back)
-    in_sync = original & set(facts.isr)
-    if in_sync:
-        needed = min(guard.min_isr, len(original))
-        return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR
-    new_alive = (set(facts.replicas) - original) & set(guard.live)
-    return SkipReason.NO_ORIGINAL_IN_SYNC if new_alive else None
+    name = event_name(context.cluster, reassignment.key)
+    destination = reassignment.restoring or reassignment.destination
+    if seen.move is not None:
+        if seen.move.target != destination:
+            return foreign(reassignment, seen, context)
+        if destination != reassignment.destination:
+            return cancel(reassignment, seen, context)
+        waiting = [broker for broker in destination if broker not in seen.isr]
+        detail = f"Kafka waits for original replicas {', '.join(map(str, waiting))} to be in the ISR"
+        return Verdict(
+            blocked(reassignment, Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
+        )
+    if seen.replicas in {destination, reassignment.destination}:
+        return _return(reassignment, seen, context)
+    if not _is_ours(reassignment, seen):
+        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
+    if not context.persisted:
+        return UNCONFIRMED
+    return Verdict((CallLapsed(**name, call=Call.RESTORE, detail="the original order is not there"),))
 
 
-def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block:
-    """Say what a move waits for that must be cancelled, and may not be now; see `skip_reason`."""
-    missing = ", ".join(str(broker) for broker in reassignment.way_back if broker not in facts.isr)
-    detail = f"it can be cancelled when replicas {missing} are in the ISR: bring them back"
-    return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
+def cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """Cancel what Kafka lists, if R236-8 allows it.
 
-
-def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block | None:
-    """Decide whether the list at which the way back ends may be sent now; None if it may.
-
-    With the same set of brokers only the order changes: Kafka does that at once, whatever the ISR is. With replicas to
-    drop, every original must be in sync, or else Kafka 4.3.1 would list the shrink and wait.
+    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on.
     """
-    if set(facts.replicas) == set(reassignment.way_back):
-        return None
-    out_of_sync = tuple(broker for broker in reassignment.way_back if broker not in facts.isr)
-    if not out_of_sync:
-        return None
-    names = ", ".join(map(str, out_of_sync))
-    detail = f"original replicas {names} must be in the ISR before the added ones are dropped: bring them back"
-    return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
+    name = event_name(context.cluster, reassignment.key)
+    skip = rollback_guards.skip_reason(reassignment, seen, context.guard)
+    if skip is None:
+        return Verdict((CallIntended(**name, call=Call.CANCEL, expected=seen.replicas),))
+    if reassignment.is_adopted:
+        block = rollback_guards.guard_block(reassignment, seen, context.guard)
+        return Verdict(blocked(reassignment, block, context.cluster))
+    return Verdict((RollbackSkipped(**name, why=skip, isr=seen.isr),))
+
+
+def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """Nothing is listed any more: the list in its order, or what was there before the cancel.
+
+    Kafka's cancel loses the order (live fact), so the list is sent afterwards; it is a pure reorder unless earlier
+    steps had grown the list and all of them are taken back.
+    """
+    step = reassignment.step
+    if step is not None and step.final and seen.replicas == step.replicas == reassignment.target:
+        return Verdict((reached(reassignment, step, seen, context),))
+    stops = reassignment.cancel_mode is CancelMode.STOP
+    if stops and step is not None and seen.replicas == step.replicas != reassignment.current:
+        # The step was done before the cancel: what it brought in stays.
+        if not context.persisted and any(broker not in seen.isr for broker in step.adding):
+            return UNCONFIRMED
+        return Verdict((reached(reassignment, step, seen, context), _ended(reassignment, seen, context)))
+    if not _is_ours(reassignment, seen):
+        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
+    if seen.replicas == reassignment.destination:
+        return Verdict((_ended(reassignment, seen, context),))
+    block = rollback_guards.restore_block(reassignment, seen, context.guard)
+    if block is not None:
+        return Verdict(blocked(reassignment, block, context.cluster))
+    name = event_name(context.cluster, reassignment.key)
+    restore = CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=reassignment.destination)
+    return Verdict((restore,))
+
+
+def _ended(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> ReassignmentEvent:
+    name = event_name(context.cluster, reassignment.key)
+    started = reassignment.step is not None
+    if reassignment.cancel_mode is CancelMode.STOP:
+        return ReassignmentStopped(**name, replicas=seen.replicas, started=started)
+    return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started)
+
+
+def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
+    """The lists that a call of this reassignment may have sent Kafka on its way to."""
+    lists = {reassignment.original, reassignment.current}
+    if reassignment.step is not None:
+        lists.add(reassignment.step.replicas)
+    return frozenset(lists)
+
+
+def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:
+    """Whether the set is the one at the start or at the end of the running step, or the confirmed one.
+
+    Every step but a last one that completed keeps the list at which the way back ends: without it the way back would be
+    a move of its own.
+    """
+    brokers = set(seen.replicas)
+    if not brokers >= set(reassignment.destination):
+        return False
+    known = [set(reassignment.current), set(reassignment.original)]
+    if reassignment.step is not None:
+        known += [set(reassignment.step.expected), set(reassignment.step.replicas)]
+    return brokers in known

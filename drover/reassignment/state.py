@@ -17,22 +17,26 @@ The state hash leaves out what is at its default (`drover.shard.state_hash`): a 
 default under which old logs mean what they meant.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from operator import attrgetter
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from drover.reassignment.foreign import ForeignMove, GivenUp
-from drover.reassignment.waiting import HeldCommand, QueueEntry
+from drover.plans.state import PlansState
+from drover.state.declared import index, items_by_key, recorded, values_in_order
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, CancelMode
-from events.throttles import NO_ENTRIES, Entries, Rates
+
+# A call of Drover's ends within 4 s; what is in the network's buffers even then is given a minute.
+LATE_MS = 60_000
 
 
 class Phase(StrEnum):
     """Where a reassignment is; the diagram above shows the ways between."""
 
-    QUEUED = "queued"
+    PENDING = "queued"
     PREPARED = "prepared"
     INTENDED = "intended"
     COPYING = "copying"
@@ -45,11 +49,13 @@ class Phase(StrEnum):
 
 
 # Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
-_QUEUED = Phase.QUEUED
+_PENDING = Phase.PENDING
 # A call of ours is open: its intent is durable, its outcome is not.
 OPEN_PHASES = frozenset({Phase.INTENDED, Phase.CANCEL_INTENDED, Phase.RESTORE_INTENDED})
+# In flight, and the next step's call is still to be intended.
+_BEFORE_STEP = frozenset({Phase.PREPARED, Phase.CONFIRMED})
 # A reassignment in one of these weighs on no broker: nothing is copied for it.
-_WEIGHTLESS = frozenset({Phase.QUEUED, Phase.RESTORING, Phase.RESTORE_INTENDED})
+_WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 
 class Step(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -108,7 +114,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
     running or last step. `unsure` says that the last call's outcome was lost. `attempts` counts calls in a row that
     lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which way out was asked for;
-    `restoring` is the list of the last restore call. `lost_lists` holds every list that was sent with an outcome that
+    `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an outcome that
     stayed unknown: should one show up later, it is Drover's own doing. `mended` says that Kafka's odd state (a broker
     both added and removed) has been found and cancelled once since the way out was last asked for.
     """
@@ -131,13 +137,13 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     block: Block | None = None
     replacement: Replacement | None = None
     restoring: tuple[int, ...] | None = None
-    lost_lists: tuple[tuple[int, ...], ...] = ()
+    unresolved_targets: tuple[tuple[int, ...], ...] = field(default=(), name="lost_lists")
     mended: bool = False
 
     @property
     def in_flight(self) -> bool:
         """Whether it holds a slot."""
-        return self.phase is not _QUEUED
+        return self.phase is not _PENDING
 
     @property
     def call_open(self) -> bool:
@@ -155,7 +161,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.target == self.original
 
     @property
-    def way_back(self) -> tuple[int, ...]:
+    def destination(self) -> tuple[int, ...]:
         """The list at which a cancel ends: the original, or for a stop what the confirmed steps have made of it."""
         return self.current if self.cancel_mode is CancelMode.STOP else self.original
 
@@ -168,151 +174,70 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
         return _load(step.expected, step.replicas, step.leader)
 
 
-class PlanStatus(StrEnum):
-    """Whether a plan takes more partitions."""
+class ExpiredCalls(Struct, frozen=True, omit_defaults=True):
+    """What is remembered of a reassignment that ended with calls of unknown outcome, for `LATE_MS` of log time.
 
-    OPEN = "open"
-    CANCELLED = "cancelled"
-    FINISHED = "finished"
-
-
-class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The reassignments asked for under one name.
-
-    `active` of them have not ended; `waiting` further targets are in the queue or replace one that is being taken back.
+    `sent` are the lists of those calls; `replicas` is the list at the end, which a late effect would disturb.
     """
 
-    name: str
-    by: str
-    reason: str
-    opened_ms: int
-    status: PlanStatus = PlanStatus.OPEN
-    more: bool = False
-    extended_ms: int = 0
-    throttle_bytes_per_second: int | None = None
-    active: int = 0
-    completed: int = 0
-    rolled_back: int = 0
-    failed: int = 0
-    stopped: int = 0
-    waiting: int = 0
-    withdrawn: int = 0
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing of it is left to be done."""
-        return not self.active and not self.waiting
+    topic_id: str
+    plan: str
+    sent: tuple[tuple[int, ...], ...]
+    replicas: tuple[int, ...]
+    ended_ms: int
 
 
-class Limits(Struct, frozen=True):
-    """How much may be in flight, and what is done unasked; see `events.clusters.LimitsSet`."""
+@dataclass(eq=False)
+class ReassignmentState(PlansState):
+    """The reassignments of a cluster that have not ended, and what late calls may still do.
 
-    max_partitions_in_flight: int = 1250
-    max_moves_per_broker: int = 5
-    max_replicas_per_step: int = 1
-    mends_by_itself: bool = False
-
-
-class Freeze(Struct, frozen=True, omit_defaults=True):
-    """Who froze the cluster, why and when."""
-
-    by: str
-    reason: str
-    since_ms: int
-
-
-class BrokerThrottle(Struct, frozen=True, omit_defaults=True):
-    """One broker in the ledger.
-
-    `baseline` is what stood there before Drover; `intended` what Drover last decided to write, `pending` whether that
-    write's outcome is still owed, `release` whether it puts the baseline back.
+    `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what calls
+    of ended reassignments may still do. `pending` and `in_flight` split the keys of `reassignments`; `unblocked_pending`
+    counts the pending ones without a block; `before_step` are those in flight that wait for a step to start; `loads`
+    counts moves per broker.
     """
 
-    baseline: Rates
-    intended: Rates
-    pending: bool
-    release: bool
-
-
-class TopicThrottle(Struct, frozen=True):
-    """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now."""
-
-    present: Entries = NO_ENTRIES
-    add: Entries = NO_ENTRIES
-    remove: Entries = NO_ENTRIES
-    pending: bool = False
-    left: bool = False
-
-
-class ClusterState:
-    """One managed cluster as the log says it is; changed by `drover.reassignment.evolve.apply` alone.
-
-    `reassignments` holds what has not ended, in the order of acceptance. `queue` holds, in its order, what waits behind
-    all of them; `held` the commands that wait for others, by id. `foreign` are moves of others; `given_up` what late
-    calls may still disturb. `queued` and `in_flight` split the keys of `reassignments`; `loads` counts moves per
-    broker: these three are indexes and no part of the state hash.
-    """
-
-    __slots__ = (
-        "blacklist",
-        "broker_throttles",
-        "failed_brokers",
-        "foreign",
-        "freeze",
-        "given_up",
-        "held",
-        "in_flight",
-        "kafka_cluster_id",
-        "limits",
-        "loads",
-        "mismatched_kafka_cluster_id",
-        "name",
-        "next_number",
-        "plans",
-        "queue",
-        "queued",
+    reassignments: dict[TopicPartition, Reassignment] = recorded(
         "reassignments",
-        "topic_throttles",
+        factory=dict,
+        content=values_in_order,
+        key=attrgetter("key"),
+        told_as=("reassignment", "begun", "ended"),
     )
+    next_number: int = recorded("next_number", 1)
+    expired_calls: dict[TopicPartition, ExpiredCalls] = recorded(
+        "given_up", factory=dict, content=items_by_key, told_as=("late calls", "possible", "past")
+    )
+    pending: dict[TopicPartition, None] = index(dict)
+    in_flight: dict[TopicPartition, None] = index(dict)
+    before_step: dict[TopicPartition, None] = index(dict)
+    unblocked_pending: int = index(int)
+    loads: dict[int, int] = index(dict)
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.kafka_cluster_id: str | None = None
-        self.mismatched_kafka_cluster_id: str | None = None
-        self.freeze: Freeze | None = None
-        self.limits = Limits()
-        self.blacklist: tuple[int, ...] = ()
-        self.failed_brokers: dict[int, int] = {}
-        self.plans: dict[str, Plan] = {}
-        self.reassignments: dict[TopicPartition, Reassignment] = {}
-        self.broker_throttles: dict[int, BrokerThrottle] = {}
-        self.topic_throttles: dict[str, TopicThrottle] = {}
-        self.next_number = 1
-        self.queue: dict[TopicPartition, QueueEntry] = {}
-        self.held: dict[str, HeldCommand] = {}
-        self.foreign: dict[TopicPartition, ForeignMove] = {}
-        self.given_up: dict[TopicPartition, GivenUp] = {}
-        self.queued: dict[TopicPartition, None] = {}
-        self.in_flight: dict[TopicPartition, None] = {}
-        self.loads: dict[int, int] = {}
-
-    def copy(self) -> "ClusterState":
-        """Return an independent twin; the values inside are frozen and shared."""
-        twin = ClusterState(self.name)
-        for field in self.__slots__:
-            value = getattr(self, field)
-            setattr(twin, field, dict(value) if isinstance(value, dict) else value)
-        return twin
+    def rebuild_indexes(self) -> None:
+        """Index every reassignment anew."""
+        super().rebuild_indexes()
+        self.pending, self.in_flight, self.before_step, self.loads = {}, {}, {}, {}
+        self.unblocked_pending = 0
+        for reassignment in self.reassignments.values():
+            self._index(reassignment)
 
     def put(self, reassignment: Reassignment) -> None:
-        """Store a new reassignment and index it; its place in `queued` is the order of acceptance."""
+        """Store a new reassignment and index it; its place in `pending` is the order of acceptance."""
         key = reassignment.key
         assert key not in self.reassignments, f"{key} is under way already"
         self.reassignments[key] = reassignment
-        if reassignment.phase is _QUEUED:
-            self.queued[key] = None
+        self._index(reassignment)
+
+    def _index(self, reassignment: Reassignment) -> None:
+        key = reassignment.key
+        if reassignment.phase is _PENDING:
+            self.pending[key] = None
+            self.unblocked_pending += reassignment.block is None
         else:
             self.in_flight[key] = None
+            if reassignment.phase in _BEFORE_STEP:
+                self.before_step[key] = None
             self._weigh((), reassignment.load)
 
     def change(self, before: Reassignment, after: Reassignment) -> None:
@@ -320,23 +245,37 @@ class ClusterState:
         key = before.key
         self.reassignments[key] = after
         was, now = before.phase, after.phase
-        if (was is _QUEUED) is not (now is _QUEUED):
-            left, entered = (self.queued, self.in_flight) if was is _QUEUED else (self.in_flight, self.queued)
-            del left[key]
-            entered[key] = None
+        if was is not now:
+            self._change_phase(key, was, now)
+        if (was is _PENDING or now is _PENDING) and (was is not now or before.block is not after.block):
+            self.unblocked_pending += (now is _PENDING and after.block is None) - (
+                was is _PENDING and before.block is None
+            )
         # Most events change neither step nor list: what they weigh need not be asked.
         same = before.step is after.step and before.current is after.current
         if not same or (was in _WEIGHTLESS) is not (now in _WEIGHTLESS):
             self._weigh(before.load, after.load)
 
+    def _change_phase(self, key: TopicPartition, was: Phase, now: Phase) -> None:
+        if (was is _PENDING) is not (now is _PENDING):
+            left, entered = (self.pending, self.in_flight) if was is _PENDING else (self.in_flight, self.pending)
+            del left[key]
+            entered[key] = None
+        if now in _BEFORE_STEP:
+            self.before_step[key] = None
+        elif was in _BEFORE_STEP:
+            del self.before_step[key]
+
     def drop(self, reassignment: Reassignment) -> None:
         """Forget a reassignment that has ended."""
         key = reassignment.key
         del self.reassignments[key]
-        if reassignment.phase is _QUEUED:
-            del self.queued[key]
+        if reassignment.phase is _PENDING:
+            del self.pending[key]
+            self.unblocked_pending -= reassignment.block is None
         else:
             del self.in_flight[key]
+            self.before_step.pop(key, None)
             self._weigh(reassignment.load, ())
 
     def _weigh(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:

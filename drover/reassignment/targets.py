@@ -2,16 +2,17 @@
 
 from dataclasses import dataclass
 
-from drover.reassignment.decision import Facts, Verdict, refuse_partition
-from drover.reassignment.facts import PartitionFacts
-from drover.reassignment.state import ClusterState, Reassignment
-from drover.reassignment.way_out import (
+from drover.capability.decision import Facts, PartitionDecision, refuse_partition
+from drover.facts import PartitionFacts
+from drover.reassignment.cancellation import (
     Asking,
     give_way,
     has_lost_its_start,
     replace_target,
     withdraw_replacement,
 )
+from drover.reassignment.state import Reassignment
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued, TargetReplaced, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
@@ -33,7 +34,7 @@ class NewTarget:
     allow_drover_topics: bool = False
 
 
-def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Verdict:
+def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> PartitionDecision:
     """Queue one partition, let its target replace the one it is moving to, or refuse it by the first rule that applies.
 
     What Drover is moving is judged by the original list that is recorded: it needs no look at the partition itself.
@@ -41,7 +42,7 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Verdict:
     """
     refusal = refuse_form(new, facts)
     if refusal is not None:
-        return Verdict(refusal=refusal)
+        return PartitionDecision(refusal=refusal)
     active = state.reassignments.get(new.key)
     if active is not None and not has_lost_its_start(active):
         return _decide_moving(new, active, state, facts)
@@ -49,29 +50,31 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Verdict:
     seen = facts.partitions.get(new.key)
     if seen is None:
         detail = f"{new.key} does not exist in {state.name}"
-        return Verdict(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
+        return PartitionDecision(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
     refusal = _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, facts)
     if refusal is not None:
-        return Verdict(refusal=refusal)
+        return PartitionDecision(refusal=refusal)
     if new.replicas == seen.replicas:
-        return Verdict(events=before, unchanged=True)
-    return Verdict(events=(*before, queued_from(new, seen, state.name)), joins=True)
+        return PartitionDecision(events=before, unchanged=True)
+    return PartitionDecision(events=(*before, queued_from(new, seen, state.name)), joins=True)
 
 
-def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, facts: Facts) -> Verdict:
+def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, facts: Facts) -> PartitionDecision:
     refusal = refuse_original(new.key, new.original_replicas, active.original)
     if refusal is not None:
-        return Verdict(refusal=refusal)
+        return PartitionDecision(refusal=refusal)
     if active.target == new.replicas and not active.is_cancelled:
         withdrawn = withdraw_replacement(active, WithdrawalReason.REPLACED, new.asked, state.name)
-        return Verdict(events=withdrawn, unchanged=True)
+        return PartitionDecision(events=withdrawn, unchanged=True)
     if active.replacement is not None and active.replacement.target == new.replicas:
-        return Verdict(unchanged=True)
+        return PartitionDecision(unchanged=True)
     refusal = _refuse_replicas(new, active.original, facts)
     if refusal is not None:
-        return Verdict(refusal=refusal)
+        return PartitionDecision(refusal=refusal)
     events = replace_target(active, new.plan, new.replicas, new.asked, state.name)
-    return Verdict(events=events, joins=any(isinstance(event, ReassignmentQueued | TargetReplaced) for event in events))
+    return PartitionDecision(
+        events=events, joins=any(isinstance(event, ReassignmentQueued | TargetReplaced) for event in events)
+    )
 
 
 def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from drover.reassignment.calls import open_call
 from drover.reassignment.replica_sets import adding
-from drover.reassignment.state import ClusterState, Phase, Reassignment
+from drover.reassignment.state import Phase, Reassignment
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
 # Before its next step; a way back goes on also while the cluster is frozen.
-_STARTING = frozenset({Phase.QUEUED, Phase.PREPARED, Phase.CONFIRMED})
+_STARTING = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | 
         return _throttle(state, entry)
     if entry.phase is Phase.CONFIRMED:
         return _full_brokers(state, entry)
-    if entry.phase is not Phase.QUEUED:
+    if entry.phase is not Phase.PENDING:
         return None
     limit = state.limits.max_partitions_in_flight
     if len(state.in_flight) >= limit:

@@ -6,18 +6,8 @@ Nothing is retried here, because the core decides what follows.
 import asyncio
 from collections.abc import Callable
 
-from drover.cluster.port import (
-    AddThrottledReplicas,
-    AlterRequest,
-    ClusterDriver,
-    RemoveThrottledReplicas,
-    SetBrokerRates,
-    ThrottleChange,
-)
-from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import CallResult
-from drover.shard.core import ShardCore, Urgency
-from drover.shard.messages import (
+from drover.capability.contract import Urgency
+from drover.capability.messages import (
     AlterPartitions,
     CallEnded,
     ChangeThrottles,
@@ -29,6 +19,17 @@ from drover.shard.messages import (
     ThrottlesChanged,
     ThrottlesRead,
 )
+from drover.cluster.port import (
+    AddThrottledReplicas,
+    AlterRequest,
+    ClusterDriver,
+    RemoveThrottledReplicas,
+    SetBrokerRates,
+    ThrottleChange,
+)
+from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
+from drover.facts import CallResult
+from drover.shard.core import ShardCore
 
 Clock = Callable[[], Moment]
 
@@ -43,7 +44,7 @@ async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Cloc
     wanted = core.wanted(cluster, moves, clock())
     if wanted:
         return await driver.observe(wanted, with_min_isr=True)
-    if core.urgency(cluster) is Urgency.BUSY and not core.needs_liveness(cluster, clock()):
+    if core.urgency(cluster) is Urgency.BUSY and not core.wants_brokers(cluster, clock()):
         return None
     identity = await driver.identify()
     live = tuple(sorted(identity.racks))

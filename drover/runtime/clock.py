@@ -2,7 +2,7 @@
 
 import time
 
-from drover.shard.messages import Moment
+from drover.capability.messages import Moment
 
 
 def now() -> Moment:

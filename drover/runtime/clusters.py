@@ -11,13 +11,14 @@ from typing import Any
 
 import structlog
 
+from drover.capability.contract import Urgency
+from drover.capability.messages import BytesSampled, Effect, Input, ReadThrottles
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
 from drover.runtime.calls import carry_out, has_answer, look
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
-from drover.shard.core import ShardCore, Urgency
-from drover.shard.messages import BytesSampled, Effect, Input, ReadThrottles
+from drover.shard.core import ShardCore
 from events.partitions import TopicPartition
 from events.progress import Progress, ReplicaBytes
 

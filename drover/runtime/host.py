@@ -16,14 +16,14 @@ from agents.ports import CommandSource
 from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import Journal
-from drover.reassignment.state import Limits
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
 from drover.runtime.shards import HostedShard, ShardServices
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.runtime.watchdog import EXIT_FAULT
+from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
-from drover.shard.fold import Folded, Verdict
+from drover.shard.fold import Folded, RecordVerdict
 from drover.shard.messages import Arrival
 from events.topics import TopicNames
 
@@ -212,7 +212,7 @@ class ShardHost:
 
     def _folded(self, number: int, folded: Folded) -> None:
         # A record by somebody else may have taken a shard away: let its loop look.
-        if folded.verdict is not Verdict.VALID and self.is_replayed:
+        if folded.verdict is not RecordVerdict.VALID and self.is_replayed:
             self.shards[number].wake()
 
     async def _check_topics(self, shards: Sequence[HostedShard]) -> None:

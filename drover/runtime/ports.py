@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from drover.capability.messages import Effect
 from drover.runtime.health import Check
 from drover.shard.core import ShardCore
-from drover.shard.messages import Effect
 from events.partitions import TopicPartition
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
-from drover.reassignment.state import Limits
+from drover.scheduling.state import Limits
 from events.commands import ClusterName
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions

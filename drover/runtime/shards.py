@@ -24,9 +24,9 @@ from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.core import ShardCore
-from drover.shard.fold import Verdict
+from drover.shard.fold import RecordVerdict
 from drover.shard.inbox import Inbox
-from drover.shard.messages import Arrival, Draft
+from drover.shard.messages import Arrival, ProposedBatch
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire
 from events.topics import TopicNames
@@ -168,7 +168,7 @@ class HostedShard:
     async def close(self) -> None:
         """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then let go."""
         if self.assigned and self.holds_token:
-            draft = self.core.closing_draft(now())
+            draft = self.core.closing_batch(now())
             if draft is not None:
                 await self._services.log.append(self.number, draft.record, draft.payload)
                 if self._services.snapshots is not None:
@@ -200,7 +200,7 @@ class HostedShard:
         unavailable = await self._services.clusters.gather(self.core, needed) if needed else {}
         draft = None
         if self.tenure == tenure and self.holds_token:
-            draft = self.core.draft(now(), arrivals, unavailable)
+            draft = self.core.propose(now(), arrivals, unavailable)
         if draft is None:
             self.inbox.give_back()
             self._start_effects()
@@ -211,22 +211,22 @@ class HostedShard:
         if self.tenure != tenure:
             # Revoked while it was in flight: all was dropped, and the next owner learns from the log what counted.
             return True
-        if folded.verdict is Verdict.VALID:
+        if folded.verdict is RecordVerdict.VALID:
             self._services.metrics.batch_appended(self.number, monotonic() - began)
             self._settle(draft)
         else:
             self._requeue(arrivals)
         return True
 
-    async def _send_aside(self, draft: Draft) -> None:
+    async def _send_aside(self, draft: ProposedBatch) -> None:
         """Forwarded commands and dead letters are acknowledged before the record whose cursors pass them."""
         services = self._services
         await forwarding.forward(services.log.journal, services.topics, self.number, draft.forward)
         await dead_letters.bury(services.log.journal, services.topics, self.number, draft.dead_letters)
 
-    def _settle(self, draft: Draft) -> None:
+    def _settle(self, draft: ProposedBatch) -> None:
         """The record is in the log and counts: only now it may have effects (R6)."""
-        self.core.settle(draft)
+        self.core.commit(draft)
         self.inbox.settle(len(draft.taken))
         if self.inbox.is_low:
             self._release()
@@ -243,7 +243,7 @@ class HostedShard:
         if effects or is_news:
             self._services.clusters.start(self.core, effects, self.wake)
 
-    def _count(self, draft: Draft) -> None:
+    def _count(self, draft: ProposedBatch) -> None:
         metrics, topics = self._services.metrics, self._services.topics.commands
         for outcome in draft.record.outcomes:
             metrics.command_decided(outcome.type, outcome.verdict)

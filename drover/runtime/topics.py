@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from drover.cluster.topics import TopicDescription, TopicSpec, create_topics, describe_topics
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.facts import INVALID_REPLICATION_FACTOR
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
-from drover.reassignment.facts import INVALID_REPLICATION_FACTOR
 from events.codec import encode_record, record_headers
 from events.records import SCHEMA_VERSION, Genesis
 from events.topics import DEFAULT_SHARDS, TopicNames

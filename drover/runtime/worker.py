@@ -13,7 +13,6 @@ from agents.settings import GroupSettings
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.port import Journal
-from drover.reassignment.state import Limits
 from drover.runtime import topics
 from drover.runtime.health import Check, HealthServer
 from drover.runtime.host import HostOptions, ShardHost
@@ -21,6 +20,7 @@ from drover.runtime.logs import configure_logging
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import BesideWorker, ClusterSide
 from drover.runtime.watchdog import Watchdog
+from drover.scheduling.state import Limits
 
 ClusterSideFactory = Callable[[Journal, Metrics], ClusterSide]
 ProjectionFactory = Callable[[Metrics], BesideWorker]

@@ -1,42 +1,29 @@
 """One command to its recorded outcome: what is known of its id, the facts it needs, the domain, the size."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from drover.reassignment.decide import decide
-from drover.reassignment.decision import Decision, Facts, refuse
-from drover.reassignment.mend import partitions_to_see
-from drover.reassignment.state import ClusterState
-from drover.reassignment.way_out import has_lost_its_start
+from drover.capability.batch import BatchBuilder
+from drover.capability.decision import Decision, Facts, refuse
+from drover.capability.observations import ObservationCache
+from drover.reassignment.cancellation import has_lost_its_start
+from drover.shard.decide import decide
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
-from drover.shard.page import Page
-from events.commands import Alter, AnyCommand, Mend, PartitionTarget
+from drover.shard.managed import ManagedClusters
+from drover.shard.scope import ShardScope
+from drover.state.cluster import ClusterState
+from drover.unmanaged.repair import partitions_to_see
+from events.commands import Alter, AnyCommand, Mend
 from events.partitions import TopicPartition
 from events.records import Outcome, PartitionReference
 from events.refusals import RefusalCode
-from events.topics import TopicNames
 
-Verdict = Literal["accepted", "refused", "duplicate", "held"]
+OutcomeVerdict = Literal["accepted", "refused", "duplicate", "held"]
 
 MAX_DECISION_BYTES = 4 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where this shard stands and what it serves."""
-
-    shard: int
-    shards: int
-    clusters: frozenset[str]
-    topics: TopicNames
-
-    @property
-    def own_topics(self) -> frozenset[str]:
-        """Drover's own topics, which are no targets unless a command says so."""
-        return frozenset({*self.topics.commands, self.topics.events, self.topics.progress, self.topics.dead_letters})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +34,7 @@ class Position:
     offset: int
 
 
-class Register:
+class CommandIndex:
     """What is known of ids, by cluster: from the log, and from the record being written (R5)."""
 
     def __init__(self, durable: Mapping[tuple[str, str], KnownCommand], at_ms: int) -> None:
@@ -74,84 +61,97 @@ class Register:
         return tuple(
             name
             for name in dict.fromkeys(command.after)
-            if name in state.held or self.digest((command.cluster, name)) is None
+            if name in state.deferred or self.digest((command.cluster, name)) is None
         )
 
 
-def must_be_seen(command: AnyCommand, state: ClusterState) -> tuple[TopicPartition, ...]:
-    """List the partitions of a command that cannot be decided unseen: those that Drover is not moving."""
-    if isinstance(command, Mend):
-        return partitions_to_see(command, state)
-    moving = state.reassignments
-    return tuple(
-        target.key
-        for target in _new_targets(command)
-        if target.key not in moving or has_lost_its_start(moving[target.key])
-    )
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Which partitions to look at before a command is decided, as the state is now.
 
-
-def worth_a_look(command: AnyCommand, state: ClusterState) -> tuple[TopicPartition, ...]:
-    """List the partitions to look at before a command is decided.
-
-    What is moving to another list than the one asked for is among them, since its new brokers must be alive.
+    `worth` are worth a look: what is moving to another list than the one asked for is among them, since its new brokers
+    must be alive. `required` are those of them that cannot be decided unseen: Drover is not moving them.
     """
+
+    worth: tuple[TopicPartition, ...] = ()
+    required: tuple[TopicPartition, ...] = ()
+
+
+NO_LOOKS = Looks()
+
+
+def looks_for(command: AnyCommand, state: ClusterState) -> Looks:
+    """Say which partitions a command needs looked at."""
     if isinstance(command, Mend):
-        return partitions_to_see(command, state)
-    moving = state.reassignments
-    return tuple(
-        target.key
-        for target in _new_targets(command)
-        if target.key not in moving or moving[target.key].target != target.replicas or moving[target.key].is_cancelled
-    )
-
-
-def _new_targets(command: AnyCommand) -> Iterable[PartitionTarget]:
+        keys = partitions_to_see(command, state)
+        return Looks(keys, keys)
     if not isinstance(command, Alter) or command.queue:
-        return ()
-    return (target for target in command.partitions if target.replicas is not None)
+        return NO_LOOKS
+    worth: list[TopicPartition] = []
+    required: list[TopicPartition] = []
+    for target in command.partitions:
+        if target.replicas is None:
+            continue
+        key = target.key
+        moving = state.reassignments.get(key)
+        if moving is None:
+            worth.append(key)
+            required.append(key)
+            continue
+        if has_lost_its_start(moving):
+            required.append(key)
+        if moving.target != target.replicas or moving.is_cancelled:
+            worth.append(key)
+    return Looks(tuple(worth), tuple(required))
 
 
 def conclude(
-    page: Page, command: AnyCommand, position: Position, place: Place, digest: bytes, unavailable: str | None
+    batch: BatchBuilder,
+    command: AnyCommand,
+    position: Position,
+    clusters: ManagedClusters,
+    digest: bytes,
+    unavailable: str | None,
+    looks: Looks,
 ) -> int:
-    """Decide a command now and record its outcome; returns how many bytes that adds to the record."""
-    if command.cluster not in place.clusters:
+    """Decide a command now and record its outcome; returns how many bytes that adds to the batch."""
+    scope = clusters.scope
+    if command.cluster not in scope.clusters:
         detail = (
             f"cluster {command.cluster} is not configured: add [clusters.{command.cluster}] and restart the workers"
         )
         decision = refuse(RefusalCode.UNKNOWN_CLUSTER, detail)
     else:
-        state = page.ahead.cluster(command.cluster)
-        decision = decide(command, state, _facts(page, command, state, place, unavailable))
+        cluster = clusters.of(command.cluster)
+        decision = decide(command, cluster.state, _facts(batch, cluster.observed, looks, scope, unavailable))
     outcome = outcome_of(position, command, decision, digest=digest)
     size = len(msgspec.msgpack.encode((outcome, decision.events)))
     if size > MAX_DECISION_BYTES:
         detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
         decision = refuse(RefusalCode.TOO_LARGE, detail)
         outcome = outcome_of(position, command, decision, digest=digest)
-    page.outcomes.append(outcome)
-    page.write_all(decision.events)
+    batch.outcomes.append(outcome)
+    batch.emit_all(decision.events)
     return size
 
 
-def _facts(page: Page, command: AnyCommand, state: ClusterState, place: Place, unavailable: str | None) -> Facts:
-    if not isinstance(command, Alter | Mend):
-        return Facts()
-    track = page.track(command.cluster)
-    keys = must_be_seen(command, state)
-    sights = {key: track.fresh(key, page.now.monotonic_ms) for key in keys}
-    unseen = [str(key) for key, sight in sights.items() if sight is None]
-    if not worth_a_look(command, state):
+def _facts(
+    batch: BatchBuilder, observed: ObservationCache, looks: Looks, scope: ShardScope, unavailable: str | None
+) -> Facts:
+    now_ms = batch.now.monotonic_ms
+    found = {key: observed.fresh(key, now_ms) for key in looks.required}
+    unseen = [str(key) for key, seen in found.items() if seen is None]
+    if not looks.worth:
         unavailable = None
     elif unavailable is None and unseen:
         unavailable = f"{len(unseen)} partitions, {unseen[0]} among them, could not be judged in time"
     return Facts(
-        partitions={key: sight.facts for key, sight in sights.items() if sight is not None},
-        moves=track.moves,
-        live_brokers=track.live,
-        min_isr=track.min_isr,
+        partitions={key: seen.facts for key, seen in found.items() if seen is not None},
+        moves=observed.moves,
+        live_brokers=observed.live,
+        min_isr=observed.min_isr,
         unavailable=unavailable,
-        own_topics=place.own_topics,
+        own_topics=scope.own_topics,
     )
 
 
@@ -160,12 +160,12 @@ def outcome_of(
     command: AnyCommand,
     decision: Decision,
     *,
-    verdict: Verdict | None = None,
+    verdict: OutcomeVerdict | None = None,
     digest: bytes = b"",
     first_offset: int | None = None,
 ) -> Outcome:
     """Write down what became of a command."""
-    judged: Verdict = verdict or ("refused" if decision.refused else "accepted")
+    judged: OutcomeVerdict = verdict or ("refused" if decision.refused else "accepted")
     return Outcome(
         id=command.id,
         cluster=command.cluster,

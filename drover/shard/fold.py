@@ -8,16 +8,16 @@ from typing import NamedTuple
 import msgspec
 
 from drover.errors import CorruptLogError, UnknownSchemaError
-from drover.reassignment.evolve import apply_all
-from drover.reassignment.state import ClusterState
-from drover.shard.state_hash import CURRENT_FORM, state_hash
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply_all
+from drover.state.hashing import CURRENT_FORM, OLDEST_FORM, state_hash
 from events.codec import UndecodableError, chain_hash, decode_record
 from events.records import Acquire, Batch, Cursor, Genesis, Outcome, Record
 
 IDENTITY_RETENTION_MS = 7 * 24 * 3600 * 1000
 
 
-class Verdict(StrEnum):
+class RecordVerdict(StrEnum):
     """What one record of the log counts for."""
 
     GENESIS = "genesis"
@@ -52,7 +52,7 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
     """One record, judged."""
 
     offset: int
-    verdict: Verdict
+    verdict: RecordVerdict
     record: Record
 
 
@@ -85,16 +85,17 @@ class ShardState:
         twin.clusters = {name: state.copy() for name, state in self.clusters.items()}
         return twin
 
-    def hash(self, form: int = CURRENT_FORM) -> bytes:
-        """Hash everything that events have made of this shard; see `drover.shard.state_hash`."""
-        return state_hash(self.clusters, form)
+    def hash(self) -> bytes:
+        """Hash everything that events have made of this shard; see `drover.state.hashing`."""
+        return state_hash(self.clusters)
 
 
 class ShardFold:
     """One shard of the log, folded from its first record, or from a snapshot (`drover.shard.snapshot`).
 
     `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
-    until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it. Raises
+    until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it.
+    `old_state_hashes` counts the state hashes that were passed over, since they have a form that is not made any more. Raises
     `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule; after either this
     object must not be used.
     """
@@ -110,6 +111,7 @@ class ShardFold:
         "generation",
         "group",
         "known",
+        "old_state_hashes",
         "owner",
         "position",
         "sequence",
@@ -139,6 +141,7 @@ class ShardFold:
         self.state = ShardState()
         self.fenced_batches = 0
         self.stale_acquires = 0
+        self.old_state_hashes = 0
 
     def copy(self) -> "ShardFold":
         """Return an independent twin; the values inside are frozen and shared."""
@@ -166,7 +169,7 @@ class ShardFold:
         self.position = offset + 1
         return Folded(offset, verdict, record)
 
-    def _judge(self, offset: int, record: Record, payload: bytes) -> Verdict:
+    def _judge(self, offset: int, record: Record, payload: bytes) -> RecordVerdict:
         match record:
             case Genesis():
                 return self._genesis(offset, record)
@@ -175,34 +178,34 @@ class ShardFold:
             case Batch():
                 return self._batch(offset, record, payload)
 
-    def _genesis(self, offset: int, record: Genesis) -> Verdict:
+    def _genesis(self, offset: int, record: Genesis) -> RecordVerdict:
         if record.shards != self.shards or record.shard != self.shard:
             raise CorruptLogError(
                 f"{self._where(offset)}: the log was begun as shard {record.shard} of {record.shards}, "
                 f"but the topic has {self.shards} partitions: shards are fixed for ever"
             )
-        return Verdict.GENESIS
+        return RecordVerdict.GENESIS
 
-    def _acquire(self, record: Acquire) -> Verdict:
+    def _acquire(self, record: Acquire) -> RecordVerdict:
         # R1: a compare-and-swap on the epoch.
         if record.epoch != self.epoch + 1:
             self.stale_acquires += 1
-            return Verdict.STALE_ACQUIRE
+            return RecordVerdict.STALE_ACQUIRE
         self.epoch, self.token, self.owner = record.epoch, record.token, record.owner
         self.group, self.generation = record.group, record.generation
-        return Verdict.ACQUIRED
+        return RecordVerdict.ACQUIRED
 
-    def _batch(self, offset: int, record: Batch, payload: bytes) -> Verdict:
+    def _batch(self, offset: int, record: Batch, payload: bytes) -> RecordVerdict:
         if record.token != self.token:
             self.fenced_batches += 1
-            return Verdict.FENCED
+            return RecordVerdict.FENCED
         faults = self.faults(offset, record)
         if faults:
             raise CorruptLogError(f"{self._where(offset)}: {'; '.join(fault.what for fault in faults)}")
         self.follow(offset, record, payload)
         self._remember(offset, record.outcomes)
         apply_all(self.state.cluster, record.events, record.at_ms)
-        return Verdict.VALID
+        return RecordVerdict.VALID
 
     def follow(self, offset: int, record: Batch, payload: bytes) -> None:
         """Make this batch the last valid one, whatever it breaks, without its effect: `drover.shard.inspection`."""
@@ -228,17 +231,20 @@ class ShardFold:
             faults.append(Fault(Rule.TIME, f"its time {record.at_ms} lies before {self.at_ms}"))
         if record.cursors != self.cursors and any(map(_regresses, self.cursors, record.cursors)):
             faults.append(Fault(Rule.CURSOR, "a cursor goes back"))
-        if record.state_hash is not None and not faults and record.state_hash != self._hash(offset, record):
+        if record.state_hash is not None and not faults and not self._has_state(offset, record):
             faults.append(Fault(Rule.STATE_HASH, "its state hash differs from the replayed state"))
         return faults
 
-    def _hash(self, offset: int, record: Batch) -> bytes:
+    def _has_state(self, offset: int, record: Batch) -> bool:
+        if record.state_hash_form < OLDEST_FORM:
+            self.old_state_hashes += 1
+            return True
         if record.state_hash_form > CURRENT_FORM:
             raise UnknownSchemaError(
                 f"{self._where(offset)}: its state hash has form {record.state_hash_form}, this reader knows up to "
                 f"{CURRENT_FORM}: upgrade Drover"
             )
-        return self.state.hash(record.state_hash_form)
+        return self.state.hash() == record.state_hash
 
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
         # Expiry comes first: under an identity that is as old as that, this batch may hold a new command.

@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from drover.errors import CorruptLogError, UnknownSchemaError
-from drover.reassignment.evolve import apply_all
-from drover.shard.fold import Fault, Folded, Rule, ShardFold, Verdict
+from drover.shard.fold import Fault, Folded, RecordVerdict, Rule, ShardFold
+from drover.state.evolve import apply_all
 from events.codec import UndecodableError, chain_hash, decode_record
 from events.records import Acquire, Batch, Genesis, Record
 
@@ -95,7 +95,7 @@ class Inspection:
         )
 
     def _count(self, folded: Folded) -> None:
-        if folded.verdict is Verdict.VALID and isinstance(folded.record, Batch):
+        if folded.verdict is RecordVerdict.VALID and isinstance(folded.record, Batch):
             self._batches += 1
             self._state_hashes += folded.record.state_hash is not None
 

@@ -1,21 +1,10 @@
-"""What goes into the shard core and what comes out of it; the asyncio shell only carries these."""
+"""What the inbox hands to the shard core, and the batch that the core proposes for the log."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.reassignment.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
 from events.codec import Malformed
 from events.commands import AnyCommand
-from events.partitions import TopicPartition
 from events.records import Batch
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Now, as a value: `wall_ms` since epoch is what gets recorded, `monotonic_ms` is what is waited by."""
-
-    wall_ms: int
-    monotonic_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,113 +23,8 @@ class Arrival:
     forwarded: bool = False
 
 
-# What is delivered to the core:
-
-
 @dataclass(frozen=True, slots=True)
-class Identified:
-    """Kafka's own id of the cluster that answers under this name, which brokers are alive in it, and what it moves.
-
-    `moves` is what one List showed just before; None if nobody asked.
-    """
-
-    cluster: str
-    kafka_cluster_id: str
-    live_brokers: tuple[int, ...]
-    ended_ms: int
-    moves: Mapping[TopicPartition, Move] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnded:
-    """An alter call has ended at `ended_ms` (monotonic) with one answer per partition.
-
-    `results` is None when nothing was sent (`lost` False) or when nobody knows (`lost` True); `detail` says why.
-    """
-
-    cluster: str
-    partitions: tuple[TopicPartition, ...]
-    ended_ms: int
-    results: Mapping[TopicPartition, CallResult] | None
-    lost: bool = False
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ThrottlesRead:
-    """What throttle settings the asked brokers and topics have.
-
-    None says that the topic does not exist; a broker or topic that is missing could not be read.
-    """
-
-    cluster: str
-    started_ms: int
-    brokers: Mapping[int, BrokerRates]
-    topics: Mapping[str, ThrottledReplicas | None]
-
-
-@dataclass(frozen=True, slots=True)
-class ThrottlesChanged:
-    """Answers to `ChangeThrottles`, by broker and by topic; one that is missing has an unknown outcome."""
-
-    cluster: str
-    ended_ms: int
-    brokers: Mapping[int, CallResult]
-    topics: Mapping[str, CallResult]
-
-
-@dataclass(frozen=True, slots=True)
-class BytesSampled:
-    """Bytes on disk per partition and broker, from the log directories; read from `started_ms` (monotonic) on."""
-
-    cluster: str
-    started_ms: int
-    sizes: Mapping[TopicPartition, Mapping[int, int]]
-
-
-Input = Observation | Identified | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
-
-
-# What the core wants done:
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitions:
-    """Send one alter call, starting before `start_by_ms` (monotonic) or not at all; None as list cancels."""
-
-    cluster: str
-    requests: Mapping[TopicPartition, tuple[int, ...] | None]
-    start_by_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReadThrottles:
-    """Read the throttle settings of brokers and topics."""
-
-    cluster: str
-    brokers: tuple[int, ...]
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeThrottles:
-    """Write broker rates, add and remove topic entries; every one of them may be repeated.
-
-    No write begins after `start_by_ms` (monotonic): by then another owner may have other wishes.
-    """
-
-    cluster: str
-    rates: Mapping[int, BrokerRates]
-    add: Mapping[str, ThrottledReplicas]
-    remove: Mapping[str, ThrottledReplicas]
-    start_by_ms: int
-
-
-Effect = AlterPartitions | ReadThrottles | ChangeThrottles
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
+class ProposedBatch:
     """A record to append, and what must be acknowledged before it.
 
     `forward` holds arrivals that belong to another shard, `dead_letters` those that are no commands, each with the

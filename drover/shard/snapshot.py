@@ -13,25 +13,15 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Union, get_args, get_type_hints
 
 import msgspec
 
 from drover.errors import UnusableSnapshotError
-from drover.reassignment.foreign import ForeignMove, GivenUp
-from drover.reassignment.state import (
-    BrokerThrottle,
-    ClusterState,
-    Freeze,
-    Limits,
-    Plan,
-    Reassignment,
-    TopicThrottle,
-)
-from drover.reassignment.waiting import HeldCommand, QueueEntry
 from drover.shard.fold import KnownCommand, ShardFold
-from drover.shard.state_hash import CURRENT_FORM
-from events.partitions import TopicPartition
+from drover.state.cluster import ClusterState
+from drover.state.declared import Recorded, declarations
+from drover.state.hashing import CURRENT_FORM
 from events.records import Cursor
 
 SNAPSHOT_SCHEMA = 1
@@ -42,29 +32,30 @@ COMPRESSION_LEVEL = 1
 _LENGTH_BYTES = 4
 
 
-class ClusterPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="part", tag="cluster"):
-    """A cluster, or a slice of a large one: the first slice has all that is no map, every slice some entries of maps.
+_DECLARED = declarations(ClusterState)
+# The attributes of a state that a snapshot keeps.
+CLUSTER_FIELDS = ("name", *_DECLARED)
+_TYPES = get_type_hints(ClusterState)
 
-    The fields are those of `ClusterState` without its indexes, under the same names; reassignments are in the order of
-    acceptance.
-    """
 
-    name: str
-    kafka_cluster_id: str | None = None
-    mismatched_kafka_cluster_id: str | None = None
-    freeze: Freeze | None = None
-    limits: Limits = Limits()
-    blacklist: tuple[int, ...] = ()
-    next_number: int = 1
-    failed_brokers: dict[int, int] = {}
-    plans: dict[str, Plan] = {}
-    broker_throttles: dict[int, BrokerThrottle] = {}
-    topic_throttles: dict[str, TopicThrottle] = {}
-    reassignments: tuple[Reassignment, ...] = ()
-    queue: dict[TopicPartition, QueueEntry] = {}
-    held: dict[str, HeldCommand] = {}
-    foreign: dict[TopicPartition, ForeignMove] = {}
-    given_up: dict[TopicPartition, GivenUp] = {}
+def _part_field(attribute: str, declared: Recorded) -> tuple[str, Any, Any]:
+    """Say how a recorded field is kept: under its recorded name, and without the keys that its entries hold."""
+    default: Any = getattr(ClusterState("any"), attribute)
+    if declared.key is not None:
+        return declared.name, tuple.__class_getitem__((get_args(_TYPES[attribute])[1], ...)), ()
+    return declared.name, _TYPES[attribute], default
+
+
+# A cluster, or a slice of a large one: the first slice has all that is no map, every slice some entries of maps.
+ClusterPart = msgspec.defstruct(
+    "ClusterPart",
+    [("name", str), *(_part_field(attribute, declared) for attribute, declared in _DECLARED.items())],
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    tag_field="part",
+    tag="cluster",
+)
 
 
 class KnownEntry(msgspec.Struct, frozen=True, gc=False):
@@ -123,15 +114,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     at_ms: int
     fenced_batches: int
     stale_acquires: int
+    old_state_hashes: int = 0
 
 
-# What a fold and a manifest both have, and what a cluster's state and its part both have.
+# What a fold and a manifest both have.
 FOLD_FIELDS = tuple(field for field in Manifest.__struct_fields__ if field in ShardFold.__slots__)
-CLUSTER_FIELDS = tuple(field for field in ClusterPart.__struct_fields__ if field in ClusterState.__slots__)
 
-_Part = ClusterPart | CommandsPart
+_Part = CommandsPart | msgspec.Struct
 _encoder = msgspec.msgpack.Encoder()
-_part_decoder: msgspec.msgpack.Decoder[_Part] = msgspec.msgpack.Decoder(_Part)
+_part_decoder: msgspec.msgpack.Decoder[_Part] = msgspec.msgpack.Decoder(Union[ClusterPart, CommandsPart])  # noqa: UP007
 _record_decoder: msgspec.msgpack.Decoder[Chunk | Manifest] = msgspec.msgpack.Decoder(Chunk | Manifest)
 
 
@@ -205,16 +196,21 @@ def _parts(fold: ShardFold) -> Iterator[_Part]:
         )
 
 
-def _slices(state: ClusterState) -> Iterator[ClusterPart]:
-    content: dict[str, Any] = {field: getattr(state, field) for field in CLUSTER_FIELDS}
-    maps = {field: content.pop(field) for field in tuple(content) if isinstance(content[field], dict)}
-    yield ClusterPart(**content)
-    for field, entries in maps.items():
+def _slices(state: ClusterState) -> Iterator[_Part]:
+    values: dict[str, Any] = {"name": state.name}
+    maps: list[tuple[Recorded, Mapping[Any, Any]]] = []
+    for attribute, declared in _DECLARED.items():
+        value = getattr(state, attribute)
+        if isinstance(value, Mapping):
+            maps.append((declared, value))
+        else:
+            values[declared.name] = value
+    yield ClusterPart(**values)
+    for declared, entries in maps:
         left = iter(entries.items())
         while piece := dict(islice(left, PART_ITEMS)):
-            # The partition of a reassignment is in it already, and `put` finds it there.
-            value: Any = tuple(piece.values()) if field == "reassignments" else piece
-            yield ClusterPart(**{"name": state.name, field: value})
+            kept: Any = piece if declared.key is None else tuple(piece.values())
+            yield ClusterPart(**{"name": state.name, declared.name: kept})
 
 
 def decode_record(value: bytes) -> Chunk | Manifest | None:
@@ -242,9 +238,11 @@ def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
             _add(fold, part)
     except (zlib.error, msgspec.DecodeError, msgspec.ValidationError) as error:
         raise UnusableSnapshotError(f"its body is not understood: {error}") from error
-    if manifest.state_hash_form > CURRENT_FORM:
-        raise UnusableSnapshotError(f"its state's hash has form {manifest.state_hash_form}, which a newer Drover made")
-    if fold.state.hash(manifest.state_hash_form) != manifest.state_hash:
+    for state in fold.state.clusters.values():
+        state.rebuild_indexes()
+    if manifest.state_hash_form != CURRENT_FORM:
+        raise UnusableSnapshotError(f"its state's hash has form {manifest.state_hash_form}, not {CURRENT_FORM}")
+    if fold.state.hash() != manifest.state_hash:
         raise UnusableSnapshotError("its state has another hash than the one that was written")
     return fold
 
@@ -269,29 +267,28 @@ def _read_parts(chunks: Sequence[bytes], body_bytes: int) -> Iterator[_Part]:
 
 
 def _add(fold: ShardFold, part: _Part) -> None:
-    match part:
-        case CommandsPart():
-            for entry in part.commands:
-                identity = (entry.cluster, entry.id)
-                fold.known[identity] = KnownCommand(entry.digest, entry.offset, entry.at_ms)
-                fold.expiry.append((entry.at_ms, identity))
-        case ClusterPart():
-            _add_cluster(fold.state.clusters, part)
+    if not isinstance(part, CommandsPart):
+        _add_cluster(fold.state.clusters, part)
+        return
+    for entry in part.commands:
+        identity = (entry.cluster, entry.id)
+        fold.known[identity] = KnownCommand(entry.digest, entry.offset, entry.at_ms)
+        fold.expiry.append((entry.at_ms, identity))
 
 
-def _add_cluster(clusters: dict[str, ClusterState], part: ClusterPart) -> None:
+def _add_cluster(clusters: dict[str, ClusterState], part: Any) -> None:
     state = clusters.get(part.name)
     is_first = state is None
     if state is None:
         state = clusters[part.name] = ClusterState(part.name)
-    for reassignment in part.reassignments:
-        state.put(reassignment)
-    for field in CLUSTER_FIELDS:
-        value: Any = getattr(part, field)
-        if isinstance(value, Mapping):
-            getattr(state, field).update(value)
-        elif is_first and field != "reassignments":
-            setattr(state, field, value)
+    for attribute, declared in _DECLARED.items():
+        value: Any = getattr(part, declared.name)
+        if declared.key is not None:
+            getattr(state, attribute).update((declared.key(entry), entry) for entry in value)
+        elif isinstance(value, Mapping):
+            getattr(state, attribute).update(value)
+        elif is_first:
+            setattr(state, attribute, value)
 
 
 def _digest(chunks: Sequence[bytes]) -> bytes:

@@ -18,7 +18,7 @@ class Move(Struct, kw_only=True):
     target: tuple[int, ...]
     began_ms: int
     current: tuple[int, ...]
-    phase: str = Phase.QUEUED.value
+    phase: str = Phase.PENDING.value
     since_ms: int = 0
     step: int | None = None
     expected: tuple[int, ...] = ()

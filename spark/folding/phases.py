@@ -14,7 +14,7 @@ from spark.folding.rows import FoldRow
 _INTENDED = {Call.STEP: Phase.INTENDED, Call.CANCEL: Phase.CANCEL_INTENDED, Call.RESTORE: Phase.RESTORE_INTENDED}
 _RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTORE: Phase.RESTORING}
 _BEFORE = {Call.STEP: Phase.PREPARED, Call.CANCEL: Phase.ROLLING_BACK, Call.RESTORE: Phase.CANCELLING}
-_WEIGHTLESS = frozenset({Phase.QUEUED, Phase.RESTORING, Phase.RESTORE_INTENDED})
+_WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 BEGINNINGS = frozenset({"reassignment-queued", "reassignment-adopted"})
 ENDS = {

@@ -9,7 +9,7 @@ from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader, LogRecord
 from drover.runtime import topics
 from drover.shard.fold import ShardFold
-from drover.shard.state_hash import CURRENT_FORM
+from drover.state.hashing import CURRENT_FORM
 from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.codec import command_digest, decode_command, encode_record, record_headers
 from events.commands import AnyCommand, Freeze, Unfreeze

@@ -121,7 +121,7 @@ def test_cancelling_everything_tells_how_much_that_is_and_asks(monkeypatch: pyte
 def queued(partition: int) -> Reassignment:
     return Reassignment(
         key=TopicPartition("t", partition), topic_id="id", plan="p", number=partition, original=(1,), target=(2,),
-        queued_ms=0, phase=Phase.QUEUED, since_ms=0, current=(1,),
+        queued_ms=0, phase=Phase.PENDING, since_ms=0, current=(1,),
     )  # fmt: skip
 
 

@@ -6,8 +6,12 @@ from msgspec.structs import replace
 from drover.cli.status_rows import cluster_document, foreign_rows, notices, status_rows, totals
 from drover.cli.status_view import cells_of, foreign_cells_of, summary
 from drover.client.transfers import Transfers
-from drover.reassignment.foreign import ForeignMove
-from drover.reassignment.state import Block, BrokerThrottle, ClusterState, Freeze, Phase, Plan, Reassignment, Step
+from drover.plans.state import Plan
+from drover.reassignment.state import Block, Phase, Reassignment, Step
+from drover.scheduling.state import Freeze
+from drover.state.cluster import ClusterState
+from drover.throttling.state import BrokerThrottle
+from drover.unmanaged.state import UnmanagedMove
 from events.partitions import TopicPartition
 from events.progress import Progress, ProjectionSample
 from events.reassignments import Blocker
@@ -27,7 +31,7 @@ FIRST_STEP = Step(number=1, final=False, expected=(1, 2), replicas=(1, 2, 3), le
 def copying() -> ClusterState:
     state = ClusterState("prod")
     state.plans["p"] = Plan("p", "ana", "r", 0)
-    state.put(move(0, Phase.QUEUED))
+    state.put(move(0, Phase.PENDING))
     state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50))
     return state
 
@@ -96,8 +100,8 @@ def test_what_an_operator_must_know_is_said_first() -> None:
 
 def test_moves_of_others_are_shown_those_that_never_end_first() -> None:
     state = copying()
-    state.foreign[TopicPartition("t", 7)] = ForeignMove((3, 1, 2), (3,), (2,), 1000)
-    state.foreign[TopicPartition("t", 8)] = ForeignMove((1, 2, 3), (3,), (3,), 1000)
+    state.unmanaged[TopicPartition("t", 7)] = UnmanagedMove((3, 1, 2), (3,), (2,), 1000)
+    state.unmanaged[TopicPartition("t", 8)] = UnmanagedMove((1, 2, 3), (3,), (3,), 1000)
     stuck, other = foreign_rows(state)
     assert (stuck.partition, stuck.document()["never_ends"]) == (8, (3,))
     assert "`drover mend`" in stuck.remedy

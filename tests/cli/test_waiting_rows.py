@@ -11,9 +11,9 @@ from drover.cli.waiting_rows import held_rows, queue_rows
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.watching import View
-from drover.reassignment.evolve import apply
-from drover.reassignment.state import ClusterState
 from drover.shard.fold import ShardFold
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
 from events.clusters import ClusterFrozen
 from events.codec import encode_command
 from events.commands import Freeze

@@ -14,8 +14,8 @@ from drover.cluster.model import ClusterModel
 from drover.cluster.port import ClusterDriver
 from drover.cluster.simulated import SimulatedDriver
 from drover.cluster.sockets import DIRECT
+from drover.facts import Observation, PartitionFacts
 from drover.local import LocalCluster
-from drover.reassignment.facts import Observation, PartitionFacts
 from events.partitions import TopicPartition
 
 Value = TypeVar("Value")

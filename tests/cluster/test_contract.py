@@ -9,7 +9,7 @@ from drover.cluster.port import (
     AlterRequest,
     SetBrokerRates,
 )
-from drover.reassignment.facts import (
+from drover.facts import (
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,

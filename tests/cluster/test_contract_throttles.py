@@ -1,7 +1,7 @@
 """The contract of `ClusterDriver` for throttles, on the simulated twin and on a real Kafka 4.3.1."""
 
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas, SetBrokerRates, ThrottleChange
-from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, ThrottledReplicas
+from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, ThrottledReplicas
 from tests.cluster.support import ClusterUnderTest, eventually
 
 UNTHROTTLED = BrokerRates(None, None)

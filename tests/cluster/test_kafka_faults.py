@@ -15,8 +15,8 @@ from drover.cluster.port import AlterRequest
 from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
 from drover.cluster.wire import MAX_CLIENTS_CLOSING, Deadline, Lane
 from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
+from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from drover.local import LocalCluster
-from drover.reassignment.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from events.partitions import TopicPartition
 
 ANYTHING = [AlterRequest(TopicPartition("no-such-topic", 0), (1,))]

@@ -17,7 +17,7 @@ from drover.cluster.throttle_lists import (
     ConfigOperation,
     OperationKind,
 )
-from drover.reassignment.facts import Move
+from drover.facts import Move
 from events.partitions import TopicPartition
 
 FOO = [TopicPartition("foo", number) for number in range(4)]

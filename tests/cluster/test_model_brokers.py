@@ -9,7 +9,7 @@ from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import LEADER_RATE, LEADER_REPLICAS, ConfigOperation, OperationKind
-from drover.reassignment.facts import Move
+from drover.facts import Move
 from events.partitions import TopicPartition
 
 LONG = TopicPartition("long", 0)

@@ -1,7 +1,7 @@
 """What is kept of List, Describe, List."""
 
 from drover.cluster.sighting import agreed_moves, agreed_partitions
-from drover.reassignment.facts import Move, PartitionFacts
+from drover.facts import Move, PartitionFacts
 from events.partitions import TopicPartition
 
 STEADY, BEGAN, ENDED, CHANGED, IDLE = (TopicPartition("t", number) for number in range(5))

@@ -6,7 +6,7 @@ from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, SetBrokerRates
 from drover.cluster.simulated import Loss, SimulatedDriver
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import NOT_CONTROLLER, BrokerRates, CallResult
+from drover.facts import NOT_CONTROLLER, BrokerRates, CallResult
 from events.partitions import TopicPartition
 
 PARTITION = TopicPartition("orders", 0)

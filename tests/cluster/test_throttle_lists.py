@@ -18,7 +18,7 @@ from drover.cluster.throttle_lists import (
     rate_operations,
     waves,
 )
-from drover.reassignment.facts import BrokerRates, CallResult, ThrottledReplicas
+from drover.facts import BrokerRates, CallResult, ThrottledReplicas
 
 SET, DELETE, APPEND, SUBTRACT = OperationKind
 THERE = ThrottledReplicas(("0:1", "0:2"), ("0:4",))

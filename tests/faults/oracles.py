@@ -11,7 +11,8 @@ from drover.cluster import messages
 from drover.cluster.configs import topic_configs
 from drover.cluster.messages import BROKER_RESOURCE
 from drover.cluster.wire import Deadline, Lane
-from drover.reassignment.state import ClusterState, PlanStatus
+from drover.plans.state import PlanStatus
+from drover.state.cluster import ClusterState
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from tests.faults.injuries import Scene

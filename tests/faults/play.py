@@ -9,8 +9,8 @@ from random import Random
 
 from drover.cluster.port import AddThrottledReplicas, SetBrokerRates
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster
-from drover.reassignment.facts import BrokerRates, ThrottledReplicas
 from events.partitions import TopicPartition
 from events.topics import DEFAULT_SHARDS, shard_of
 from tests.faults import oracles, records

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from drover.reassignment.state import Block, ClusterState, Phase, Plan, PlanStatus, Reassignment
+from drover.plans.state import Plan, PlanStatus
+from drover.reassignment.state import Block, Phase, Reassignment
 from drover.runtime import clock
+from drover.state.cluster import ClusterState
 from events.commands import Freeze
 from events.partitions import TopicPartition
 from events.reassignments import Blocker

@@ -15,11 +15,11 @@ from typing import Any
 from drover.client.history import fold_shards
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
-from drover.reassignment.facts import BrokerRates, PartitionFacts, ThrottledReplicas
-from drover.reassignment.state import Plan
+from drover.plans.state import Plan
 from drover.runtime import topics as own_topics
 from events.partitions import TopicPartition
 from events.topics import TopicNames

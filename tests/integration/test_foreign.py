@@ -5,7 +5,7 @@ import json
 import pytest
 
 from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
-from drover.reassignment.facts import BrokerRates, PartitionFacts, ThrottledReplicas
+from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import Installation, wait_for

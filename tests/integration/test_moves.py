@@ -8,8 +8,8 @@ from kafka import KafkaProducer
 
 from drover.cluster.port import SetBrokerRates
 from drover.cluster.sockets import DIRECT
-from drover.reassignment.facts import BrokerRates, ThrottledReplicas
-from drover.reassignment.state import PlanStatus
+from drover.facts import BrokerRates, ThrottledReplicas
+from drover.plans.state import PlanStatus
 from events.codec import encode_command
 from events.partitions import TopicPartition
 from events.topics import DEFAULT_SHARDS, shard_of

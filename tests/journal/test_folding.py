@@ -9,7 +9,7 @@ from drover.errors import AppendUnknownError, CorruptLogError
 from drover.journal.folding import FoldedLog
 from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
 from drover.journal.port import TailRecord
-from drover.shard.fold import Folded, Verdict
+from drover.shard.fold import Folded, RecordVerdict
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis
 
@@ -61,14 +61,14 @@ async def test_replay_folds_everything_there_is() -> None:
     told: list[Folded] = []
     log = await _log(MemoryJournal(broker, 1), told)
     assert log.folds[0].epoch == 1
-    assert [folded.verdict for folded in told] == [Verdict.GENESIS, Verdict.ACQUIRED]
+    assert [folded.verdict for folded in told] == [RecordVerdict.GENESIS, RecordVerdict.ACQUIRED]
 
 
 async def test_an_append_with_nothing_in_between_is_folded_at_once() -> None:
     log = await _log(MemoryJournal(_broker(), 1))
     acquire, batch = _acquire(1), _batch()
-    assert (await log.append(0, acquire, encode_record(acquire))).verdict is Verdict.ACQUIRED
-    assert (await log.append(0, batch, encode_record(batch))).verdict is Verdict.VALID
+    assert (await log.append(0, acquire, encode_record(acquire))).verdict is RecordVerdict.ACQUIRED
+    assert (await log.append(0, batch, encode_record(batch))).verdict is RecordVerdict.VALID
 
 
 async def test_an_append_behind_a_theft_is_fenced_and_the_tail_says_so() -> None:
@@ -79,7 +79,7 @@ async def test_an_append_behind_a_theft_is_fenced_and_the_tail_says_so() -> None
     broker.put(EVENTS, 0, StoredRecord(encode_record(_acquire(2, b"thief"))))
     following = asyncio.create_task(log.follow())
     try:
-        assert (await log.append(0, batch, encode_record(batch))).verdict is Verdict.FENCED
+        assert (await log.append(0, batch, encode_record(batch))).verdict is RecordVerdict.FENCED
     finally:
         following.cancel()
     assert log.folds[0].token == b"thief"
@@ -95,7 +95,7 @@ async def test_a_valid_append_stays_valid_although_the_shard_is_lost_right_after
     await asyncio.sleep(0)
     broker.put(EVENTS, 0, StoredRecord(encode_record(_acquire(2, b"thief"))))
     await log.replay()
-    assert (await appending).verdict is Verdict.VALID
+    assert (await appending).verdict is RecordVerdict.VALID
     assert log.folds[0].token == b"thief"
 
 

@@ -6,13 +6,13 @@ usage: python -m tests.kill.worker_main BOOTSTRAP PREFIX NAME SESSION_TIMEOUT_S 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from drover.capability.messages import Effect
 from drover.journal.connection import LogConnection
 from drover.journal.port import Journal
-from drover.reassignment.state import Limits
 from drover.runtime.metrics import Metrics
 from drover.runtime.worker import WorkerOptions, run_worker
+from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
-from drover.shard.messages import Effect
 from events.partitions import TopicPartition
 from events.topics import TopicNames
 

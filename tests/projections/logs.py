@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 
-from drover.shard.fold import ShardFold, Verdict
+from drover.shard.fold import RecordVerdict, ShardFold
 from events.plans import PlanOpened
 from events.reassignments import Call, CallAccepted, CallIntended, ReassignmentCompleted, ReassignmentQueued
 from events.records import SCHEMA_VERSION, AnyEvent, Batch
@@ -40,7 +40,7 @@ def valid_batches(log: Sequence[bytes]) -> list[tuple[int, Batch]]:
     return [
         (folded.offset, folded.record)
         for folded in found
-        if folded is not None and folded.verdict is Verdict.VALID and isinstance(folded.record, Batch)
+        if folded is not None and folded.verdict is RecordVerdict.VALID and isinstance(folded.record, Batch)
     ]
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from drover.local import wait_until
-from drover.shard.fold import ShardFold, Verdict
+from drover.shard.fold import RecordVerdict, ShardFold
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from events.records import Batch, Outcome
@@ -73,7 +73,7 @@ class Office:
         """Let the writer hear what the log says."""
         for offset in range(self._fed, len(self.world.log)):
             folded = self._fold.fold(offset, self.world.log[offset])
-            if folded is not None and folded.verdict is Verdict.VALID and isinstance(folded.record, Batch):
+            if folded is not None and folded.verdict is RecordVerdict.VALID and isinstance(folded.record, Batch):
                 if folded.record.events:
                     self.writer.offer(offset, folded.record)
                 self.writer.answered(offset, folded.record)

@@ -27,8 +27,8 @@ def check_indexes(view: ClusterView) -> None:
     chunks = {(chunk, key) for chunk, entries in view.chunks.items() for key in entries.by_key}
     assert chunks == {(chunk_of(found), key) for key, found in under_way.items()}
     listed = {(topic, number): entry for topic, entries in view.topics.items() for number, entry in entries.items()}
-    shown = {*under_way, *state.foreign}
-    assert listed == {key: listing_of(under_way.get(key), state.foreign.get(key)) for key in shown}
+    shown = {*under_way, *state.unmanaged}
+    assert listed == {key: listing_of(under_way.get(key), state.unmanaged.get(key)) for key in shown}
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -4,7 +4,8 @@ import random
 from typing import Any
 
 from drover.cluster.port import AlterRequest
-from drover.reassignment.state import Limits, PlanStatus
+from drover.plans.state import PlanStatus
+from drover.scheduling.state import Limits
 from events.commands import Blacklist, BrokerFailed, BrokerReturned, Cancel, Freeze, Unfreeze
 from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter, rollback

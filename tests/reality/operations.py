@@ -7,7 +7,7 @@ from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import FOLLOWER_REPLICAS, LEADER_REPLICAS, ConfigOperation, OperationKind
-from drover.reassignment.facts import INVALID_REPLICA_ASSIGNMENT, NONE
+from drover.facts import INVALID_REPLICA_ASSIGNMENT, NONE
 from events.partitions import TopicPartition
 
 Replicas = tuple[int, ...]

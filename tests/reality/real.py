@@ -23,11 +23,11 @@ from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterError
+from drover.facts import NONE, Move
 from drover.local import LocalCluster
 from drover.local.layout import CONTROLLER_ID
 from drover.local.probe import known_brokers
 from drover.local.processes import ProcessState
-from drover.reassignment.facts import NONE, Move
 from events.partitions import TopicPartition
 from tests.reality.operations import (
     Alter,

@@ -6,11 +6,12 @@ from typing import Any
 
 from hypothesis import settings
 
-from drover.reassignment.decision import Decision, Facts
-from drover.reassignment.evolve import apply
-from drover.reassignment.facts import Move, PartitionFacts
-from drover.reassignment.judgement import Context
-from drover.reassignment.state import ClusterState, Phase, Reassignment, Step
+from drover.capability.decision import Decision, Facts
+from drover.facts import Move, PartitionFacts
+from drover.reassignment.state import Phase, Reassignment, Step
+from drover.reassignment.verdict import Context
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
 from events.commands import Alter, Cancel, PartitionName, PartitionTarget
 from events.partitions import TopicPartition
 from events.plans import PlanOpened

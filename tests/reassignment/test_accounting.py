@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.reassignment.decide import decide
-from drover.reassignment.entries import take, why_passed_over
-from drover.reassignment.evolve import apply
-from drover.reassignment.evolve_plans import Ending
-from drover.reassignment.state import ClusterState
-from drover.reassignment.way_out import succession
+from drover.plans.evolve import Ending
+from drover.reassignment.cancellation import succession
+from drover.scheduling.queue_entries import take, why_passed_over
+from drover.shard.decide import decide
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
 from events.commands import Alter, Cancel
 from events.partitions import TopicPartition
 from events.reassignments import (
@@ -61,7 +61,7 @@ class Ledger:
                 self.decide(cancel(mode=mode, plan=plan))
             case ("end", TopicPartition() as key, str() as how) if key in self.state.reassignments:
                 self.end(key, how)
-            case ("begin", TopicPartition() as key) if key in self.state.queued:
+            case ("begin", TopicPartition() as key) if key in self.state.pending:
                 moving = self.state.reassignments[key]
                 self.fold([intended(moving.original, moving.target, key=key), accepted(key=key)])
             case ("take", TopicPartition() as key) if key in self.state.queue:

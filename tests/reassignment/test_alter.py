@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from drover.reassignment.decide import decide
-from drover.reassignment.evolve import apply
-from drover.reassignment.facts import Move
-from drover.reassignment.state import PlanStatus
+from drover.facts import Move
+from drover.plans.state import PlanStatus
+from drover.shard.decide import decide
+from drover.state.evolve import apply
 from events.clusters import ClusterIdentified, ClusterMismatched
 from events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
 from events.reassignments import ReassignmentQueued

@@ -2,9 +2,9 @@
 
 import pytest
 
+from drover.facts import CallResult
 from drover.reassignment import calls
 from drover.reassignment.evolve import evolve
-from drover.reassignment.facts import CallResult
 from drover.reassignment.state import Phase, Reassignment
 from events.reassignments import (
     Blocker,

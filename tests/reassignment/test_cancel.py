@@ -2,10 +2,12 @@
 
 import pytest
 
-from drover.reassignment.decide import decide
-from drover.reassignment.decision import Facts
-from drover.reassignment.evolve import apply
-from drover.reassignment.state import ClusterState, Phase, PlanStatus
+from drover.capability.decision import Facts
+from drover.plans.state import PlanStatus
+from drover.reassignment.state import Phase
+from drover.shard.decide import decide
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
 from events.partitions import TopicPartition
 from events.plans import PlanFinished
 from events.reassignments import CallLapsed, ReassignmentRolledBack, StepPrepared

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from drover.reassignment.copy_pace import SPACING_MS, CopyPace, SizeSample, pace, rate_in_words, remember
-from drover.reassignment.judgement import NOTHING
-from drover.reassignment.plan import plan
+from drover.reassignment.reconcile import reconcile
 from drover.reassignment.state import Block, Phase
+from drover.reassignment.verdict import NOTHING
 from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
 from tests.reassignment.support import context, moving, reassignment
 
@@ -115,34 +115,36 @@ THROTTLED = {"throttle_bytes_per_second": 5_000_000}
 
 def test_a_throttle_that_is_too_low_is_named_once_with_both_rates_and_the_remedy() -> None:
     about = reassignment(Phase.COPYING)
-    (event,) = plan(about, moving(), context(sizes=BEHIND, **THROTTLED)).events
+    (event,) = reconcile(about, moving(), context(sizes=BEHIND, **THROTTLED)).events
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.THROTTLE_TOO_LOW
     assert "the leader grows by 5.2 MB/s and the copy on broker 4 by 5.0 MB/s" in event.detail
     assert "--plan p" in event.detail
     known = reassignment(Phase.COPYING, block=Block(event.why, event.detail, 1))
     even_slower = remembered(growing(FASTER, SLOWER // 2))
-    assert plan(known, moving(), context(sizes=even_slower, **THROTTLED)) == NOTHING
+    assert reconcile(known, moving(), context(sizes=even_slower, **THROTTLED)) == NOTHING
 
 
 def test_the_block_goes_when_the_copy_gains_and_not_before_that_is_known() -> None:
     known = reassignment(Phase.COPYING, block=Block(Blocker.THROTTLE_TOO_LOW, "words", 1))
-    assert plan(known, moving(), context(**THROTTLED)) == NOTHING
-    (event,) = plan(known, moving(), context(sizes=GAINING, **THROTTLED)).events
+    assert reconcile(known, moving(), context(**THROTTLED)) == NOTHING
+    (event,) = reconcile(known, moving(), context(sizes=GAINING, **THROTTLED)).events
     assert isinstance(event, ReassignmentUnblocked)
 
 
 def test_the_block_goes_when_the_copy_has_joined() -> None:
     known = reassignment(Phase.COPYING, block=Block(Blocker.THROTTLE_TOO_LOW, "words", 1))
-    (event,) = plan(known, moving(isr=(1, 2, 3, 4)), context(sizes=BEHIND, **THROTTLED)).events
+    (event,) = reconcile(known, moving(isr=(1, 2, 3, 4)), context(sizes=BEHIND, **THROTTLED)).events
     assert isinstance(event, ReassignmentUnblocked)
 
 
 def test_a_dead_destination_is_named_before_its_slow_copy() -> None:
-    (event,) = plan(reassignment(Phase.COPYING), moving(), context(sizes=BEHIND, live={1, 2, 3}, **THROTTLED)).events
+    (event,) = reconcile(
+        reassignment(Phase.COPYING), moving(), context(sizes=BEHIND, live={1, 2, 3}, **THROTTLED)
+    ).events
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.DEAD_DESTINATION
 
 
 def test_a_copy_without_a_throttle_is_not_judged() -> None:
-    assert plan(reassignment(Phase.COPYING), moving(), context(sizes=BEHIND)) == NOTHING
+    assert reconcile(reassignment(Phase.COPYING), moving(), context(sizes=BEHIND)) == NOTHING

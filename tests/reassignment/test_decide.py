@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from drover.reassignment.decide import decide
-from drover.reassignment.decision import Facts
-from drover.reassignment.evolve import apply
-from drover.reassignment.state import ClusterState
+from drover.capability.decision import Facts
+from drover.shard.decide import decide
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
 from events.brokers import BlacklistSet, BrokerReturnRecorded
 from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
 from tests.reassignment.support import CLUSTER, state_after, tags

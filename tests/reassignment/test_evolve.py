@@ -7,14 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drover.capability.decision import Facts
+from drover.facts import CallResult, Move, PartitionFacts
+from drover.plans.state import PlanStatus
 from drover.reassignment import calls
 from drover.reassignment.cancel import decide_cancel
-from drover.reassignment.evolve import APPLYING, ENDINGS, EVOLVING, apply, evolve
-from drover.reassignment.facts import CallResult, Move, PartitionFacts
-from drover.reassignment.judgement import blocked
-from drover.reassignment.plan import plan, start
-from drover.reassignment.state import ClusterState, Phase, PlanStatus
+from drover.reassignment.evolve import APPLYING, EVOLVING, evolve
+from drover.reassignment.reconcile import reconcile
+from drover.reassignment.start import start
+from drover.reassignment.state import Phase
+from drover.reassignment.verdict import blocked
 from drover.shard.fold import ShardState
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled, PlanExtended, PlanFinished
 from events.reassignments import Call, CallIntended, CancelMode, ReassignmentRolledBack
@@ -47,10 +52,10 @@ def hashed(state: ClusterState) -> bytes:
 
 def test_what_is_queued_keeps_the_order_of_acceptance() -> None:
     state = state_after([opened(), *(queued(key) for key in KEYS)])
-    assert list(state.queued) == list(KEYS)
+    assert list(state.pending) == list(KEYS)
     assert [entry.number for entry in state.reassignments.values()] == [1, 2, 3]
     apply(state, intended(key=KEYS[0]), 2000)
-    assert list(state.queued) == list(KEYS[1:])
+    assert list(state.pending) == list(KEYS[1:])
     assert list(state.in_flight) == [KEYS[0]]
     assert state.loads == {1: 1, 4: 1}
 
@@ -59,7 +64,7 @@ def test_an_end_is_counted_in_its_plan_and_leaves_nothing_behind() -> None:
     state = copying()
     apply(state, ReassignmentRolledBack(cluster=CLUSTER, topic="orders", partition=0, replicas=(1, 2, 3)), 2000)
     assert (state.plans["p"].active, state.plans["p"].rolled_back) == (0, 1)
-    assert (state.reassignments, state.queued, state.in_flight, state.loads) == ({}, {}, {}, {})
+    assert (state.reassignments, state.pending, state.in_flight, state.loads) == ({}, {}, {}, {})
 
 
 def test_queueing_what_is_under_way_is_an_event_that_nobody_writes() -> None:
@@ -139,7 +144,7 @@ def follow(state: ClusterState, key: TopicPartition, data: st.DataObject) -> Ite
     """What the domain says next about one partition."""
     entry = state.reassignments[key]
     if data.draw(st.integers(0, 7), label="cancel") == 0:
-        yield from decide_cancel(cancel(key), state).events
+        yield from decide_cancel(cancel(key), state, Facts()).events
     elif entry.call_open:
         ends = [calls.lost, calls.never_sent]
         code = data.draw(st.sampled_from([0, 0, 0, 3, 39, 85, -1, 31, 998, 999]), label="code")
@@ -151,9 +156,9 @@ def follow(state: ClusterState, key: TopicPartition, data: st.DataObject) -> Ite
         likeness = data.draw(st.integers(0, 3), label="likeness")
         seen = near(state, key, data.draw(sights(), label="sight"), likeness)
         where = context(persisted=data.draw(st.booleans(), label="persisted"), live=(1, 2, 3, 4))
-        waits = entry.phase in {Phase.QUEUED, Phase.PREPARED, Phase.CONFIRMED}
+        waits = entry.phase in {Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED}
         if not waits or seen is None or seen.topic_id != TOPIC_ID:
-            yield from plan(entry, seen, where).events
+            yield from reconcile(entry, seen, where).events
             return
         found = start(entry, seen, where)
         if found.block is not None:
@@ -186,6 +191,6 @@ def test_every_story_that_the_domain_writes_folds_and_keeps_the_indexes_true(
 
 
 def test_every_event_of_a_reassignment_is_folded_by_exactly_one_rule() -> None:
-    known = [*EVOLVING, *APPLYING, *ENDINGS]
+    known = [*EVOLVING, *APPLYING]
     assert len(known) == len(set(known))
     assert set(known) == set(get_args(ReassignmentEvent))

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Partition
-from drover.reassignment.evolve import apply
 from drover.reassignment.replica_sets import adding, after_cancel, next_step, removing
 from drover.reassignment.state import Phase, Step
+from drover.state.evolve import apply
 from events.reassignments import StepConfirmed
 from tests.reassignment.support import CLUSTER, KEY, PATIENT, intended, opened, queued, reassignment, state_after
 
@@ -59,7 +59,7 @@ def test_replicas_on_dead_brokers_come_last_and_then_it_waits() -> None:
 
 def test_a_prepared_step_weighs_on_its_leader_and_on_what_it_adds() -> None:
     assert reassignment(Phase.PREPARED).load == (1, 4)
-    assert reassignment(Phase.QUEUED, step=None).load == ()
+    assert reassignment(Phase.PENDING, step=None).load == ()
     assert reassignment(Phase.RESTORING).load == ()
 
 

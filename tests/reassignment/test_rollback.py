@@ -1,88 +1,204 @@
-"""KIP-236's decision table, row by row, and the guard before the original list is sent."""
+"""Stop beside rollback: where the way back ends, and what changes when the one becomes the other."""
+
+from typing import Any
 
 import pytest
 
-from drover.reassignment.rollback import GuardFacts, restore_block, skip_reason
-from drover.reassignment.state import Phase, Step
-from events.reassignments import Blocker, SkipReason
-from tests.reassignment.support import reassignment, sight
-
-
-def skip(
-    original: tuple[int, ...], target: tuple[int, ...], isr: tuple[int, ...], live: set[int], min_isr: int = 1
-) -> SkipReason | None:
-    step = Step(1, True, original, target, original[0])
-    about = reassignment(Phase.ROLLING_BACK, original=original, current=original, target=target, step=step)
-    merged = target + tuple(broker for broker in original if broker not in target)
-    return skip_reason(about, sight(merged, isr), GuardFacts(live, min_isr, 0))
-
-
-@pytest.mark.parametrize(
-    ("isr", "live", "expected"),
-    [
-        # originals in sync; any state of the new ones
-        ((1, 2, 3), {1, 2, 3, 4, 5, 6}, None),
-        ((1, 2, 3), {1, 2, 3}, None),
-        ((1, 4, 5, 6), {1, 4, 5, 6}, None),
-        # no original in sync and a new replica alive: skipped (TV-204)
-        ((4, 5), {4}, SkipReason.NO_ORIGINAL_IN_SYNC),
-        ((4, 5), {1, 2, 3, 4}, SkipReason.NO_ORIGINAL_IN_SYNC),
-        ((4,), {6}, SkipReason.NO_ORIGINAL_IN_SYNC),
-        # all originals dead and all new replicas dead: nothing is served now, rolled back (TV-205)
-        ((4, 5), set(), None),
-        # row 5, not in the text: originals alive but out of sync, every new replica dead: Kafka decides
-        ((4,), {1, 2, 3}, None),
-    ],
+from drover.facts import CallResult, Move, PartitionFacts
+from drover.reassignment.calls import answered
+from drover.reassignment.reconcile import reconcile
+from drover.reassignment.rollback_guards import restore_block, skip_reason
+from drover.reassignment.state import Phase, Reassignment, Step
+from drover.reassignment.verdict import NOTHING, UNCONFIRMED
+from events.reassignments import (
+    Blocker,
+    Call,
+    CallIntended,
+    CallLapsed,
+    CancelMode,
+    ReassignmentBlocked,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+    RollbackRequested,
+    RollbackSkipped,
+    SkipReason,
+    StepConfirmed,
 )
-def test_the_decision_table_of_r236_8(isr: tuple[int, ...], live: set[int], expected: SkipReason | None) -> None:
-    assert skip((1, 2, 3), (4, 5, 6), isr, live) is expected
+from tests.reassignment.support import context, reassignment, sight, tags
+
+STOP = CancelMode.STOP
+# E2 of the page: [1,2,3] to [3,4,5]; 4 is in and confirmed, 5 is being copied.
+SECOND = Step(2, False, (1, 2, 3, 4), (1, 2, 3, 4, 5), 1)
+FIFTH = Move((1, 2, 3, 4, 5), (5,), ())
 
 
-def test_tv_206_one_original_in_sync_is_enough_without_a_min_isr() -> None:
-    assert skip((1, 2, 3), (4, 5, 6), (2, 4), {2, 4, 5, 6}) is None
-    assert skip((1, 2, 3), (4, 5, 6), (2, 4), {2, 4, 5, 6}, min_isr=2) is SkipReason.BELOW_MIN_ISR
+def stopping(phase: Phase, **fields: Any) -> Reassignment:
+    values = {"target": (3, 4, 5), "current": (1, 2, 3, 4), "step": SECOND, "cancel_mode": STOP}
+    return reassignment(phase, **(values | fields))
 
 
-@pytest.mark.parametrize(
-    ("original", "target", "isr"),
-    [((0, 1), (2, 3), (0, 1)), ((1, 2), (4, 3), (1,)), ((2, 1), (4, 5), (1,))],
-)
-def test_tv_207_all_three_roll_back(original: tuple[int, ...], target: tuple[int, ...], isr: tuple[int, ...]) -> None:
-    assert skip(original, target, isr, {0, 1, 3}) is None
+def only(about: Reassignment, seen: PartitionFacts, **fields: Any) -> Any:
+    (event,) = reconcile(about, seen, context(**fields)).events
+    return event
 
 
-@pytest.mark.parametrize(
-    ("isr", "min_isr", "expected"),
-    [
-        ((1, 2, 4), 2, None),
-        ((1, 4, 5), 2, SkipReason.BELOW_MIN_ISR),
-        ((1, 2, 3), 5, None),
-        ((1, 2, 4, 5), 5, SkipReason.BELOW_MIN_ISR),
-    ],
-)
-def test_as_many_originals_as_min_isr_asks_for_must_be_in_sync(
-    isr: tuple[int, ...], min_isr: int, expected: SkipReason | None
+# -- stop
+
+
+def test_stop_cancels_the_running_step_only() -> None:
+    """TV-214, R455-9: a null-cancel, never a re-target."""
+    event = only(stopping(Phase.ROLLING_BACK), sight(FIFTH.replicas, (1, 2, 3, 4), move=FIFTH))
+    assert isinstance(event, CallIntended)
+    assert (event.call, event.replicas) == (Call.CANCEL, None)
+
+
+def test_stop_ends_at_what_the_confirmed_steps_have_made() -> None:
+    """TV-214, R455-10 E2: [1,2,3,4]."""
+    event = only(stopping(Phase.CANCELLING), sight((1, 2, 3, 4)))
+    assert isinstance(event, ReassignmentStopped)
+    assert (event.replicas, event.started) == ((1, 2, 3, 4), True)
+
+
+def test_a_step_that_was_done_before_the_cancel_is_kept() -> None:
+    assert reconcile(stopping(Phase.CANCELLING), sight((1, 2, 3, 4, 5)), context()) == UNCONFIRMED
+    events = reconcile(stopping(Phase.CANCELLING), sight((1, 2, 3, 4, 5)), context(persisted=True)).events
+    assert [type(event) for event in events] == [StepConfirmed, ReassignmentStopped]
+
+
+def test_a_step_whose_replica_does_not_show_in_the_isr_is_looked_at_once_more() -> None:
+    assert reconcile(stopping(Phase.CANCELLING), sight((1, 2, 3, 4, 5), (1, 2, 3, 4)), context()) == UNCONFIRMED
+
+
+def test_the_last_step_done_before_the_cancel_is_completion() -> None:
+    """TV-213: nothing is left to be stopped once the target is reached."""
+    final = Step(3, True, (1, 2, 3, 4, 5), (3, 4, 5), 1)
+    event = only(stopping(Phase.CANCELLING, current=(1, 2, 3, 4, 5), step=final), sight((3, 4, 5)), persisted=True)
+    assert isinstance(event, ReassignmentCompleted)
+    assert event.before_cancel
+
+
+def test_a_stop_of_the_first_step_restores_the_order_that_kafkas_cancel_loses() -> None:
+    step = Step(1, True, (1, 2, 3), (4, 2, 1), 1)
+    about = reassignment(Phase.CANCELLING, cancel_mode=STOP, step=step)
+    event = only(about, sight((2, 1, 3)))
+    assert isinstance(event, CallIntended)
+    assert (event.call, event.replicas) == (Call.RESTORE, (1, 2, 3))
+    done = only(reassignment(Phase.RESTORING, cancel_mode=STOP, restoring=(1, 2, 3)), sight((1, 2, 3)))
+    assert isinstance(done, ReassignmentStopped)
+
+
+def test_a_stop_between_two_steps_ends_at_once() -> None:
+    done = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    event = only(stopping(Phase.ROLLING_BACK, step=done), sight((1, 2, 3, 4)))
+    assert isinstance(event, ReassignmentStopped)
+
+
+def test_a_stop_does_not_take_for_its_own_what_has_lost_a_confirmed_replica() -> None:
+    assert reconcile(stopping(Phase.CANCELLING), sight((1, 2, 3)), context()) == UNCONFIRMED
+    event = only(stopping(Phase.CANCELLING), sight((1, 2, 3)), persisted=True)
+    assert isinstance(event, ReassignmentFailed)
+
+
+def test_the_guards_of_a_stop_look_at_the_list_it_ends_at() -> None:
+    """R236-8 with the confirmed list in the place of the originals: 4 counts among those that stay."""
+    seen = sight(FIFTH.replicas, (4, 5), move=FIFTH)
+    assert skip_reason(stopping(Phase.ROLLING_BACK), seen, context(min_isr=1).guard) is None
+    back = stopping(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK)
+    assert skip_reason(back, seen, context(min_isr=1).guard) is SkipReason.NO_ORIGINAL_IN_SYNC
+    assert restore_block(stopping(Phase.ROLLING_BACK), sight((2, 1, 3, 4), (4,)), context().guard) is None
+
+
+# -- a stop that becomes a rollback
+
+
+def test_a_stop_that_became_a_rollback_goes_on_to_the_original_after_its_restore() -> None:
+    about = stopping(Phase.RESTORING, cancel_mode=CancelMode.ROLLBACK, restoring=(1, 2, 3, 4))
+    event = only(about, sight((1, 2, 3, 4)))
+    assert isinstance(event, CallIntended)
+    assert (event.call, event.replicas) == (Call.RESTORE, (1, 2, 3))
+
+
+def test_a_restore_that_is_held_back_is_cancelled_when_it_leads_elsewhere_by_now() -> None:
+    move = Move((1, 2, 3, 4, 5), (), (5,))
+    seen = sight(move.replicas, (1, 2, 3, 5), move=move)
+    about = stopping(Phase.RESTORING, cancel_mode=CancelMode.ROLLBACK, restoring=(1, 2, 3, 4))
+    event = only(about, seen)
+    assert isinstance(event, CallIntended)
+    assert event.call is Call.CANCEL
+    later = only(stopping(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, restoring=(1, 2, 3, 4)), seen)
+    assert isinstance(later, CallIntended)
+
+
+# -- a broker in both lists
+
+ODD = Move((1, 2, 3, 4), (4,), (4,))
+ODD_SEEN = sight(ODD.replicas, (1, 2, 3), move=ODD)
+MENDING = [Phase.COPYING, Phase.CONFIRMED, Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING]
+
+
+@pytest.mark.parametrize("phase", MENDING)
+@pytest.mark.parametrize("mode", [None, CancelMode.ROLLBACK, STOP])
+def test_a_move_of_ours_that_never_ends_is_named_and_cancelled_once_it_has_persisted(
+    phase: Phase, mode: CancelMode | None
 ) -> None:
-    """A min ISR above the number of originals asks for all of them."""
-    assert skip((1, 2, 3), (4, 5, 6), isr, {1, 2, 3, 4, 5, 6}, min_isr) is expected
+    about = reassignment(phase, cancel_mode=mode)
+    assert reconcile(about, ODD_SEEN, context()) == UNCONFIRMED
+    *before, last = reconcile(about, ODD_SEEN, context(persisted=True)).events
+    assert isinstance(last, CallIntended)
+    assert last.call is Call.CANCEL
+    asked = [event for event in before if isinstance(event, RollbackRequested)]
+    assert [event.by for event in asked] == (["drover"] if mode is None else [])
+    (named,) = [event for event in before if isinstance(event, ReassignmentBlocked)]
+    assert named.why is Blocker.BROKER_IN_BOTH_LISTS
+    assert "4" in named.detail
 
 
-def test_a_replica_that_stays_is_no_new_one() -> None:
-    """[1,2,3] to [1,4]: broker 1 alive and out of sync is an original."""
-    assert skip((1, 2, 3), (1, 4), (4,), {1, 4}) is SkipReason.NO_ORIGINAL_IN_SYNC
-    assert skip((1, 2, 3), (1, 4), (4,), {1}) is None
+@pytest.mark.parametrize("phase", MENDING)
+def test_the_second_time_it_is_only_shown_with_a_way_out(phase: Phase) -> None:
+    verdict = reconcile(reassignment(phase, mended=True), ODD_SEEN, context(persisted=True))
+    (event,) = verdict.events
+    assert isinstance(event, ReassignmentBlocked)
+    assert event.why is Blocker.BROKER_IN_BOTH_LISTS
+    assert "drover mend" in event.detail
+    assert verdict.unconfirmed
 
 
-def test_a_pure_reorder_back_needs_nobody_in_sync() -> None:
-    about = reassignment(Phase.CANCELLING)
-    assert restore_block(about, sight((2, 1, 3), (2,)), GuardFacts({2}, 2, 0)) is None
+def test_a_cancel_of_it_that_had_no_effect_is_sent_again() -> None:
+    lost = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, mended=True, unsure=True)
+    assert isinstance(only(lost, ODD_SEEN, persisted=True), CallLapsed)
+    lapsed = reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, mended=True, attempts=1)
+    assert isinstance(only(lapsed, ODD_SEEN, persisted=True), CallIntended)
 
 
-def test_dropping_grown_replicas_needs_every_original_in_sync() -> None:
-    """Kafka 4.3.1 lists a shrink and waits for its whole target."""
-    about = reassignment(Phase.ROLLING_BACK)
-    assert restore_block(about, sight((1, 2, 3, 4), (1, 2, 3)), GuardFacts({1, 2, 3}, 2, 0)) is None
-    block = restore_block(about, sight((1, 2, 3, 4), (1, 4)), GuardFacts({1, 4}, 1, 77))
-    assert block is not None
-    assert (block.why, block.since_ms) == (Blocker.ORIGINALS_OUT_OF_SYNC, 77)
-    assert "2, 3" in block.detail
+def test_it_waits_while_the_cancel_would_harm() -> None:
+    seen = sight(ODD.replicas, (4,), move=ODD, leader=4)
+    event = only(reassignment(Phase.COPYING), seen, persisted=True)
+    assert isinstance(event, ReassignmentBlocked)
+    assert event.why is Blocker.ORIGINALS_OUT_OF_SYNC
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.PREPARED])
+def test_what_was_there_before_the_first_call_is_somebody_elses(phase: Phase) -> None:
+    assert reconcile(reassignment(phase), ODD_SEEN, context(persisted=True)) == NOTHING
+
+
+def test_what_was_adopted_waits_where_another_would_go_on() -> None:
+    """R236-8 skips a rollback so that the move goes on; one that was taken over to be cancelled has nowhere to go."""
+    about = reassignment(
+        Phase.ROLLING_BACK,
+        target=(1, 2, 3),
+        step=Step(1, False, (1, 2, 3), (4, 2, 1), None),
+        cancel_mode=CancelMode.ROLLBACK,
+    )
+    move = Move((4, 2, 1, 3), (4,), (3,))
+    event = only(about, sight(move.replicas, (4,), move=move, leader=4))
+    assert isinstance(event, ReassignmentBlocked)
+    refused = answered(
+        reassignment(Phase.CANCEL_INTENDED, target=(1, 2, 3), cancel_mode=CancelMode.ROLLBACK), CallResult(39), "local"
+    )
+    assert tags(refused) == ["call-rejected", "reassignment-blocked"]
+    other = answered(reassignment(Phase.CANCEL_INTENDED, cancel_mode=CancelMode.ROLLBACK), CallResult(39), "local")
+    assert isinstance(other[1], RollbackSkipped)
+    assert not isinstance(other[1], ReassignmentRolledBack)

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from drover.reassignment.facts import Move, PartitionFacts
-from drover.reassignment.plan import Start, start
+from drover.facts import Move, PartitionFacts
+from drover.reassignment.start import Start, start
 from drover.reassignment.state import Phase, Step
 from events.reassignments import Blocker
 from tests.reassignment.support import context, reassignment, sight
 
 
 def begun(seen: PartitionFacts, target: tuple[int, ...] = (4, 2, 1), **fields: Any) -> Start:
-    about = reassignment(Phase.QUEUED, step=None, target=target)
+    about = reassignment(Phase.PENDING, step=None, target=target)
     return start(about, seen, context(**fields))
 
 
@@ -32,13 +32,13 @@ def test_a_prepared_step_is_kept_as_it_is() -> None:
 
 def test_a_list_that_differs_is_doubted_and_then_named() -> None:
     seen = sight((1, 2, 6))
-    assert begun(seen) == Start(doubtful=True)
+    assert begun(seen) == Start(unconfirmed=True)
     assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
 
 
 def test_a_foreign_move_is_doubted_and_then_named() -> None:
     seen = sight((6, 1, 2, 3), (1, 2, 3), move=Move((6, 1, 2, 3), (6,), ()))
-    assert begun(seen) == Start(doubtful=True)
+    assert begun(seen) == Start(unconfirmed=True)
     assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
 
 

@@ -5,21 +5,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from drover.facts import CallResult, PartitionFacts
+from drover.plans.state import PlanStatus
 from drover.reassignment import calls
-from drover.reassignment.evolve import apply
-from drover.reassignment.facts import CallResult, PartitionFacts
-from drover.reassignment.plan import plan, start
-from drover.reassignment.state import (
-    Block,
-    BrokerThrottle,
-    ClusterState,
-    Freeze,
-    Limits,
-    Phase,
-    PlanStatus,
-    Reassignment,
-)
+from drover.reassignment.reconcile import reconcile
+from drover.reassignment.start import start
+from drover.reassignment.state import Block, Phase, Reassignment
 from drover.reassignment.waiting_reason import waiting_reason
+from drover.scheduling.state import Freeze, Limits
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
+from drover.throttling.state import BrokerThrottle
 from events.plans import PlanThrottleSet
 from events.reassignments import Blocker, Call, CancelMode, RollbackRequested
 from events.throttles import Rates
@@ -72,7 +68,7 @@ def test_another_cluster_holds_everything_back(phase: Phase) -> None:
     assert "another Kafka cluster (x)" in said(phase, {"mismatched_kafka_cluster_id": "x"})
 
 
-@pytest.mark.parametrize("phase", [Phase.QUEUED, Phase.PREPARED, Phase.CONFIRMED])
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED])
 def test_a_freeze_withholds_what_has_not_begun(phase: Phase) -> None:
     """R236-9: and nothing else."""
     assert said(phase, {"freeze": Freeze("ann", "a quiet Friday", 99)}).startswith("withheld, frozen by ann")
@@ -85,8 +81,8 @@ def test_a_freeze_withholds_no_way_back(phase: Phase) -> None:
 
 def test_the_limit_that_holds_a_queued_one_is_named() -> None:
     limits = {"limits": Limits(max_partitions_in_flight=0)}
-    assert "max_partitions_in_flight" in said(Phase.QUEUED, limits)
-    state = state_with(reassignment(Phase.QUEUED), limits=Limits(max_moves_per_broker=1))
+    assert "max_partitions_in_flight" in said(Phase.PENDING, limits)
+    state = state_with(reassignment(Phase.PENDING), limits=Limits(max_moves_per_broker=1))
     state.put(reassignment(Phase.COPYING, key=OTHER))
     reason = waiting_reason(state, KEY)
     assert reason is not None
@@ -104,7 +100,7 @@ def test_between_two_steps_a_full_broker_is_named() -> None:
 
 
 def test_a_queued_one_of_a_throttled_plan_may_wait_for_room_in_its_topics_list() -> None:
-    state = state_with(reassignment(Phase.QUEUED))
+    state = state_with(reassignment(Phase.PENDING))
     apply(state, PlanThrottleSet(cluster=CLUSTER, plan="p", bytes_per_second=5), 1)
     assert "throttled replicas" in str(waiting_reason(state, KEY))
 
@@ -125,7 +121,7 @@ def test_from_every_state_a_rollback_ends_on_a_healthy_cluster(
 ) -> None:
     """L4, L8: a handful of looks and calls, each of which takes seconds at most."""
     block = None if blocker is None else Block(blocker, "words", 1)
-    step = None if phase is Phase.QUEUED else reassignment(phase).step
+    step = None if phase is Phase.PENDING else reassignment(phase).step
     state = state_with(reassignment(phase, block=block, cancel_mode=mode, step=step))
     apply(state, requested(), 2)
     assert state.reassignments[KEY].block is None
@@ -148,7 +144,7 @@ def test_from_every_state_the_loss_of_the_partition_is_an_end(phase: Phase) -> N
     assert state.plans["p"].failed == 1
 
 
-@pytest.mark.parametrize("phase", [Phase.QUEUED, Phase.PREPARED, Phase.CONFIRMED])
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED])
 @pytest.mark.parametrize("blocker", list(Blocker))
 def test_before_a_step_a_block_is_lifted_by_what_is_seen(phase: Phase, blocker: Blocker) -> None:
     """No block outlives its reason: with the partition healthy again the step may start."""
@@ -162,7 +158,7 @@ def _carry_on(state: ClusterState, seen: PartitionFacts | None) -> None:
     if entry.call_open:
         events = calls.answered(entry, CallResult(0), CLUSTER)
     else:
-        events = plan(entry, seen, context(persisted=True)).events
+        events = reconcile(entry, seen, context(persisted=True)).events
     for event in events:
         apply(state, event, 3)
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from drover.capability.contract import Urgency
+from drover.capability.messages import AlterPartitions, CallEnded, Input
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import OutcomeUnknownError
@@ -15,8 +17,7 @@ from drover.runtime import calls, clusters
 from drover.runtime.clock import now
 from drover.runtime.clusters import ClusterServices
 from drover.runtime.metrics import Metrics
-from drover.shard.core import ShardCore, Urgency
-from drover.shard.messages import AlterPartitions, CallEnded, Input
+from drover.shard.core import ShardCore
 from events.partitions import TopicPartition
 from events.progress import Progress
 from tests.shard.world import CLUSTER, World, alter

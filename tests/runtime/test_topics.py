@@ -8,12 +8,12 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 
 from drover.cluster.topics import TopicSpec
 from drover.errors import ConfigurationError
+from drover.facts import INVALID_REPLICATION_FACTOR, CallResult
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.port import TailRecord
 from drover.local import LocalCluster
 from drover.local.waiting import wait_until
-from drover.reassignment.facts import INVALID_REPLICATION_FACTOR, CallResult
 from drover.runtime import topics
 from events.codec import decode_record
 from events.records import Genesis

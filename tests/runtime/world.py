@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from drover.capability.messages import Effect
 from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
-from drover.reassignment.state import Limits
 from drover.runtime.host import HostOptions, ShardHost
 from drover.runtime.metrics import Metrics
+from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
-from drover.shard.fold import ShardFold, Verdict
-from drover.shard.messages import Arrival, Effect
+from drover.shard.fold import RecordVerdict, ShardFold
+from drover.shard.messages import Arrival
 from events.codec import decode_command, decode_record, encode_command, encode_record
 from events.commands import AnyCommand, Freeze
 from events.partitions import TopicPartition
@@ -146,7 +147,7 @@ class World:
         fold = ShardFold(shard, SHARDS)
         payloads = self.broker.values(self.broker.topics.events, shard)
         folded = [fold.fold(offset, payload) for offset, payload in enumerate(payloads)]
-        records = [one.record for one in folded if one is not None and one.verdict is Verdict.VALID]
+        records = [one.record for one in folded if one is not None and one.verdict is RecordVerdict.VALID]
         return [outcome for record in records if isinstance(record, Batch) for outcome in record.outcomes]
 
     async def until(self, holds: Callable[[], object], what: str) -> None:

@@ -16,11 +16,11 @@ from drover.cluster.kafka import KafkaDriver
 from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
 from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
 from drover.errors import DroverError
+from drover.facts import BrokerRates, CallResult, ThrottledReplicas
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail, first_offset
-from drover.reassignment.facts import BrokerRates, CallResult, ThrottledReplicas
 from events.partitions import TopicPartition
 from tests.events.samples import COMMANDS
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgpack
 
-from drover.shard.fold import Rule, ShardFold, Verdict
-from drover.shard.state_hash import CURRENT_FORM
+from drover.shard.fold import RecordVerdict, Rule, ShardFold
+from drover.state.hashing import CURRENT_FORM
 from events.codec import chain_hash, decode_record
 from events.records import Batch
 from tests.simulation import golden
@@ -51,7 +51,7 @@ def valid_offsets(payloads: list[bytes]) -> list[int]:
     """Return where the batches stand that count."""
     fold = ShardFold(SHARD, 1)
     folded = [fold.fold(offset, payload) for offset, payload in enumerate(payloads)]
-    return [one.offset for one in folded if one is not None and one.verdict is Verdict.VALID]
+    return [one.offset for one in folded if one is not None and one.verdict is RecordVerdict.VALID]
 
 
 def changed(payload: bytes, **fields: Any) -> bytes:
@@ -131,7 +131,7 @@ def _rewritten(payloads: list[bytes], change: Callable[[int, Fields], list[Field
         folded = old.fold(offset, payload)
         assert folded is not None
         written = [payload]
-        if folded.verdict is Verdict.VALID:
+        if folded.verdict is RecordVerdict.VALID:
             written, number = [], number + 1
             for fields in change(number - 1, msgpack.unpackb(payload)):
                 fields |= {"sequence": new.sequence + 1, "previous_hash": new.chain}

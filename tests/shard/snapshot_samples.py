@@ -9,24 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from drover.reassignment.foreign import ForeignMove, GivenUp
-from drover.reassignment.state import (
-    Block,
-    BrokerThrottle,
-    ClusterState,
-    Freeze,
-    Limits,
-    Phase,
-    Plan,
-    PlanStatus,
-    Reassignment,
-    Replacement,
-    Step,
-    TopicThrottle,
-)
-from drover.reassignment.waiting import HeldCommand, QueueEntry
+from drover.plans.state import Plan, PlanStatus
+from drover.reassignment.state import Block, ExpiredCalls, Phase, Reassignment, Replacement, Step
+from drover.scheduling.state import DeferredCommand, Freeze, Limits, QueueEntry
 from drover.shard.fold import KnownCommand, ShardFold
 from drover.shard.snapshot import encode_fold
+from drover.state.cluster import ClusterState
+from drover.throttling.state import BrokerThrottle, TopicThrottle
+from drover.unmanaged.state import UnmanagedMove
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, CancelMode
 from events.records import Cursor
@@ -57,11 +47,11 @@ def _reassignments(state: ClusterState) -> None:
         original=(2, 3, 1), target=(4, 3, 2), queued_ms=1_790_000_000_000, phase=Phase.RESTORING,
         since_ms=1_790_000_000_300, current=(2, 3, 1), step=Step(2, True, (2, 3, 1, 4), (4, 3, 2), None),
         cancel_mode=CancelMode.STOP, replacement=Replacement("friday", (3, 4, 1)), restoring=(2, 3, 1),
-        lost_lists=((2, 3, 1, 4), (4, 3, 2)), mended=True,
+        unresolved_targets=((2, 3, 1, 4), (4, 3, 2)), mended=True,
     )  # fmt: skip
     third = Reassignment(
         key=TopicPartition("bestellungen.größe", 0), topic_id="AAAAAAAAAAAAAAAAAAAAAg", plan="friday", number=13,
-        original=(1,), target=(2,), queued_ms=1_790_000_000_400, phase=Phase.QUEUED, since_ms=1_790_000_000_400,
+        original=(1,), target=(2,), queued_ms=1_790_000_000_400, phase=Phase.PENDING, since_ms=1_790_000_000_400,
         current=(1,),
     )  # fmt: skip
     for one in (first, second, third):
@@ -72,9 +62,9 @@ def _waiting(state: ClusterState) -> None:
     key = TopicPartition("payments", 3)
     state.queue[key] = QueueEntry("alter-9", "friday", (1, 2), 1_790_000_000_600, (3, 2), False, True)
     state.queue[TopicPartition("payments", 1)] = QueueEntry("alter-9", "friday", (2, 1), 1_790_000_000_600)
-    state.held["cancel-3"] = HeldCommand(b"\x81\xa4type\xa6cancel", "drover.cancel", 41, 1_790_000_000_700)
-    state.foreign[key] = ForeignMove((1, 2, 3), (3,), (1,), 1_790_000_000_800)
-    state.given_up[TopicPartition("orders", 7)] = GivenUp(
+    state.deferred["cancel-3"] = DeferredCommand(b"\x81\xa4type\xa6cancel", "drover.cancel", 41, 1_790_000_000_700)
+    state.unmanaged[key] = UnmanagedMove((1, 2, 3), (3,), (1,), 1_790_000_000_800)
+    state.expired_calls[TopicPartition("orders", 7)] = ExpiredCalls(
         "AAAAAAAAAAAAAAAAAAAAAQ", "monday", ((1, 2), (2, 1)), (1, 2), 1_790_000_000_900
     )
 
@@ -104,6 +94,7 @@ def _full() -> ShardFold:
     state.blacklist, state.next_number = (1, 4), 14
     for fill in (_plans, _reassignments, _waiting, _brokers):
         fill(state)
+    state.rebuild_indexes()
     fold.state.cluster("another")
     for number, identity in enumerate((("prod", "alter-1"), ("another", "freeze-1"))):
         fold.known[identity] = KnownCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number)

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from drover.reassignment.evolve import apply
-from drover.reassignment.evolve_plans import Ending
-from drover.reassignment.state import ClusterState
+from drover.plans.evolve import Ending
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
 from events.plans import PlanFinished
 from events.reassignments import ReplacementWithdrawn
 from events.waiting import CommandReleased, QueueEntryRemoved, QueueExit
@@ -22,7 +22,7 @@ def sound(world: World) -> None:
 def plans_end_with_what_happened(world: World) -> None:
     """A plan's last word counts each end of its reassignments, and each target that was given up."""
     ends: Counter[str] = Counter()
-    given_up: Counter[str] = Counter()
+    expired_calls: Counter[str] = Counter()
     state = ClusterState(CLUSTER)
     for batch in world.batches():
         for event in batch.events:
@@ -31,12 +31,12 @@ def plans_end_with_what_happened(world: World) -> None:
             elif isinstance(event, ReplacementWithdrawn):
                 replacement = state.reassignments[event.key].replacement
                 assert replacement is not None
-                given_up[replacement.plan] += 1
+                expired_calls[replacement.plan] += 1
             elif isinstance(event, QueueEntryRemoved):
-                given_up[state.queue[event.key].plan] += event.why is not QueueExit.STARTED
+                expired_calls[state.queue[event.key].plan] += event.why is not QueueExit.STARTED
             elif isinstance(event, PlanFinished):
                 counted = event.completed + event.rolled_back + event.failed + event.stopped
-                assert (counted, event.withdrawn) == (ends[event.plan], given_up[event.plan]), event
+                assert (counted, event.withdrawn) == (ends[event.plan], expired_calls[event.plan]), event
             apply(state, event, batch.at_ms)
 
 
@@ -60,7 +60,7 @@ def commands_are_answered(world: World) -> None:
             if outcome.verdict == "held":
                 held.add(place)
         assert released == 0
-    assert len(held) == len(world.state.held)
+    assert len(held) == len(world.state.deferred)
     for topic, found in offsets.items():
         assert found == sorted(set(found)), f"{topic}: {found}"
     assert list(world.core.next_offsets) == world.offsets

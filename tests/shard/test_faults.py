@@ -2,12 +2,13 @@
 
 import pytest
 
+from drover.capability.messages import Identified, ReadThrottles
 from drover.cluster.port import AlterRequest, SetBrokerRates
 from drover.cluster.simulated import Loss
-from drover.reassignment.facts import BrokerRates, CallResult, ThrottledReplicas
-from drover.reassignment.state import Limits, Phase
+from drover.facts import BrokerRates, CallResult, ThrottledReplicas
+from drover.reassignment.state import Phase
+from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
-from drover.shard.messages import Identified, ReadThrottles
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, FailureReason, ReassignmentCompleted, ReassignmentFailed
 from events.refusals import RefusalCode
@@ -373,7 +374,7 @@ async def test_who_is_alive_in_another_cluster_says_nothing_about_this_one() -> 
     made = await copying(world())
     made.core.deliver(Identified("local", "another", (77,), made.now.monotonic_ms))
     await made.turn()
-    assert made.core._tracks["local"].live == frozenset({1, 2, 3, 4, 5})
+    assert made.core._clusters.of("local").observed.live == frozenset({1, 2, 3, 4, 5})
 
 
 async def test_one_partition_that_shows_a_new_topic_id_makes_every_older_sight_of_the_topic_worthless() -> None:

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from drover.capability.contract import Urgency
 from drover.cluster.port import AlterRequest
-from drover.reassignment import foreign_moves
-from drover.reassignment.facts import CallResult
-from drover.reassignment.state import Limits, Phase, PlanStatus
-from drover.shard.core import Urgency
+from drover.facts import CallResult
+from drover.plans.state import PlanStatus
+from drover.reassignment.state import Phase
+from drover.scheduling.state import Limits
+from drover.unmanaged import moves as foreign_moves
 from events.commands import Mend, PartitionName
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.partitions import TopicPartition
@@ -55,13 +57,13 @@ async def test_a_foreign_move_on_a_cluster_where_drover_does_nothing_is_seen_and
     assert made.core.urgency(CLUSTER) is Urgency.IDLE
     somebody_moves(made, KEY, (4, 2, 1))
     await made.run(1000)
-    assert made.state.foreign == {}
+    assert made.state.unmanaged == {}
     assert made.core.urgency(CLUSTER) is Urgency.WAITING
     await made.run(2000)
-    assert made.state.foreign[KEY].replicas == (4, 2, 1, 3)
+    assert made.state.unmanaged[KEY].replicas == (4, 2, 1, 3)
     made.model.join_isr(KEY, 4)
     await made.run(3000)
-    assert made.state.foreign == {}
+    assert made.state.unmanaged == {}
     assert made.tags(KEY) == ["foreign-move-seen", "foreign-move-ended"]
     assert made.core.urgency(CLUSTER) is Urgency.IDLE
 
@@ -70,11 +72,11 @@ async def test_a_foreign_move_that_changes_its_lists_is_written_again() -> None:
     made = world()
     somebody_moves(made, KEY, (4, 2, 1))
     await made.run(3000)
-    since_ms = made.state.foreign[KEY].since_ms
+    since_ms = made.state.unmanaged[KEY].since_ms
     somebody_moves(made, KEY, (5, 2, 1))
     await made.run(3000)
     assert made.tags(KEY) == ["foreign-move-seen"] * 2
-    assert made.state.foreign[KEY].since_ms == since_ms
+    assert made.state.unmanaged[KEY].since_ms == since_ms
 
 
 async def test_what_lasts_less_than_two_seconds_is_not_recorded() -> None:
@@ -101,7 +103,7 @@ async def test_it_is_seen_beside_moves_of_drovers_own() -> None:
     await made.send(alter({KEY: [4, 2, 1]}))
     somebody_moves(made, OTHER, (5, 3, 1))
     await made.run(5000)
-    assert set(made.state.foreign) == {OTHER}
+    assert set(made.state.unmanaged) == {OTHER}
 
 
 async def test_a_queued_reassignment_whose_partition_others_move_waits_for_them_and_then_goes() -> None:
@@ -110,13 +112,13 @@ async def test_a_queued_reassignment_whose_partition_others_move_waits_for_them_
     await made.send(alter({KEY: [4, 2, 1]}))
     somebody_moves(made, KEY, (5, 2, 1))
     await made.run(3000)
-    assert set(made.state.foreign) == {KEY}
+    assert set(made.state.unmanaged) == {KEY}
     somebody_moves(made, KEY, None)
     somebody_moves(made, KEY, (1, 2, 3))
     await made.unfreeze()
     await made.run(3000)
     assert made.reassignment(KEY).phase is Phase.COPYING
-    assert made.state.foreign == {}
+    assert made.state.unmanaged == {}
 
 
 async def test_only_so_many_are_recorded_and_those_that_never_end_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,10 +130,10 @@ async def test_only_so_many_are_recorded_and_those_that_never_end_come_first(mon
         somebody_moves(made, TopicPartition("many", number), (3, 2))
     somebody_moves(made, last, (1, 2))
     await made.run(5000)
-    assert sorted(made.state.foreign) == [TopicPartition("many", 0), last]
+    assert sorted(made.state.unmanaged) == [TopicPartition("many", 0), last]
     somebody_moves(made, TopicPartition("many", 0), None)
     await made.run(5000)
-    assert sorted(made.state.foreign) == [TopicPartition("many", 1), last]
+    assert sorted(made.state.unmanaged) == [TopicPartition("many", 1), last]
 
 
 async def test_what_another_cluster_moves_is_not_believed() -> None:
@@ -140,7 +142,7 @@ async def test_what_another_cluster_moves_is_not_believed() -> None:
     made.model.kafka_cluster_id = "another"
     somebody_moves(made, KEY, (4, 2, 1))
     await made.run(5000)
-    assert made.state.foreign == {}
+    assert made.state.unmanaged == {}
 
 
 async def test_a_successor_ends_what_its_predecessor_saw() -> None:
@@ -150,7 +152,7 @@ async def test_a_successor_ends_what_its_predecessor_saw() -> None:
     made.crash()
     somebody_moves(made, KEY, None)
     await made.run(3000)
-    assert made.state.foreign == {}
+    assert made.state.unmanaged == {}
 
 
 # -- mended
@@ -161,10 +163,10 @@ async def test_a_move_that_never_ends_is_mended_when_asked(*, named: bool) -> No
     made = world()
     make_stuck(made)
     await made.run(3000)
-    assert made.state.foreign[KEY].never_ends == (4,)
+    assert made.state.unmanaged[KEY].never_ends == (4,)
     outcome = await mend(made, *([KEY] if named else []))
     assert outcome.verdict == "accepted"
-    assert made.state.foreign == {}
+    assert made.state.unmanaged == {}
     await made.finish()
     assert made.model.moves() == {}
     assert set(made.replicas(KEY)) == {1, 2, 3}

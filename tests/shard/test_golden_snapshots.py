@@ -1,13 +1,14 @@
 """Snapshots that an earlier Drover wrote are restored for ever, whatever fields a state has got since."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 
 import msgspec
 import pytest
 
-from drover.reassignment.state import ClusterState
 from drover.shard.fold import ShardFold
 from drover.shard.snapshot import CLUSTER_FIELDS, FOLD_FIELDS, Chunk, Manifest, decode_record, differences, restore
+from drover.state.cluster import ClusterState
 from tests.shard.snapshot_samples import GOLDEN, SAMPLES, SINCE, SLOT, read
 
 
@@ -33,7 +34,7 @@ def test_a_snapshot_that_was_written_once_is_restored_for_ever(name: str) -> Non
     assert list(fold.expiry) == list(sample.expiry)
     for cluster, state in sample.state.clusters.items():
         twin = fold.state.clusters[cluster]
-        for field in ClusterState.__slots__:
+        for field in (one.name for one in fields(ClusterState)):
             assert getattr(twin, field) == getattr(state, field), f"{cluster}.{field}"
 
 
@@ -58,5 +59,5 @@ def test_the_samples_leave_nothing_at_its_default() -> None:
             assert unset == set(), f"{kind.__name__}: {ADD_ONE}"
 
 
-def _unset(found: Sequence[object], empty: object, fields: Iterable[str]) -> set[str]:
-    return {field for field in fields if all(getattr(one, field) == getattr(empty, field) for one in found)}
+def _unset(found: Sequence[object], empty: object, names: Iterable[str]) -> set[str]:
+    return {field for field in names if all(getattr(one, field) == getattr(empty, field) for one in found)}

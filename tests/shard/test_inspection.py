@@ -6,7 +6,6 @@ import pytest
 
 from drover.shard.fold import Rule, ShardFold
 from drover.shard.inspection import Finding, Inspection, Summary
-from drover.shard.state_hash import CURRENT_FORM
 from events.codec import encode_record
 from events.records import Genesis
 from tests.shard.damage import SHARD, Damage, changed, damaged, sound, valid_offsets
@@ -31,7 +30,7 @@ def test_a_sound_log_has_no_findings_and_the_state_of_the_fold(path: Path) -> No
             assert inspection.see(offset, payload) == ()
             fold.fold(offset, payload)
         summary = inspection.summary()
-        assert summary.state_hash == fold.state.hash(CURRENT_FORM)
+        assert summary.state_hash == fold.state.hash()
         assert (summary.batches, summary.fenced_batches) == (fold.sequence, fold.fenced_batches)
         assert (summary.records, summary.findings, summary.unchecked_hashes) == (len(shard.records), 0, 0)
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from drover.reassignment.state import Limits
+from drover.capability.messages import Moment
+from drover.scheduling.state import Limits
 from drover.shard import deciding
 from drover.shard.core import ShardCore
 from drover.shard.fold import IDENTITY_RETENTION_MS, ShardFold
-from drover.shard.messages import Arrival, Draft, Moment
+from drover.shard.messages import Arrival, ProposedBatch
 from events.codec import command_digest, decode_command, encode_command, encode_record
 from events.commands import Blacklist, Command, Freeze, Unfreeze
 from events.partitions import TopicPartition
@@ -51,11 +52,11 @@ class Desk:
         self.offsets[topic] += 1
         return Arrival(topic, offset, self.wall_ms, payload, decode_command(payload), forwarded)
 
-    def decide(self, *arrivals: Arrival) -> Draft:
-        draft = self.core.draft(self.now, arrivals, NOTHING_MISSING)
+    def decide(self, *arrivals: Arrival) -> ProposedBatch:
+        draft = self.core.propose(self.now, arrivals, NOTHING_MISSING)
         assert draft is not None
         self.append(draft.payload)
-        self.core.settle(draft)
+        self.core.commit(draft)
         return draft
 
 
@@ -67,7 +68,7 @@ def encoded(command: Command) -> bytes:
     return encode_command(command)
 
 
-def only(draft: Draft) -> RefusalCode:
+def only(draft: ProposedBatch) -> RefusalCode:
     (outcome,) = draft.record.outcomes
     assert outcome.verdict == "refused"
     (refusal,) = outcome.refusals

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from drover.capability.messages import AlterPartitions
 from drover.cluster.port import AlterRequest
-from drover.reassignment.state import PlanStatus
+from drover.plans.state import PlanStatus
 from drover.runtime.calls import carry_out
-from drover.shard.messages import AlterPartitions
 from events.foreign import ForeignMoveSeen
 from events.partitions import TopicPartition
 from events.reassignments import LateChangeFound, ReassignmentAdopted, ReassignmentCompleted
@@ -22,7 +22,7 @@ def world(**options: Any) -> World:
     return made
 
 
-async def given_up(target: tuple[int, ...] = (4, 2, 1)) -> tuple[World, AlterPartitions]:
+async def expired_calls(target: tuple[int, ...] = (4, 2, 1)) -> tuple[World, AlterPartitions]:
     """A step's call hangs in the network, its owner dies, and its successor rolls back what never seemed to begin."""
     made = world()
     made.hold_effects = True
@@ -48,7 +48,7 @@ def found(made: World, kind: type) -> int:
 
 
 async def test_a_late_move_is_rolled_back_under_a_plan_of_drovers_own() -> None:
-    made, effect = await given_up()
+    made, effect = await expired_calls()
     await takes_effect(made, effect)
     assert KEY in made.model.moves()
     await made.run(10_000)
@@ -62,35 +62,35 @@ async def test_a_late_move_is_rolled_back_under_a_plan_of_drovers_own() -> None:
 
 
 async def test_a_second_time_it_is_somebody_elses() -> None:
-    made, effect = await given_up()
+    made, effect = await expired_calls()
     await takes_effect(made, effect)
     await made.run(10_000)
     await takes_effect(made, effect)
     await made.run(10_000)
     assert found(made, LateChangeFound) == 1
-    assert set(made.state.foreign) == {KEY}
+    assert set(made.state.unmanaged) == {KEY}
     assert KEY in made.model.moves()
 
 
 async def test_after_a_minute_it_is_foreign() -> None:
-    made, effect = await given_up()
+    made, effect = await expired_calls()
     await made.run(61_000)
     await takes_effect(made, effect)
     await made.run(10_000)
     assert found(made, LateChangeFound) == 0
-    assert set(made.state.foreign) == {KEY}
+    assert set(made.state.unmanaged) == {KEY}
 
 
 async def test_another_list_is_foreign_at_any_time() -> None:
-    made, _ = await given_up()
+    made, _ = await expired_calls()
     made.model.alter([AlterRequest(KEY, (5, 2, 1))])
     await made.run(5000)
-    assert set(made.state.foreign) == {KEY}
+    assert set(made.state.unmanaged) == {KEY}
 
 
 @pytest.mark.parametrize(("target", "put_back"), [((3, 1, 2), True), ((4, 2, 1), False)])
 async def test_a_late_list_in_place_is_put_back_only_without_a_copy(target: tuple[int, ...], *, put_back: bool) -> None:
-    made, effect = await given_up(target)
+    made, effect = await expired_calls(target)
     await takes_effect(made, effect)
     if not put_back:
         made.model.join_isr(KEY, 4)
@@ -104,7 +104,7 @@ async def test_a_late_list_in_place_is_put_back_only_without_a_copy(target: tupl
 
 async def test_a_recreated_topic_is_not_touched() -> None:
     """S9."""
-    made, effect = await given_up((3, 1, 2))
+    made, effect = await expired_calls((3, 1, 2))
     made.model.delete_topic("orders")
     made.model.create_topic("orders", {0: [1, 2, 3]})
     await takes_effect(made, effect)
@@ -115,7 +115,7 @@ async def test_a_recreated_topic_is_not_touched() -> None:
 
 async def test_what_a_later_plan_asks_for_is_not_late() -> None:
     """The same list, moved to on purpose within the minute, stays."""
-    made, _ = await given_up()
+    made, _ = await expired_calls()
     await made.send(alter({KEY: [4, 2, 1]}))
     await made.run(300)
     made.model.join_isr(KEY, 4)
@@ -128,7 +128,7 @@ async def test_what_a_later_plan_asks_for_is_not_late() -> None:
 
 async def test_a_late_call_meets_the_next_plan_of_its_partition() -> None:
     """Queued while frozen: nothing of ours should move, so the late move goes and the plan ends rolled back."""
-    made, effect = await given_up()
+    made, effect = await expired_calls()
     await made.freeze()
     await made.send(alter({KEY: [5, 2, 1]}, plan="next"))
     await takes_effect(made, effect)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from drover.cluster.port import SetBrokerRates
-from drover.reassignment.facts import BrokerRates, ThrottledReplicas
-from drover.reassignment.state import Limits, Phase
+from drover.facts import BrokerRates, ThrottledReplicas
+from drover.reassignment.state import Phase
+from drover.scheduling.state import Limits
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
 from events.refusals import RefusalCode
@@ -116,7 +117,7 @@ async def test_what_is_queued_is_withdrawn_without_a_call() -> None:
     made = world(limits=Limits(max_partitions_in_flight=1), joins_by_itself=False)
     await made.send(alter({ORDERS_0: [4, 2, 1], ORDERS_1: [4, 3, 1]}))
     await made.run(300)
-    assert made.reassignment(ORDERS_1).phase is Phase.QUEUED
+    assert made.reassignment(ORDERS_1).phase is Phase.PENDING
     await made.send(rollback(ORDERS_1))
     assert ORDERS_1 not in made.state.reassignments
     assert "call-intended" not in made.tags(ORDERS_1)
@@ -190,7 +191,7 @@ async def test_what_was_queued_while_the_cluster_was_frozen_starts_after_the_unf
     await made.send(Freeze(id="stop", cluster=CLUSTER, by="ana", reason="test"))
     await made.send(alter({ORDERS_0: [4, 2, 1]}))
     await made.run(5000)
-    assert made.reassignment(ORDERS_0).phase is Phase.QUEUED
+    assert made.reassignment(ORDERS_0).phase is Phase.PENDING
     assert made.model.moves() == {}
     await made.send(Unfreeze(id="go", cluster=CLUSTER, by="ana", reason="test"))
     await made.finish(within_ms=5000)

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from drover.cluster.port import AlterRequest
-from drover.reassignment.state import Limits, Phase
+from drover.reassignment.state import Phase
 from drover.reassignment.waiting_reason import waiting_reason
+from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.reassignments import Blocker
 from tests.shard.world import World, alter, rollback, stop
@@ -30,7 +31,7 @@ async def queued(made: World) -> None:
     await made.send(alter({OTHER: [4, 3, 1]}))
     await made.run(300)
     await made.send(alter({KEY: [3, 4, 5]}))
-    assert made.reassignment(KEY).phase is Phase.QUEUED
+    assert made.reassignment(KEY).phase is Phase.PENDING
 
 
 async def copying(made: World) -> None:

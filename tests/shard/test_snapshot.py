@@ -2,18 +2,21 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import fields
 
 import msgspec
 import pytest
 
 from drover.errors import UnusableSnapshotError
-from drover.reassignment.state import ClusterState
 from drover.shard import snapshot
 from drover.shard.fold import ShardFold
 from drover.shard.snapshot import Chunk, ClusterPart, Image, Manifest, decode_record, encode_fold, restore
+from drover.state.cluster import ClusterState
+from drover.state.declared import declarations
 from tests.shard.random_logs import random_log
 
-INDEXES = {"queued", "in_flight", "loads"}
+INDEXES = {"pending", "in_flight", "before_step", "unblocked_pending", "loads", "idle_plans"}
+STATE_FIELDS = tuple(one.name for one in fields(ClusterState))
 
 
 def folded(log: Sequence[bytes], until: int | None = None) -> ShardFold:
@@ -28,9 +31,9 @@ def everything(fold: ShardFold) -> dict[str, object]:
     content = {field: getattr(fold, field) for field in ShardFold.__slots__ if field != "state"}
     content["known"] = list(fold.known.items())
     for name, state in fold.state.clusters.items():
-        for field in ClusterState.__slots__:
+        for field in STATE_FIELDS:
             value = getattr(state, field)
-            ordered = isinstance(value, dict) and field not in {"loads", "in_flight"}
+            ordered = isinstance(value, dict) and field not in {"loads", "in_flight", "before_step", "idle_plans"}
             content[f"{name}.{field}"] = list(value.items()) if ordered else value
     return content
 
@@ -52,8 +55,9 @@ def data_of(image: Image, number: int) -> bytes:
 
 def test_a_snapshot_has_everything_that_a_fold_has() -> None:
     assert set(snapshot.FOLD_FIELDS) == set(ShardFold.__slots__) - {"state", "known", "expiry"}
-    assert set(snapshot.CLUSTER_FIELDS) == set(ClusterState.__slots__) - INDEXES
-    assert set(ClusterPart.__struct_fields__) == set(snapshot.CLUSTER_FIELDS)
+    assert set(snapshot.CLUSTER_FIELDS) == set(STATE_FIELDS) - INDEXES
+    recorded = {declared.name for declared in declarations(ClusterState).values()}
+    assert set(ClusterPart.__struct_fields__) == {"name", *recorded}
 
 
 @pytest.mark.parametrize("seed", range(4))

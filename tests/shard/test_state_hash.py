@@ -5,14 +5,20 @@ from enum import Enum
 import msgspec
 import pytest
 
-from drover.reassignment import foreign, state, waiting
-from drover.reassignment.state import ClusterState, Limits, TopicThrottle
-from drover.shard.state_hash import state_hash
+from drover.plans import state as plans
+from drover.reassignment import state
+from drover.scheduling import state as waiting
+from drover.scheduling.state import Limits
+from drover.state.cluster import ClusterState
+from drover.state.hashing import state_hash
+from drover.throttling import state as throttling
+from drover.throttling.state import TopicThrottle
+from drover.unmanaged import state as unmanaged
 from events.throttles import Entries
 
 STRUCTS = tuple(
     kind
-    for module in (state, waiting, foreign)
+    for module in (plans, state, throttling, unmanaged, waiting)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
 )

@@ -2,13 +2,14 @@
 
 import pytest
 
+from drover.capability.messages import AlterPartitions, CallEnded
 from drover.cluster.simulated import Loss
 from drover.reassignment.state import Phase
 from drover.runtime.calls import carry_out
-from drover.shard.messages import AlterPartitions, CallEnded
+from drover.throttling.reconciler import ThrottlingReconciler
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallAccepted, CallIntended
-from tests.shard.world import Death, World, alter, rollback
+from tests.shard.world import Death, World, alter, reconciler, rollback
 
 KEY = TopicPartition("orders", 0)
 
@@ -128,7 +129,7 @@ async def test_pending_throttles_of_the_predecessor_are_written_by_the_successor
     made = world()
     made.put(alter({KEY: [4, 2, 1]}, throttle_bytes_per_second=1000))
     while not any(entry.pending for entry in made.state.broker_throttles.values()):
-        await made.turn(die=Death.AFTER_APPEND if made.core._tracks and _about_to_write(made) else None)
+        await made.turn(die=Death.AFTER_APPEND if _about_to_write(made) else None)
     made.crash()
     await made.run(4800)
     assert all(entry.pending for entry in made.state.broker_throttles.values())
@@ -141,7 +142,8 @@ async def test_pending_throttles_of_the_predecessor_are_written_by_the_successor
 
 
 def _about_to_write(made: World) -> bool:
-    return bool(made.core._tracks["local"]._broker_rates)
+    throttling = reconciler(made, ThrottlingReconciler)
+    return throttling is not None and bool(throttling._readings._brokers)
 
 
 async def test_an_owner_that_stood_still_while_its_record_was_on_its_way_calls_nobody() -> None:
@@ -149,12 +151,12 @@ async def test_an_owner_that_stood_still_while_its_record_was_on_its_way_calls_n
     made.put(alter({KEY: [4, 2, 1]}))
     arrivals = made.inbox.take(made.core.next_offsets)
     made.core.deliver(await made.driver.observe(made.core.facts_needed(arrivals)["local"], with_min_isr=True))
-    draft = made.core.draft(made.now, arrivals, {})
+    draft = made.core.propose(made.now, arrivals, {})
     assert draft is not None
     made.append(draft.payload)
     # The acknowledgement is heard when the process goes on: by then somebody else may own the shard.
     made.model.advance(1001)
-    made.core.settle(draft)
+    made.core.commit(draft)
     (effect,) = made.core.effects(made.now)
     ended = await carry_out(made.driver, effect, lambda: made.now)
     assert isinstance(ended, CallEnded)

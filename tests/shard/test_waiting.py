@@ -3,8 +3,10 @@
 import pytest
 
 from drover.cluster.port import AlterRequest
-from drover.reassignment.state import Limits, Phase, PlanStatus
-from drover.shard.holding import HOLD_MS
+from drover.plans.state import PlanStatus
+from drover.reassignment.state import Phase
+from drover.scheduling.state import Limits
+from drover.shard.deferral import MAX_DEFERRAL_MS
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
 from events.refusals import RefusalCode
@@ -250,7 +252,7 @@ async def test_a_command_waits_for_the_one_it_names_across_topics(death: Death |
     await tell(made, alter({FIRST: [4, 2, 3]}, id="first"), die=death)
     assert verdicts(made, "second") == ["held", "accepted"]
     assert is_frozen(made)
-    assert made.state.held == {}
+    assert made.state.deferred == {}
     sound(made)
 
 
@@ -287,7 +289,7 @@ async def test_a_chain_of_held_commands_is_decided_in_its_order() -> None:
     made = world()
     for name, before in (("d", "c"), ("c", "b"), ("b", "a")):
         await made.send(Freeze(id=name, after=(before,), cluster=CLUSTER, by="ana", reason="r"))
-    assert list(made.state.held) == ["d", "c", "b"]
+    assert list(made.state.deferred) == ["d", "c", "b"]
     await made.send(Unfreeze(id="a", cluster=CLUSTER, by="ana", reason="r"))
     await made.settle()
     decided = [outcome.id for outcome in made.outcomes() if outcome.verdict == "accepted"]
@@ -300,8 +302,8 @@ async def test_after_thirty_seconds_a_held_command_is_refused_by_name(death: Dea
     await tell(made, Freeze(id="late", after=("never", "late"), cluster=CLUSTER, by="ana", reason="r"), die=death)
     due = made.core.wake_at_ms(made.now)
     assert due is not None
-    assert HOLD_MS - 1000 <= due - made.now.monotonic_ms <= HOLD_MS
-    made.model.advance(HOLD_MS - 1000)
+    assert MAX_DEFERRAL_MS - 1000 <= due - made.now.monotonic_ms <= MAX_DEFERRAL_MS
+    made.model.advance(MAX_DEFERRAL_MS - 1000)
     await made.settle()
     assert verdicts(made, "late") == ["held"]
     made.model.advance(1000)
@@ -341,7 +343,7 @@ async def test_a_held_command_on_a_cluster_out_of_reach_is_refused_at_its_turn()
 
 
 async def test_too_many_held_commands_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drover.shard.holding.MAX_HELD", 1)
+    monkeypatch.setattr("drover.shard.deferred.MAX_DEFERRED", 1)
     made = world()
     await made.send(Freeze(id="one", after=("x",), cluster=CLUSTER, by="ana", reason="r"))
     outcome = await made.send(Freeze(id="two", after=("x",), cluster=CLUSTER, by="ana", reason="r"))
@@ -388,8 +390,8 @@ async def decide_without_calls(made: World) -> None:
     arrivals = made.inbox.take(made.core.next_offsets)
     for keys in made.core.facts_needed(arrivals).values():
         made.core.deliver(await made.driver.observe(keys, with_min_isr=True))
-    draft = made.core.draft(made.now, arrivals, {})
+    draft = made.core.propose(made.now, arrivals, {})
     assert draft is not None
     made.append(draft.payload)
-    made.core.settle(draft)
+    made.core.commit(draft)
     made.inbox.settle(len(draft.taken))

@@ -3,23 +3,28 @@
 import itertools
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
+from drover.capability.contract import Reconciler
+from drover.capability.messages import Effect, Moment
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import ClusterError
-from drover.reassignment.state import ClusterState, Limits, Reassignment
+from drover.reassignment.state import Reassignment
 from drover.runtime.calls import carry_out, has_answer, look
+from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
-from drover.shard.fold import ShardFold, ShardState, Verdict
+from drover.shard.fold import RecordVerdict, ShardFold, ShardState
 from drover.shard.inbox import Inbox
-from drover.shard.messages import Arrival, Effect, Moment
+from drover.shard.messages import Arrival
+from drover.state.cluster import ClusterState
 from events.codec import decode_command, decode_record, encode_command, encode_record
 from events.commands import Alter, AnyCommand, Cancel, Command, Freeze, PartitionName, PartitionTarget, Unfreeze
 from events.partitions import TopicPartition
 from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.topics import TopicNames
 
+KindT = TypeVar("KindT", bound=Reconciler)
 CLUSTER = "local"
 TOPIC_IDS = ("id-alter", "id-cancel", "id-blacklist", "id-broker-failed")
 KIND_OF = {
@@ -99,7 +104,7 @@ class World:
     def now(self) -> Moment:
         return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
 
-    def append(self, payload: bytes) -> Verdict:
+    def append(self, payload: bytes) -> RecordVerdict:
         self.log.append(payload)
         folded = self.core.fold.fold(len(self.log) - 1, payload)
         assert folded is not None
@@ -142,16 +147,16 @@ class World:
                 self.core.deliver(await self.driver.observe(partitions, with_min_isr=True))
             except ClusterError as error:
                 unavailable[cluster] = str(error)
-        draft = self.core.draft(self.now, arrivals, unavailable)
+        draft = self.core.propose(self.now, arrivals, unavailable)
         if die is Death.BEFORE_APPEND:
             self.crash()
             return True
         if draft is not None:
-            assert self.append(draft.payload) is Verdict.VALID
+            assert self.append(draft.payload) is RecordVerdict.VALID
             if die is Death.AFTER_APPEND:
                 self.crash()
                 return True
-            self.core.settle(draft)
+            self.core.commit(draft)
             self.inbox.settle(len(draft.taken))
             self._hash_agrees()
         else:
@@ -176,7 +181,7 @@ class World:
 
     def _hash_agrees(self) -> None:
         """What was speculated is what the fold made of the record."""
-        assert full_hash(self.core._ahead) == full_hash(self.core.fold.state)
+        assert full_hash(self.core._clusters.speculative) == full_hash(self.core.fold.state)
 
     async def look(self) -> None:
         """Let the observer look once."""
@@ -223,7 +228,7 @@ class World:
     def is_idle(self) -> bool:
         """Whether nothing is under way, nothing waits and no throttle is held."""
         state = self.state
-        under_way = state.reassignments or state.queue or state.held
+        under_way = state.reassignments or state.queue or state.deferred
         return not (under_way or state.broker_throttles or state.topic_throttles)
 
     @property
@@ -296,3 +301,9 @@ def cancel(*keys: TopicPartition, **fields: Any) -> Cancel:
     if keys:
         fields["partitions"] = tuple(PartitionName(key.topic, key.partition) for key in keys)
     return Cancel(cluster=CLUSTER, by="bob", reason="test", **fields)
+
+
+def reconciler(made: World, kind: type[KindT]) -> KindT | None:
+    """One reconciler of the cluster; None while the core knows nothing of it."""
+    known = made.core._clusters.known(CLUSTER)
+    return None if known is None else next(one for one in known._reconcilers if isinstance(one, kind))

@@ -3,10 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from drover.errors import OutcomeUnknownError
-from drover.runtime.calls import carry_out, has_answer
-from drover.runtime.clusters import UNREACHABLE_PACE_MS
-from drover.shard.messages import (
+from drover.capability.messages import (
     AlterPartitions,
     ChangeThrottles,
     Effect,
@@ -15,6 +12,9 @@ from drover.shard.messages import (
     ThrottlesChanged,
     ThrottlesRead,
 )
+from drover.errors import OutcomeUnknownError
+from drover.runtime.calls import carry_out, has_answer
+from drover.runtime.clusters import UNREACHABLE_PACE_MS
 from tests.simulation.coroutines import Point, Running, TinyLoop, reach
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, ThrottleChange
-from drover.shard.fold import Folded, ShardFold, Verdict
+from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.partitions import TopicPartition
 from events.plans import PlanThrottleSet
@@ -99,7 +99,7 @@ class Judge:
     token: bytes = b""
     sequence: int = 0
     cursors: tuple[int, ...] = (0, 0, 0, 0)
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[RecordVerdict] = field(default_factory=list)
 
 
 class Checker:
@@ -141,9 +141,9 @@ class Checker:
         assert folded is not None, "a record is folded once"
         self._folded[shard].append(folded)
         log_rules.s13_records_are_in_order(self.judges[shard], folded)
-        if folded.verdict is Verdict.ACQUIRED:
+        if folded.verdict is RecordVerdict.ACQUIRED:
             self.epochs[fold.token] = fold.epoch
-        if folded.verdict is not Verdict.VALID:
+        if folded.verdict is not RecordVerdict.VALID:
             return
         assert isinstance(folded.record, Batch)
         log_rules.s14_each_command_is_decided_once(self, shard, folded.record)

@@ -8,7 +8,7 @@ from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.facts import CallResult
+from drover.facts import CallResult
 from events.partitions import TopicPartition
 from tests.simulation.coroutines import Point, reach
 from tests.simulation.settings import PARTITIONS_PER_TOPIC, TOPICS, Settings

@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from drover.reassignment.state import ClusterState, PlanStatus
+from drover.plans.state import PlanStatus
+from drover.state.cluster import ClusterState
 
 
 def plans_agree(state: ClusterState) -> None:

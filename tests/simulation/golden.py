@@ -11,7 +11,7 @@ from random import Random
 
 from msgspec import Struct, msgpack
 
-from drover.shard.state_hash import CURRENT_FORM
+from drover.state.hashing import CURRENT_FORM
 from tests.simulation.actions import perform
 from tests.simulation.generate import Generator
 from tests.simulation.settings import drawn
@@ -51,7 +51,7 @@ def made(seed: int) -> GoldenLog:
         for _ in range(STEPS):
             perform(world, generator.next(world))
         shards = tuple(
-            GoldenShard(tuple(records), fold.state.hash(CURRENT_FORM), CURRENT_FORM)
+            GoldenShard(tuple(records), fold.state.hash(), CURRENT_FORM)
             for records, fold in zip(world.log.shards, world.checker.folds, strict=True)
         )
     return GoldenLog(seed, STEPS, shards)

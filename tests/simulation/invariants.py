@@ -3,13 +3,13 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from drover.capability.observations import FRESH_TO_START_MS
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
-from drover.reassignment.state import ClusterState
 from drover.shard.core import CALL_START_MS
 from drover.shard.fold import ShardState
-from drover.shard.track import FRESH_TO_START_MS
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.reassignments import (
     CallIntended,
@@ -151,7 +151,7 @@ def s7_limits_hold(state: ShardState) -> None:
 def s7_indexes_agree(state: ClusterState) -> None:
     """S7: what the limits are held against is what one would count from the reassignments."""
     queued = [key for key, reassignment in state.reassignments.items() if not reassignment.in_flight]
-    assert list(state.queued) == queued, "S7: queued is not in the order of acceptance"
+    assert list(state.pending) == queued, "S7: queued is not in the order of acceptance"
     assert set(state.in_flight) == state.reassignments.keys() - set(queued), "S7: in flight"
     loads = Counter(broker for reassignment in state.reassignments.values() for broker in reassignment.load)
     assert state.loads == loads, f"S7: {state.loads} instead of {loads}"

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.reassignment.entries import why_closed, why_passed_over
-from drover.reassignment.state import ClusterState, Phase, PlanStatus, Reassignment
-from drover.reassignment.throttles import is_throttled
+from drover.plans.state import PlanStatus
+from drover.reassignment.state import Phase, Reassignment
+from drover.scheduling.queue_entries import why_closed, why_passed_over
 from drover.shard.fold import ShardFold
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from tests.simulation.actions import perform
 from tests.simulation.log_rules import full_hash
@@ -72,7 +73,8 @@ class Copies:
             for state in fold.state.clusters.values():
                 for reassignment in state.reassignments.values():
                     step = reassignment.step
-                    if step is not None and reassignment.phase is Phase.COPYING and is_throttled(reassignment, state):
+                    rate = state.plans[reassignment.plan].throttle_bytes_per_second
+                    if step is not None and reassignment.phase is Phase.COPYING and rate is not None:
                         for broker in step.adding:
                             self._judge(world, reassignment, (state.name, reassignment.key, broker), before)
 
@@ -110,14 +112,14 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
     """L1, L3, L4, L8: what has not ended names its reason, or waits for room that a blocked one holds."""
     blocked = [entry for entry in state.reassignments.values() if entry.in_flight and entry.block is not None]
     for reassignment in state.reassignments.values():
-        waits_for_room = reassignment.phase in {Phase.QUEUED, Phase.CONFIRMED} and bool(blocked)
+        waits_for_room = reassignment.phase in {Phase.PENDING, Phase.CONFIRMED} and bool(blocked)
         assert reassignment.block is not None or waits_for_room, f"L1: {reassignment} waits for no reason"
         if reassignment.block is not None:
             assert reassignment.block.detail, f"L8: {reassignment} does not say what would unblock it"
-    assert not state.held, f"L1: {state.held} are never decided"
+    assert not state.deferred, f"L1: {state.deferred} are never decided"
     for key, entry in state.queue.items():
         waits = why_closed(state) or why_passed_over(key, state)
-        assert state.reassignments or state.foreign, f"L1: {key}: {entry} waits for {waits or 'nothing'}"
+        assert state.reassignments or state.unmanaged, f"L1: {key}: {entry} waits for {waits or 'nothing'}"
     for plan in state.plans.values():
         if plan.status is PlanStatus.OPEN:
             assert not plan.is_idle, f"L1: {plan} has nothing left and is open"

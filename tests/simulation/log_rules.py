@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from drover.shard.fold import Folded, ShardState, Verdict
+from drover.shard.fold import Folded, RecordVerdict, ShardState
 from events.codec import Malformed, command_digest
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued
@@ -21,14 +21,14 @@ def s13_records_are_in_order(judge: "Judge", folded: Folded) -> None:
     """S13: epochs grow by one, sequence numbers too; what an older owner writes has no effect."""
     match folded.record:
         case Genesis():
-            expected = Verdict.GENESIS
+            expected = RecordVerdict.GENESIS
         case Acquire(epoch=epoch, token=token):
-            expected = Verdict.ACQUIRED if epoch == judge.epoch + 1 else Verdict.STALE_ACQUIRE
-            if expected is Verdict.ACQUIRED:
+            expected = RecordVerdict.ACQUIRED if epoch == judge.epoch + 1 else RecordVerdict.STALE_ACQUIRE
+            if expected is RecordVerdict.ACQUIRED:
                 judge.epoch, judge.token = epoch, token
         case Batch(token=token, epoch=epoch, sequence=sequence):
-            expected = Verdict.VALID if token == judge.token else Verdict.FENCED
-            if expected is Verdict.VALID:
+            expected = RecordVerdict.VALID if token == judge.token else RecordVerdict.FENCED
+            if expected is RecordVerdict.VALID:
                 assert epoch == judge.epoch, f"S13: epoch {epoch} under {judge.epoch}"
                 assert sequence == judge.sequence + 1, f"S13: {sequence} after {judge.sequence}"
                 judge.sequence = sequence
@@ -82,8 +82,8 @@ def s14_owners_believe_the_log(checker: "Checker") -> None:
     for worker in checker.world.workers:
         for shard in worker.shards:
             checker.note_hash(shard.number, shard.fold)
-            if shard.holds_token and not shard.core._drafted and shard.loop is None:
-                ahead = full_hash(shard.core._ahead, names)
+            if shard.holds_token and not shard.core._is_proposed and shard.loop is None:
+                ahead = full_hash(shard.core._clusters.speculative, names)
                 assert ahead == full_hash(shard.fold.state, names), f"S14: {worker.name} believes something else"
 
 

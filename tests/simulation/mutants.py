@@ -30,15 +30,15 @@ CORE = "drover/shard/core.py"
 INTAKE = "drover/shard/intake.py"
 INBOX = "drover/shard/inbox.py"
 TRACK = "drover/shard/track.py"
-SLOTS = "drover/shard/slots.py"
-PAGE = "drover/shard/page.py"
+SLOTS = "drover/scheduling/starting.py"
+PAGE = "drover/capability/batch.py"
 HOSTING = "drover/runtime/shards.py"
 CALLING = "drover/runtime/calls.py"
-PLAN = "drover/reassignment/plan.py"
-BACK = "drover/reassignment/way_back.py"
+PLAN = "drover/reassignment/reconcile.py"
+BACK = "drover/reassignment/rollback.py"
 CALLS = "drover/reassignment/calls.py"
-THROTTLES = "drover/reassignment/throttles.py"
-LEDGER = "drover/reassignment/evolve_throttles.py"
+THROTTLES = "drover/throttling/ledger.py"
+LEDGER = "drover/throttling/evolve.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -108,7 +108,7 @@ MUTANTS = (
         "if key in self.calls:",
         layer="tests/shard/test_track.py",
     ),
-    Mutant("believe-at-once", TRACK, "DOUBT_MS = 2000", "DOUBT_MS = 0"),
+    Mutant("believe-at-once", TRACK, "CONFIRM_AFTER_MS = 2000", "CONFIRM_AFTER_MS = 0"),
     Mutant("ignore-topic-id", PLAN, "if seen is None or seen.topic_id != reassignment.topic_id:", "if seen is None:"),
     Mutant(
         "retry-without-look",
@@ -165,8 +165,8 @@ MUTANTS = (
     Mutant(
         "forget-order",
         BACK,
-        "    if seen.replicas == reassignment.way_back:",
-        "    if set(seen.replicas) == set(reassignment.way_back):",
+        "    if seen.replicas == reassignment.destination:",
+        "    if set(seen.replicas) == set(reassignment.destination):",
     ),
     Mutant(
         "cancel-whoever-moves",
@@ -177,10 +177,10 @@ MUTANTS = (
     ),
     Mutant(
         "ignore-the-skip-rule",
-        "drover/reassignment/rollback.py",
+        "drover/reassignment/rollback_guards.py",
         "        return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR",
         "        return None",
-        layer="tests/reassignment/test_rollback.py",
+        layer="tests/reassignment/test_rollback_guards.py",
     ),
     Mutant(
         "cancel-under-an-open-call",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from drover.reassignment.state import PlanStatus
+from drover.plans.state import PlanStatus
 from events.codec import encode_command
 from events.commands import (
     Alter,

@@ -4,7 +4,7 @@ from random import Random
 
 from msgspec import Struct
 
-from drover.reassignment.state import Limits
+from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 
 # Where two shards are, the first lives in shard 0 and the second in shard 1 (see events.topics.shard_of).

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from drover.shard.fold import ShardFold, Verdict
+from drover.shard.fold import RecordVerdict, ShardFold
 from tests.simulation.golden import FOLDER, read
 
 LOGS = sorted(FOLDER.glob("*.msgpack.zlib"))
@@ -18,11 +18,11 @@ def test_a_log_of_the_soak_replays_to_the_state_that_it_made(path: Path) -> None
         fold = ShardFold(number, len(golden.shards))
         for offset, payload in enumerate(shard.records):
             fold.fold(offset, payload)
-        assert fold.state.hash(shard.form) == shard.state_hash
+        assert fold.state.hash() == shard.state_hash
 
 
 def test_the_logs_hold_what_logs_can_hold() -> None:
-    verdicts: set[Verdict] = set()
+    verdicts: set[RecordVerdict] = set()
     events: set[str] = set()
     for path in LOGS:
         golden = read(path)
@@ -33,7 +33,7 @@ def test_the_logs_hold_what_logs_can_hold() -> None:
                 assert folded is not None
                 verdicts.add(folded.verdict)
                 events.update(str(event.__struct_config__.tag) for event in getattr(folded.record, "events", ()))
-    assert verdicts == set(Verdict)
+    assert verdicts == set(RecordVerdict)
     assert len(events) >= 25
 
 

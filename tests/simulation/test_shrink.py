@@ -5,8 +5,9 @@ from statistics import median
 
 import pytest
 
-from drover.reassignment import throttles, way_out
+from drover.reassignment import cancellation
 from drover.shard import core
+from drover.throttling import ledger
 from tests.simulation.run import Finished, run_script, run_seed
 from tests.simulation.shrink import shrink
 
@@ -22,11 +23,11 @@ def _no_wait_after_a_takeover(patch: pytest.MonkeyPatch) -> None:
 
 
 def _what_is_moving_is_dropped_by_a_cancel(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(way_out, "is_untouched", lambda _reassignment: True)
+    patch.setattr(cancellation, "is_untouched", lambda _reassignment: True)
 
 
 def _half_a_throttle_is_left(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(throttles, "_without_ours", lambda seen, _entry: seen)
+    patch.setattr(ledger, "_without_ours", lambda seen, _entry: seen)
 
 
 PLANTS: tuple[Plant, ...] = (

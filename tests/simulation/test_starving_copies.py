@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from drover.reassignment import plan
+from drover.reassignment import reconcile
 from drover.reassignment.copy_pace import CopyPace
 from events.codec import decode_record
 from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentCompleted
@@ -53,9 +53,9 @@ def test_a_throttle_above_it_is_not_and_the_copy_ends() -> None:
 
 
 def test_the_simulation_notices_a_drover_that_does_not() -> None:
-    """What the check is worth: with the judgement taken out it fails."""
+    """What the check is worth: with the verdict taken out it fails."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "pace", lambda *_: CopyPace(5, 0, 0, falls_behind=False, catches_up=False))
+        patch.setattr(reconcile, "pace", lambda *_: CopyPace(5, 0, 0, falls_behind=False, catches_up=False))
         failure = run_script(starving()).failure
     assert failure is not None
     assert failure.startswith("AssertionError: L6")

@@ -4,17 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from drover.capability.contract import Urgency
+from drover.capability.messages import BytesSampled, Effect, Identified, Input
 from drover.errors import ClusterError
+from drover.facts import Observation
 from drover.journal.folding import FoldedLog
-from drover.reassignment.facts import Observation
-from drover.reassignment.state import ClusterState
 from drover.runtime.calls import look
 from drover.runtime.clusters import PACE_MS, UNREACHABLE_PACE_MS
 from drover.runtime.metrics import Metrics
 from drover.runtime.shards import HostedShard, ShardServices
-from drover.shard.core import ShardCore, Urgency
-from drover.shard.fold import Folded, ShardFold, ShardState, Verdict
-from drover.shard.messages import Arrival, BytesSampled, Draft, Effect, Identified, Input
+from drover.shard.core import ShardCore
+from drover.shard.fold import Folded, RecordVerdict, ShardFold, ShardState
+from drover.shard.messages import Arrival, ProposedBatch
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.records import Record
 from events.topics import TopicNames
@@ -182,7 +184,7 @@ class Shard(HostedShard):
             sizes = at_once(wire.replica_bytes({key.topic for key in copying}))
             self.core.deliver(BytesSampled(cluster, world.now_ms, sizes))
 
-    async def _send_aside(self, draft: Draft) -> None:
+    async def _send_aside(self, draft: ProposedBatch) -> None:
         commands, now_ms = self.worker.world.commands, self.worker.world.now().wall_ms
         for arrival, target in draft.forward:
             await reach(Point.ASIDE)
@@ -228,7 +230,7 @@ class Worker:
         for shard in self.shards:
             if shard.fold.position < len(self.world.log.shards[shard.number]):
                 folded = self.log.catch_up(shard.number)
-                if any(record.verdict is not Verdict.VALID for record in folded):
+                if any(record.verdict is not RecordVerdict.VALID for record in folded):
                     shard.wake()
 
     def close(self) -> None:

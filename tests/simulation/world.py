@@ -9,12 +9,12 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from drover.capability.messages import Moment
 from drover.cluster.port import AlterRequest
-from drover.reassignment.state import PlanStatus
+from drover.plans.state import PlanStatus
 from drover.runtime import shards as hosting
 from drover.shard import fold as folding
 from drover.shard.fold import Folded
-from drover.shard.messages import Moment
 from events.codec import decode_record
 from events.records import Record
 from events.topics import shard_of
@@ -271,7 +271,7 @@ class World:
         return not self.calls and not any(
             state.reassignments
             or state.queue
-            or state.held
+            or state.deferred
             or state.broker_throttles
             or state.topic_throttles
             or any(plan.status is PlanStatus.OPEN for plan in state.plans.values())

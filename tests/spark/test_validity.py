@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.shard.fold import ShardFold, Verdict
+from drover.shard.fold import RecordVerdict, ShardFold
 from events.codec import chain_hash, encode_record
 from events.records import Acquire, Batch, Genesis
 from spark.validity import AcquireRecord, Interval, Ownership, Validity, validity
@@ -81,8 +81,8 @@ def test_the_intervals_judge_as_the_real_fold_wherever_the_log_is_cut(
             batches[offset] = TOKENS[token]
         folded = fold.fold(offset, encode_record(record))
         assert folded is not None
-        wanted[offset] = folded.verdict in {Verdict.VALID, Verdict.ACQUIRED}
-        if folded.verdict is Verdict.VALID:
+        wanted[offset] = folded.verdict in {RecordVerdict.VALID, RecordVerdict.ACQUIRED}
+        if folded.verdict is RecordVerdict.VALID:
             assert fold.chain == chain_hash(encode_record(record))
     cuts = sorted(data.draw(st.sets(st.integers(0, len(log)), max_size=4)))
     owners: dict[int, Ownership] = {}

@@ -1,0 +1,43 @@
+"""The batch under way: the speculative state, and the events and outcomes that make it so."""
+
+from collections.abc import Callable, Iterable
+
+from drover.capability.messages import Moment
+from drover.plans.evolve import Ending
+from events.partitions import TopicPartition
+from events.reassignments import CallIntended
+from events.records import AnyEvent, Outcome
+
+# Applies an event to the speculative state of its cluster, lets every capability note it, and returns it with the events
+# that must be in the same batch, in their order.
+Apply = Callable[[AnyEvent, int], tuple[AnyEvent, ...]]
+
+
+class BatchBuilder:
+    """One batch under way. `emit` is the only way in which the speculative state changes.
+
+    `ended` and `intended` are the reassignments that end, and those for which a call is intended, in this very batch.
+    """
+
+    def __init__(self, apply: Apply, now: Moment, at_ms: int) -> None:
+        self._apply = apply
+        self.now = now
+        self.at_ms = at_ms
+        self.events: list[AnyEvent] = []
+        self.outcomes: list[Outcome] = []
+        self.intended: set[tuple[str, TopicPartition]] = set()
+        self.ended: set[tuple[str, TopicPartition]] = set()
+
+    def emit(self, event: AnyEvent) -> None:
+        """Add one event to the batch, with what must follow from it, and let it change the speculative state."""
+        for one in self._apply(event, self.at_ms):
+            if isinstance(one, Ending):
+                self.ended.add((one.cluster, one.key))
+            elif isinstance(one, CallIntended):
+                self.intended.add((one.cluster, one.key))
+            self.events.append(one)
+
+    def emit_all(self, events: Iterable[AnyEvent]) -> None:
+        """Add events in their order."""
+        for event in events:
+            self.emit(event)

@@ -1,0 +1,86 @@
+"""The contract of a capability: what it does for one managed cluster; pure, time is an argument.
+
+A capability owns a slice of the state (what the log says) and a cache of what was observed (gone with the ownership).
+It reads other slices, and changes its own by emitting events, never directly.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.messages import Effect, Input, Moment
+from drover.capability.observations import ObservationCache
+from drover.facts import Move
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+from events.records import AnyEvent
+
+
+class Urgency(IntEnum):
+    """How closely a cluster is watched: nothing is to be done, something only waits, or something is in flight."""
+
+    IDLE = 0
+    WAITING = 1
+    BUSY = 2
+
+
+class Reconciler:
+    """One capability of one managed cluster, while its shard is owned; a method that is not needed is left as it is.
+
+    `state` is the speculative one: what the log says, and what the batch under way adds. `observed` is shared by all
+    capabilities of the cluster and read-only to them.
+    """
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        self.state = state
+        self.observed = observed
+
+    def begin(self, now: Moment) -> None:
+        """Begin an ownership: make caches and indexes of the state, and mind what a predecessor may have left open."""
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Take an observation, the end of a call or a sample in; an observation holds only what counts."""
+
+    def applied(self, event: AnyEvent) -> None:
+        """Note an event of this cluster, of whatever capability, that has just changed the state."""
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Compare state and observations, and emit what follows; emit nothing when they agree."""
+
+    def committed(self) -> None:
+        """Note that all that was emitted is durable and counts: its calls may be made (R6)."""
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterable[TopicPartition]:
+        """List the partitions to look at now, given the moves that Kafka has just listed."""
+        del moves, now
+        return ()
+
+    def wants_brokers(self, now: Moment) -> bool:
+        """Whether somebody must look which brokers are alive, although no partition is wanted."""
+        del now
+        return False
+
+    def owes(self, now: Moment) -> bool:
+        """Whether calls are due although their intents are not in this batch.
+
+        Even an empty batch is appended then: that it counts proves that the calls are this owner's to make.
+        """
+        del now
+        return False
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterable[Effect]:
+        """Make the calls whose intents are durable, each once; none may start after `start_by_ms` (monotonic)."""
+        del now, start_by_ms
+        return ()
+
+    def withhold(self, now: Moment, why: str) -> None:
+        """Let the calls whose intents are durable lapse: nothing may be sent to the cluster, and this is why."""
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Tell when (monotonic) to reconcile although nothing arrives; None if never."""
+        del now
+        return None
+
+    def urgency(self) -> Urgency:
+        """Tell how closely the cluster should be watched for this capability's sake."""
+        return Urgency.IDLE

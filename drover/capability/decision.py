@@ -1,0 +1,66 @@
+"""What a decision needs to know, and what it says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from drover.facts import Move, PartitionFacts
+from events.partitions import TopicPartition
+from events.plans import PlanCancelled
+from events.records import AnyEvent
+from events.refusals import Refusal, RefusalCode
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the cluster showed just before the decision, and what is Drover's own.
+
+    `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
+    nothing could be seen. `own_topics` are the topics of Drover itself.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
+    moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
+    live_brokers: frozenset[int] = frozenset()
+    min_isr: Mapping[str, int] = field(default_factory=dict)
+    unavailable: str | None = None
+    own_topics: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDecision:
+    """What becomes of one partition of a command: accepted if there are events, refused, or as asked already.
+
+    `joins` says that its plan has something to do from it.
+    """
+
+    events: tuple[AnyEvent, ...] = ()
+    refusal: Refusal | None = None
+    unchanged: bool = False
+    joins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What follows from one command: events to record, and per partition: accepted, unchanged or refused."""
+
+    events: tuple[AnyEvent, ...] = ()
+    accepted: tuple[TopicPartition, ...] = ()
+    unchanged: tuple[TopicPartition, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    plan: str | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing of the command was accepted."""
+        closed = any(isinstance(event, PlanCancelled) for event in self.events)
+        return bool(self.refusals) and not (self.accepted or self.unchanged or closed)
+
+
+def refuse(code: RefusalCode, detail: str, *, plan: str | None = None) -> Decision:
+    """Refuse a command as a whole."""
+    return Decision(refusals=(Refusal(code, detail),), plan=plan)
+
+
+def refuse_partition(key: TopicPartition, code: RefusalCode, detail: str) -> Refusal:
+    """Refuse one partition of a command."""
+    return Refusal(code, detail, topic=key.topic, partition=key.partition)

@@ -1,0 +1,112 @@
+"""The owner's cache of what a cluster showed; gone with the ownership, never folded. Times are monotonic."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from drover.facts import Move, Observation, PartitionFacts
+from events.partitions import TopicPartition
+
+FRESH_MS = 2000
+# A step starts on a younger observation: what others did since would go unseen.
+FRESH_TO_START_MS = 500
+_KEEP = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class CachedObservation:
+    """One partition as observed between two moments; `facts` is None if it does not exist."""
+
+    facts: PartitionFacts | None
+    started_ms: int
+    ended_ms: int
+
+
+class ObservationCache:
+    """What one cluster showed last: its brokers, its moves, and partitions as far as they were looked at."""
+
+    def __init__(self) -> None:
+        self.live: frozenset[int] = frozenset()
+        self.live_seen_ms: int | None = None
+        self.moves: Mapping[TopicPartition, Move] = {}
+        self.min_isr: dict[str, int] = {}
+        self.partitions: dict[TopicPartition, CachedObservation] = {}
+        self._topic_ids: dict[str, str] = {}
+        self._calling: set[TopicPartition] = set()
+        self._call_ended: dict[TopicPartition, int] = {}
+        self._predecessors: dict[TopicPartition, int] = {}
+
+    def see(self, observation: Observation) -> Observation:
+        """Take an observation in, and return what of it counts.
+
+        What began before a partition's last call had ended says nothing about that partition.
+        """
+        self.see_live(observation.live_brokers, observation.ended_ms)
+        self.moves = observation.moves
+        self.min_isr.update(observation.min_isr)
+        counted: dict[TopicPartition, PartitionFacts | None] = {}
+        for key, facts in observation.partitions.items():
+            if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):
+                continue
+            self.partitions[key] = CachedObservation(facts, observation.started_ms, observation.ended_ms)
+            if facts is not None:
+                self._topic_ids[key.topic] = facts.topic_id
+            counted[key] = facts
+        if len(self.partitions) > _KEEP:
+            horizon_ms = observation.ended_ms - FRESH_MS
+            self.partitions = {key: seen for key, seen in self.partitions.items() if seen.ended_ms >= horizon_ms}
+        return replace(observation, partitions=counted)
+
+    def see_live(self, brokers: Iterable[int], ended_ms: int) -> None:
+        """Remember which brokers are alive."""
+        self.live = frozenset(brokers)
+        self.live_seen_ms = ended_ms
+
+    def fresh(self, key: TopicPartition, now_ms: int, within_ms: int = FRESH_MS) -> CachedObservation | None:
+        """Return what was observed of a partition lately and after its last call; None if nothing was.
+
+        What was observed before another partition showed that the topic was created anew counts no more (S9).
+        """
+        seen = self.partitions.get(key)
+        if seen is None or now_ms - seen.ended_ms > within_ms:
+            return None
+        if seen.facts is not None and seen.facts.topic_id != self._topic_ids[key.topic]:
+            return None
+        return seen
+
+    # -- calls
+
+    def call_starts(self, key: TopicPartition) -> None:
+        """Let observations of a partition not count while this owner's call about it is under way."""
+        self._calling.add(key)
+        self.partitions.pop(key, None)
+
+    def call_ends(self, key: TopicPartition, ended_ms: int) -> None:
+        """From here on an observation that begins later counts again."""
+        self._calling.discard(key)
+        self._call_ended[key] = ended_ms
+        self.partitions.pop(key, None)
+
+    def predecessor_calls(self, key: TopicPartition, until_ms: int) -> None:
+        """Let observations that begin before this time not count: a predecessor's call may be under way until then."""
+        self.call_ends(key, until_ms)
+        self._predecessors[key] = until_ms
+
+    def is_calling(self, key: TopicPartition) -> bool:
+        """Whether this owner's call about a partition is under way."""
+        return key in self._calling
+
+    def call_ended_ms(self, key: TopicPartition) -> int:
+        """Tell when the partition's last call ended, or will have ended at the latest; 0 if there was none."""
+        return self._call_ended.get(key, 0)
+
+    def predecessors_end_ms(self, now_ms: int) -> int | None:
+        """Tell when the next call of a predecessor will have ended; None if all have."""
+        if self._predecessors:
+            self._predecessors = {key: due for key, due in self._predecessors.items() if due > now_ms}
+        return min(self._predecessors.values(), default=None)
+
+    def forget(self, key: TopicPartition) -> None:
+        """Let go of everything about a partition whose reassignment has ended."""
+        self._calling.discard(key)
+        self._call_ended.pop(key, None)
+        self.partitions.pop(key, None)

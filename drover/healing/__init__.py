@@ -1,0 +1,1 @@
+"""Failed brokers (KIP-46)."""

@@ -1,0 +1,98 @@
+"""The fold of plans: what they are, how many of their reassignments are under way, and how those ended."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from drover.plans.state import Plan, PlansState, PlanStatus
+from events import plans
+from events.base import Event
+from events.reassignments import (
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+)
+
+Ending = ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed
+
+
+def start_move(state: PlansState, name: str) -> None:
+    """Count one more reassignment of a plan that has not ended."""
+    plan = state.plans[name]
+    state.put_plan(replace(plan, active=plan.active + 1))
+
+
+def end_move(state: PlansState, name: str, event: Ending, at_ms: int) -> None:
+    """Count the end of one of a plan's reassignments by its kind."""
+    plan = state.plans[name]
+    active = plan.active - 1
+    match event:
+        case ReassignmentCompleted():
+            plan = replace(plan, active=active, completed=plan.completed + 1)
+        case ReassignmentRolledBack():
+            plan = replace(plan, active=active, rolled_back=plan.rolled_back + 1)
+        case ReassignmentStopped():
+            plan = replace(plan, active=active, stopped=plan.stopped + 1)
+        case ReassignmentFailed():
+            plan = replace(plan, active=active, failed=plan.failed + 1)
+    _put(state, plan, at_ms)
+
+
+def wait(state: PlansState, name: str) -> None:
+    """Count one more target of a plan that is to be accepted later."""
+    plan = state.plans[name]
+    state.put_plan(replace(plan, waiting=plan.waiting + 1))
+
+
+def stop_waiting(state: PlansState, name: str, at_ms: int, *, withdrawn: bool = False) -> None:
+    """Count one target less that is to be accepted later; `withdrawn` says that it never will be."""
+    plan = state.plans[name]
+    _put(state, replace(plan, waiting=plan.waiting - 1, withdrawn=plan.withdrawn + withdrawn), at_ms)
+
+
+def _put(state: PlansState, plan: Plan, at_ms: int) -> None:
+    state.put_plan(plan)
+    if plan.status is not PlanStatus.OPEN and plan.is_idle:
+        state.ended_plans.pop(plan.name, None)
+        state.ended_plans[plan.name] = at_ms
+
+
+def _opened(state: PlansState, event: plans.PlanOpened, at_ms: int) -> None:
+    state.put_plan(Plan(name=event.plan, by=event.by, reason=event.reason, opened_ms=at_ms, extended_ms=at_ms))
+
+
+def _extended(state: PlansState, event: plans.PlanExtended, at_ms: int) -> None:
+    state.put_plan(replace(state.plans[event.plan], more=event.more, extended_ms=at_ms))
+
+
+def _throttle_set(state: PlansState, event: plans.PlanThrottleSet, _at_ms: int) -> None:
+    plan = state.plans[event.plan]
+    state.put_plan(replace(plan, throttle_bytes_per_second=event.bytes_per_second))
+
+
+def _cancelled(state: PlansState, event: plans.PlanCancelled, at_ms: int) -> None:
+    _put(state, replace(state.plans[event.plan], status=PlanStatus.CANCELLED, more=False), at_ms)
+
+
+def _finished(state: PlansState, event: plans.PlanFinished, at_ms: int) -> None:
+    plan = state.plans[event.plan]
+    if plan.status is not PlanStatus.CANCELLED:
+        _put(state, replace(plan, status=PlanStatus.FINISHED), at_ms)
+
+
+def _forgotten(state: PlansState, event: plans.PlansForgotten, _at_ms: int) -> None:
+    for name in event.plans:
+        del state.plans[name]
+        del state.ended_plans[name]
+
+
+APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
+    plans.PlanOpened: _opened,
+    plans.PlanExtended: _extended,
+    plans.PlanThrottleSet: _throttle_set,
+    plans.PlanCancelled: _cancelled,
+    plans.PlanFinished: _finished,
+    plans.PlansForgotten: _forgotten,
+}

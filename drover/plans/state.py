@@ -1,0 +1,77 @@
+"""The slice of the state that holds plans."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec import Struct
+
+from drover.state.declared import ClusterSlice, index, recorded, values_by_key
+
+
+class PlanStatus(StrEnum):
+    """Whether a plan takes more partitions."""
+
+    OPEN = "open"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+
+class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The reassignments asked for under one name.
+
+    `active` of them have not ended; `waiting` further targets are in the queue or replace one that is being taken back.
+    """
+
+    name: str
+    by: str
+    reason: str
+    opened_ms: int
+    status: PlanStatus = PlanStatus.OPEN
+    more: bool = False
+    extended_ms: int = 0
+    throttle_bytes_per_second: int | None = None
+    active: int = 0
+    completed: int = 0
+    rolled_back: int = 0
+    failed: int = 0
+    stopped: int = 0
+    waiting: int = 0
+    withdrawn: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it is left to be done."""
+        return not self.active and not self.waiting
+
+
+@dataclass(eq=False)
+class PlansState(ClusterSlice):
+    """Plans by name, until they are forgotten.
+
+    `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. It decides
+    nothing in the fold, so that no hash covers it; snapshots keep it. `idle_plans` are the open plans of which nothing
+    is left to be done.
+    """
+
+    plans: dict[str, Plan] = recorded(
+        "plans", factory=dict, content=values_by_key, told_as=("plan", "opened", "forgotten")
+    )
+    ended_plans: dict[str, int] = recorded("ended_plans", factory=dict, hashed=False)
+    idle_plans: dict[str, None] = index(dict)
+
+    def put_plan(self, plan: Plan) -> None:
+        """Store a plan, and keep the index true."""
+        self.plans[plan.name] = plan
+        if plan.status is PlanStatus.OPEN and plan.is_idle:
+            self.idle_plans[plan.name] = None
+        else:
+            self.idle_plans.pop(plan.name, None)
+
+    def rebuild_indexes(self) -> None:
+        """Find the idle plans, and when those ended of which a snapshot does not say it."""
+        super().rebuild_indexes()
+        self.idle_plans = {}
+        for plan in self.plans.values():
+            self.put_plan(plan)
+            if plan.status is not PlanStatus.OPEN and plan.is_idle:
+                self.ended_plans.setdefault(plan.name, plan.extended_ms)

@@ -1,0 +1,161 @@
+"""The ways out of a running reassignment: rolled back, stopped, or rolled back so that another target can follow.
+
+Each function says what to record; the cluster is told by what `drover.reassignment.reconcile` makes of the state.
+"""
+
+from dataclasses import dataclass
+
+from drover.capability.decision import refuse_partition
+from drover.plans.evolve import Ending
+from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.verdict import event_name
+from events.reassignments import (
+    Blocker,
+    CancelMode,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentQueued,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+    ReplacementWithdrawn,
+    RollbackRequested,
+    StopRequested,
+    TargetReplaced,
+    WithdrawalReason,
+)
+from events.records import ReassignmentEvent
+from events.refusals import Refusal, RefusalCode
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks for a way out, and why."""
+
+    by: str
+    reason: str
+
+
+def is_untouched(reassignment: Reassignment) -> bool:
+    """Whether nothing that Drover sent has changed the partition: still queued, or before the first step's call."""
+    if reassignment.phase is Phase.PENDING:
+        return True
+    step = reassignment.step
+    return reassignment.phase is Phase.PREPARED and step is not None and step.number == 1
+
+
+def has_lost_its_start(reassignment: Reassignment) -> bool:
+    """Whether somebody else changed the partition before anything was sent: its original list is not there any more."""
+    block = reassignment.block
+    return block is not None and block.why is Blocker.FOREIGN_CHANGE and is_untouched(reassignment)
+
+
+def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack:
+    """End what is untouched, so that another target can be queued in its place."""
+    name, started = event_name(cluster, reassignment.key), reassignment.attempts > 0
+    return ReassignmentRolledBack(**name, replicas=reassignment.original, started=started)
+
+
+def cancel(
+    reassignment: Reassignment, mode: CancelMode, asked: Asking, cluster: str
+) -> tuple[ReassignmentEvent, ...] | Refusal:
+    """Ask for a rollback or a stop; nothing follows where that is under way already.
+
+    What is untouched ends at once. A rollback overrules a stop, and a stop is refused where a rollback is under way. A
+    target that waits for the end is given up in any case.
+    """
+    withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)
+    if withdrawn and reassignment.is_cancelled:
+        # It is on its way back for that target's sake alone: the way back goes on, nothing follows it.
+        return withdrawn
+    if reassignment.cancel_mode is mode:
+        return ()
+    if reassignment.cancel_mode is CancelMode.ROLLBACK:
+        detail = (
+            f"{reassignment.key} is being rolled back in plan {reassignment.plan}, which is not stopped: wait for it"
+        )
+        return refuse_partition(reassignment.key, RefusalCode.REASSIGNMENT_IN_PROGRESS, detail)
+    return (*withdrawn, *_request(reassignment, mode, asked, cluster))
+
+
+def _request(
+    reassignment: Reassignment, mode: CancelMode, asked: Asking, cluster: str
+) -> tuple[ReassignmentEvent, ...]:
+    name, original = event_name(cluster, reassignment.key), reassignment.original
+    started = reassignment.attempts > 0
+    requested: ReassignmentEvent
+    ended: ReassignmentEvent
+    if mode is CancelMode.ROLLBACK:
+        requested = RollbackRequested(**name, by=asked.by, reason=asked.reason)
+        ended = ReassignmentRolledBack(**name, replicas=original, started=started)
+    else:
+        requested = StopRequested(**name, by=asked.by, reason=asked.reason)
+        ended = ReassignmentStopped(**name, replicas=original, started=started)
+    return (requested, ended) if is_untouched(reassignment) else (requested,)
+
+
+def replace_target(
+    reassignment: Reassignment, plan: str, target: tuple[int, ...], asked: Asking, cluster: str
+) -> tuple[ReassignmentEvent, ...]:
+    """Give a moving partition another target (R455-8): it is rolled back first, never re-targeted (X18).
+
+    What is untouched is queued anew at once, under the same original list. Otherwise the new target waits for the end,
+    see `succession`; one that waited already is given up for it.
+    """
+    name = event_name(cluster, reassignment.key)
+    if is_untouched(reassignment):
+        ended = give_way(reassignment, cluster)
+        if target == reassignment.original:
+            return (ended,)
+        return (ended, _queued(reassignment, plan, reassignment.original, target, cluster))
+    events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
+    if reassignment.cancel_mode is not CancelMode.ROLLBACK:
+        events.append(RollbackRequested(**name, by=asked.by, reason=asked.reason))
+    return (*events, TargetReplaced(**name, plan=plan, target=target))
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """What must be recorded around the end of a reassignment, in the same record."""
+
+    before: tuple[ReassignmentEvent, ...] = ()
+    after: tuple[ReassignmentEvent, ...] = ()
+
+
+def succession(reassignment: Reassignment, ending: Ending, cluster: str) -> Succession:
+    """Say what becomes of the target that waits for this end.
+
+    It is queued, from the list at which the reassignment ended. Where that list is the target already, it is done.
+    After a failure it is given up: the partition is not what it was decided for.
+    """
+    waiting = reassignment.replacement
+    if waiting is None:
+        return Succession()
+    if isinstance(ending, ReassignmentFailed):
+        nobody = Asking("", "")
+        return Succession(before=withdraw_replacement(reassignment, WithdrawalReason.FAILED, nobody, cluster))
+    queued = _queued(reassignment, waiting.plan, ending.replicas, waiting.target, cluster)
+    return Succession(after=(queued, *done_already(queued)))
+
+
+def done_already(queued: ReassignmentQueued) -> tuple[ReassignmentCompleted, ...]:
+    """End what is accepted at its target: it was seen there just now, and no call is made; nothing if it must move."""
+    if queued.target != queued.original:
+        return ()
+    return (ReassignmentCompleted(**event_name(queued.cluster, queued.key), replicas=queued.target),)
+
+
+def _queued(
+    reassignment: Reassignment, plan: str, original: tuple[int, ...], target: tuple[int, ...], cluster: str
+) -> ReassignmentQueued:
+    name = event_name(cluster, reassignment.key)
+    return ReassignmentQueued(**name, topic_id=reassignment.topic_id, plan=plan, original=original, target=target)
+
+
+def withdraw_replacement(
+    reassignment: Reassignment, why: WithdrawalReason, asked: Asking, cluster: str
+) -> tuple[ReassignmentEvent, ...]:
+    """Give up the target that waits for the end of a reassignment; nothing follows where none does."""
+    if reassignment.replacement is None:
+        return ()
+    name = event_name(cluster, reassignment.key)
+    return (ReplacementWithdrawn(**name, why=why, by=asked.by, reason=asked.reason),)

@@ -1,0 +1,32 @@
+"""What a verdict about one reassignment depends on besides its partition, gathered from state and observations."""
+
+from drover.capability.observations import ObservationCache
+from drover.reassignment.copy_sizes import CopySizes
+from drover.reassignment.late_calls import expired_calls
+from drover.reassignment.state import Reassignment
+from drover.reassignment.verdict import Context
+from drover.state.cluster import ClusterState
+
+
+def context_of(
+    state: ClusterState,
+    reassignment: Reassignment,
+    observed: ObservationCache,
+    sizes: CopySizes,
+    *,
+    at_ms: int,
+    persisted: bool,
+) -> Context:
+    """Gather it; `persisted` says that what was observed did not fit for long enough."""
+    return Context(
+        cluster=state.name,
+        live=observed.live,
+        min_isr=observed.min_isr.get(reassignment.key.topic, 1),
+        max_replicas_per_step=state.limits.max_replicas_per_step,
+        at_ms=at_ms,
+        persisted=persisted,
+        bytes_copied=sizes.bytes_copied(reassignment),
+        expired_calls=expired_calls(state, reassignment.key, at_ms),
+        throttle_bytes_per_second=state.plans[reassignment.plan].throttle_bytes_per_second,
+        sizes=sizes.of_step(reassignment.key),
+    )

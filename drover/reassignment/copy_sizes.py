@@ -1,0 +1,56 @@
+"""The owner's cache of sizes on disk; telemetry, gone with the ownership. Times are monotonic."""
+
+from collections.abc import Mapping
+
+from drover.capability.messages import BytesSampled
+from drover.capability.observations import ObservationCache
+from drover.reassignment.copy_pace import SizeSample, remember
+from drover.reassignment.state import Phase, Reassignment, ReassignmentState
+from events.partitions import TopicPartition
+
+
+class CopySizes:
+    """What was measured of partitions that are being copied."""
+
+    def __init__(self, observed: ObservationCache) -> None:
+        self._observed = observed
+        self._last: dict[TopicPartition, Mapping[int, int]] = {}
+        self._of_step: dict[TopicPartition, tuple[SizeSample, ...]] = {}
+
+    def sample(self, sampled: BytesSampled, state: ReassignmentState) -> None:
+        """Take sizes in; they are asked for by topic, and of what is being copied more than the last is kept."""
+        self._last.update(sampled.sizes)
+        for key, sizes in sampled.sizes.items():
+            reassignment = state.reassignments.get(key)
+            if reassignment is not None and reassignment.phase is Phase.COPYING:
+                self.measured(key, SizeSample(sampled.started_ms, sizes))
+
+    def measured(self, key: TopicPartition, sample: SizeSample) -> None:
+        """Keep sizes of a partition that is being copied, unless they were read before its last call had ended."""
+        if not self._observed.is_calling(key) and sample.taken_ms >= self._observed.call_ended_ms(key):
+            self._of_step[key] = remember(self._of_step.get(key, ()), sample)
+
+    def of_step(self, key: TopicPartition) -> tuple[SizeSample, ...]:
+        """Return what was measured of a partition since its last call, in order."""
+        return self._of_step.get(key, ())
+
+    def bytes_copied(self, reassignment: Reassignment) -> int:
+        """Count the bytes of the running step's copies by the last sample; 0 if none was taken.
+
+        A copy that has joined the ISR is as large as the leader's, which the last sample knows better than its own size.
+        """
+        step, sizes = reassignment.step, self._last.get(reassignment.key)
+        if step is None or sizes is None:
+            return 0
+        if step.leader is not None and step.leader in sizes:
+            return sizes[step.leader] * len(step.adding)
+        return sum(sizes.get(broker, 0) for broker in step.adding)
+
+    def call_starts(self, key: TopicPartition) -> None:
+        """Let go of what was measured in the step before."""
+        self._of_step.pop(key, None)
+
+    def forget(self, key: TopicPartition) -> None:
+        """Let go of a partition whose reassignment has ended."""
+        self._last.pop(key, None)
+        self._of_step.pop(key, None)

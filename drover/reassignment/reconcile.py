@@ -1,0 +1,136 @@
+"""What follows from looking at the cluster: `plan` judges one reassignment by what was seen of its partition.
+
+Level-based: it compares state and sight, never the events in between, and says nothing when both agree. One function
+per phase, those of the way back in `destination`. An observation is only handed in if it began after the partition's last
+call had ended.
+"""
+
+from collections.abc import Collection
+from typing import assert_never
+
+from drover.facts import PartitionFacts
+from drover.reassignment import corrections, rollback
+from drover.reassignment.copy_pace import pace, rate_in_words
+from drover.reassignment.start import dead_destination
+from drover.reassignment.state import Block, Phase, Reassignment, Step
+from drover.reassignment.verdict import (
+    NOTHING,
+    UNCONFIRMED,
+    Context,
+    Verdict,
+    blocked,
+    event_name,
+    failed,
+    foreign,
+    gone,
+    reached,
+)
+from events.reassignments import Blocker, Call, CallAccepted, CallLapsed, FailureReason, ReassignmentUnblocked
+from events.records import ReassignmentEvent
+
+
+def reconcile(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
+    """Judge a reassignment by a sight of its partition (None: the partition does not exist).
+
+    Steps that could start are not planned here but by `start`, since slots are given in order over all partitions.
+    """
+    if seen is None or seen.topic_id != reassignment.topic_id:
+        return gone(reassignment, seen, context)
+    if not reassignment.call_open:
+        # While a call is open its outcome comes first; nothing that is seen before it counts.
+        corrected = corrections.mend(reassignment, seen, context) or corrections.correct_late(
+            reassignment, seen, context
+        )
+        if corrected is not None:
+            return corrected
+    match reassignment.phase:
+        case Phase.COPYING:
+            return _copying(reassignment, seen, context)
+        case Phase.ROLLING_BACK:
+            return rollback.rolling_back(reassignment, seen, context)
+        case Phase.CANCELLING:
+            return rollback.cancelling(reassignment, seen, context)
+        case Phase.RESTORING:
+            return rollback.restoring(reassignment, seen, context)
+        case Phase.PENDING | Phase.PREPARED | Phase.CONFIRMED:
+            return NOTHING
+        case Phase.INTENDED | Phase.CANCEL_INTENDED | Phase.RESTORE_INTENDED:
+            return NOTHING
+        case _:
+            assert_never(reassignment.phase)
+
+
+def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    step = _running(reassignment)
+    name = event_name(context.cluster, reassignment.key)
+    if seen.move is not None:
+        if seen.move.target != step.replicas:
+            return foreign(reassignment, seen, context)
+        adopted = (CallAccepted(**name, call=Call.STEP, adopted=True),) if reassignment.unsure else ()
+        return Verdict((*adopted, *_copying_block(reassignment, step, seen, context)))
+    if seen.replicas == step.replicas:
+        joining = [broker for broker in step.adding if broker not in seen.isr]
+        if joining and not context.persisted:
+            # Brokers may show the end of a move before the ISR that brought it about (seen live): look once more.
+            return UNCONFIRMED
+        return Verdict((reached(reassignment, step, seen, context),))
+    if set(seen.replicas) != set(step.expected):
+        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
+    if reassignment.unsure:
+        # Never listed and nothing changed: the call whose answer was lost had no effect.
+        lapsed = CallLapsed(**name, call=Call.STEP, detail="the call had no effect on the cluster")
+        return Verdict((lapsed,)) if context.persisted else UNCONFIRMED
+    return failed(reassignment, seen, context, FailureReason.CANCELLED_ELSEWHERE)
+
+
+def _copying_block(
+    reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context
+) -> tuple[ReassignmentEvent, ...]:
+    dead = [broker for broker in step.adding if broker not in context.live]
+    if seen.leader is None:
+        detail = "the partition has no leader: bring an in-sync replica back"
+        return blocked(reassignment, Block(Blocker.NO_LEADER, detail, context.at_ms), context.cluster)
+    if dead:
+        return blocked(reassignment, dead_destination(dead, context), context.cluster)
+    missing = [broker for broker in step.replicas if broker not in seen.isr]
+    if len(step.replicas) < len(step.expected) and missing and not set(missing) & set(step.adding):
+        # Kafka 4.3.1 keeps a list that shrinks until the whole target is in the ISR.
+        detail = f"Kafka waits for replicas {', '.join(map(str, missing))} to be in the ISR: bring them back or cancel"
+        return blocked(reassignment, Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
+    too_low = _throttle_too_low(reassignment, step, seen.leader, seen.isr, context)
+    if too_low is not None:
+        return blocked(reassignment, too_low, context.cluster)
+    if reassignment.block is not None:
+        return (ReassignmentUnblocked(**event_name(context.cluster, reassignment.key)),)
+    return ()
+
+
+def _throttle_too_low(
+    reassignment: Reassignment, step: Step, leader: int, isr: Collection[int], context: Context
+) -> Block | None:
+    """Tell that a throttled copy can never catch up (L6). What to do about it is the operator's decision.
+
+    A block that stands keeps its words, and stays until every copy has been seen to gain: nothing measured, after a
+    change of owner say, is no news.
+    """
+    rate, known = context.throttle_bytes_per_second, reassignment.block
+    if rate is None:
+        return None
+    paces = [pace(context.sizes, leader, broker) for broker in step.adding if broker not in isr]
+    if known is not None and known.why is Blocker.THROTTLE_TOO_LOW:
+        return None if all(found is not None and found.catches_up for found in paces) else known
+    behind = next((found for found in paces if found is not None and found.falls_behind), None)
+    if behind is None:
+        return None
+    detail = (
+        f"the leader grows by {rate_in_words(behind.leader_rate)} and the copy on broker {behind.broker} by "
+        f"{rate_in_words(behind.copy_rate)}, so it never catches up: raise the throttle of {rate_in_words(rate)} "
+        f"(`drover alter` with the same targets, --plan {reassignment.plan} and a higher --throttle; the lowest of a "
+        "broker's plans counts), or cancel"
+    )
+    return Block(Blocker.THROTTLE_TOO_LOW, detail, context.at_ms)
+
+
+def _running(reassignment: Reassignment) -> Step:
+    assert reassignment.step is not None, f"{reassignment.key} is {reassignment.phase} without a step"
+    return reassignment.step

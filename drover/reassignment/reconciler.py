@@ -1,0 +1,221 @@
+"""Reassignments in flight: what was observed of them, the calls that they need, and how those ended."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from drover.capability.backoff import Backoff
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Moment
+from drover.capability.observations import FRESH_MS, ObservationCache
+from drover.capability.unconfirmed import Unconfirmed
+from drover.facts import Move, Observation
+from drover.plans.evolve import Ending
+from drover.reassignment import calls
+from drover.reassignment.context import context_of
+from drover.reassignment.copy_sizes import CopySizes
+from drover.reassignment.late_calls import expired_calls
+from drover.reassignment.reconcile import reconcile
+from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.verdict import NOTHING
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+from events.reassignments import CallIntended
+from events.records import AnyEvent, ReassignmentEvent
+
+MAX_PARTITIONS_PER_CALL = 1000
+# A predecessor's call starts within 1 s of its intent and ends within 4 s: after that its outcome is on the cluster.
+TAKEOVER_WAIT_MS = 5000
+_AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
+# What is cancelled is looked at at every look, and not only when Kafka lists it no more.
+_CANCELLED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
+
+
+class ReassignmentReconciler(Reconciler):
+    """Carries reassignments from one observation to the next call; those that wait for a step are `Starter`'s."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache, backoff: Backoff, sizes: CopySizes) -> None:
+        super().__init__(state, observed)
+        self._backoff = backoff
+        self._sizes = sizes
+        self._unconfirmed = Unconfirmed()
+        self._proposed: list[TopicPartition] = []
+        self._intended: list[TopicPartition] = []
+        self._withheld: list[CallEnded] = []
+
+    def begin(self, now: Moment) -> None:
+        """Let the calls that a predecessor left open end; then what is there is adopted without a cancel."""
+        until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
+        for key in self.state.in_flight:
+            if self.state.reassignments[key].call_open:
+                self.observed.predecessor_calls(key, until_ms)
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Judge what was observed, and take the ends of calls and sizes in."""
+        match entry:
+            case Observation():
+                for key in entry.partitions:
+                    reassignment = self.state.reassignments.get(key)
+                    if reassignment is not None and self._is_judged(reassignment, batch.at_ms):
+                        self._judge(reassignment, entry.ended_ms, batch)
+            case CallEnded():
+                self._call_ended(entry, batch)
+            case BytesSampled():
+                self._sizes.sample(entry, self.state)
+            case _:
+                return
+
+    def _is_judged(self, reassignment: Reassignment, at_ms: int) -> bool:
+        return reassignment.in_flight or expired_calls(self.state, reassignment.key, at_ms) is not None
+
+    def _judge(self, reassignment: Reassignment, ended_ms: int, batch: BatchBuilder) -> None:
+        state, key, now_ms = self.state, reassignment.key, batch.now.monotonic_ms
+        if (state.name, key) in batch.intended:
+            # An earlier input of this very batch has led to a call: what else was seen before it says nothing more.
+            return
+        if reassignment.call_open:
+            # Not this owner's call (those are not looked at while open): a predecessor's, whose time is over by now.
+            batch.emit_all(calls.lost(reassignment, "the owner changed while the call was open", state.name))
+            reassignment = state.reassignments[key]
+        if reassignment.attempts and not self._backoff.may_try(key, now_ms):
+            return
+        seen = self.observed.partitions[key]
+        context = context_of(
+            state,
+            reassignment,
+            self.observed,
+            self._sizes,
+            at_ms=batch.at_ms,
+            persisted=self._unconfirmed.has_persisted(key, seen),
+        )
+        verdict = reconcile(reassignment, seen.facts, context)
+        if verdict == NOTHING and reassignment.phase in _AWAITING_A_STEP:
+            # What waits for a step is judged where steps are started.
+            self._unconfirmed.forget(key)
+            return
+        self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
+        self._emit(reassignment, verdict.events, batch)
+
+    def _call_ended(self, ended: CallEnded, batch: BatchBuilder) -> None:
+        for key in ended.partitions:
+            reassignment = self.state.reassignments.get(key)
+            if not self.observed.is_calling(key) or reassignment is None or not reassignment.call_open:
+                continue
+            self.observed.call_ends(key, ended.ended_ms)
+            self._emit(reassignment, _end_of(reassignment, ended), batch)
+
+    def _emit(self, before: Reassignment, events: Iterable[ReassignmentEvent], batch: BatchBuilder) -> None:
+        """Emit what follows; the next try of a call that had no effect waits."""
+        batch.emit_all(events)
+        after = self.state.reassignments.get(before.key)
+        if after is not None and after.attempts > before.attempts:
+            self._backoff.delay(before.key, after.attempts, batch.now.monotonic_ms)
+
+    def applied(self, event: AnyEvent) -> None:
+        """Collect what is intended, and let go of what has ended."""
+        if isinstance(event, CallIntended):
+            self._proposed.append(event.key)
+        elif isinstance(event, Ending):
+            self.observed.forget(event.key)
+            self._backoff.forget(event.key)
+            self._sizes.forget(event.key)
+            self._unconfirmed.forget(event.key)
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Record the ends of calls that were withheld after all."""
+        withheld, self._withheld = self._withheld, []
+        for ended in withheld:
+            self._call_ended(ended, batch)
+
+    # -- out
+
+    def committed(self) -> None:
+        """From here on what was intended may be called."""
+        self._intended += self._proposed
+        self._proposed = []
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Make the intended calls, at most 1,000 partitions each."""
+        requests: dict[TopicPartition, tuple[int, ...] | None] = {}
+        for key, reassignment in self._starting():
+            detail = self._why_not_call(reassignment)
+            if detail is None:
+                requests[key] = _list_to_send(reassignment)
+            else:
+                self._lapse(key, now, detail)
+        items = list(requests.items())
+        for first in range(0, len(items), MAX_PARTITIONS_PER_CALL):
+            yield AlterPartitions(self.state.name, dict(items[first : first + MAX_PARTITIONS_PER_CALL]), start_by_ms)
+
+    def withhold(self, now: Moment, why: str) -> None:
+        """Let what is intended lapse."""
+        for key, _ in self._starting():
+            self._lapse(key, now, why)
+
+    def _starting(self) -> Iterator[tuple[TopicPartition, Reassignment]]:
+        """Take what is intended; from here on what is observed of it does not count before the call has ended."""
+        intended, self._intended = self._intended, []
+        for key in intended:
+            reassignment = self.state.reassignments.get(key)
+            if reassignment is not None and reassignment.call_open:
+                self.observed.call_starts(key)
+                self._sizes.call_starts(key)
+                yield key, reassignment
+
+    def _lapse(self, key: TopicPartition, now: Moment, why: str) -> None:
+        self._withheld.append(CallEnded(self.state.name, (key,), now.monotonic_ms, None, detail=why))
+
+    def _why_not_call(self, reassignment: Reassignment) -> str | None:
+        """A freeze may have come between an intent and its call: it holds back steps, and no rollback (R236-9)."""
+        if self.state.freeze is not None and reassignment.phase is Phase.INTENDED:
+            return f"{self.state.name} was frozen by {self.state.freeze.by} before the call: nothing was sent"
+        return None
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at what copies once in a while; at what has left the list, or is cancelled, at once."""
+        now_ms = now.monotonic_ms
+        yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
+        for key in self.state.in_flight:
+            phase = self.state.reassignments[key].phase
+            if self.observed.is_calling(key) or self.observed.call_ended_ms(key) > now_ms:
+                continue
+            seen = self.observed.partitions.get(key)
+            at_once = phase in _CANCELLED or (key not in moves and phase is not Phase.CONFIRMED)
+            if at_once or seen is None or now_ms - seen.ended_ms > FRESH_MS:
+                yield key
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake when a pause is over, or a predecessor's call has ended."""
+        times = (
+            self._backoff.next_due_ms(now.monotonic_ms),
+            self.observed.predecessors_end_ms(now.monotonic_ms),
+            now.monotonic_ms if self._withheld else None,
+        )
+        return min((due for due in times if due is not None), default=None)
+
+    def urgency(self) -> Urgency:
+        """Watch closely what is in flight."""
+        if self.state.in_flight:
+            return Urgency.BUSY
+        return Urgency.WAITING if self.state.reassignments else Urgency.IDLE
+
+
+def _list_to_send(reassignment: Reassignment) -> tuple[int, ...] | None:
+    """Return the list that an intended call sends; None cancels."""
+    if reassignment.phase is Phase.CANCEL_INTENDED:
+        return None
+    if reassignment.phase is Phase.RESTORE_INTENDED:
+        return reassignment.original if reassignment.restoring is None else reassignment.restoring
+    assert reassignment.step is not None, f"{reassignment.key} has an intent without a step"
+    return reassignment.step.replicas
+
+
+def _end_of(reassignment: Reassignment, ended: CallEnded) -> tuple[ReassignmentEvent, ...]:
+    if ended.results is None:
+        end = calls.lost if ended.lost else calls.never_sent
+        return end(reassignment, ended.detail, ended.cluster)
+    result = ended.results.get(reassignment.key)
+    if result is None:
+        return calls.lost(reassignment, "Kafka's answer leaves the partition out", ended.cluster)
+    return calls.answered(reassignment, result, ended.cluster)

@@ -1,0 +1,57 @@
+"""KIP-236's guards: when a partition may be taken back to its original replicas."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from drover.facts import PartitionFacts
+from drover.reassignment.state import Block, Reassignment
+from events.reassignments import Blocker, SkipReason
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFacts:
+    """What the guards look at besides the partition itself."""
+
+    live: Collection[int]
+    min_isr: int
+    at_ms: int
+
+
+def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
+    """Decide whether a running move may be cancelled; None if it may, else why it goes on (R236-8).
+
+    The table, with O the list at which the way back ends (the originals; for a stop, what its confirmed steps have
+    made of them) and I the ISR: O and I meet: roll back, if as many of them as min.insync.replicas
+    asks for (or as there are originals) stay. They do not meet: a new replica that is alive would be thrown away with
+    the only data, so skip; if every new replica is dead, rolling back loses nothing that is served now.
+    """
+    original = set(reassignment.destination)
+    in_sync = original & set(facts.isr)
+    if in_sync:
+        needed = min(guard.min_isr, len(original))
+        return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR
+    new_alive = (set(facts.replicas) - original) & set(guard.live)
+    return SkipReason.NO_ORIGINAL_IN_SYNC if new_alive else None
+
+
+def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block:
+    """Say what a move waits for that must be cancelled, and may not be now; see `skip_reason`."""
+    missing = ", ".join(str(broker) for broker in reassignment.destination if broker not in facts.isr)
+    detail = f"it can be cancelled when replicas {missing} are in the ISR: bring them back"
+    return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
+
+
+def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block | None:
+    """Decide whether the list at which the way back ends may be sent now; None if it may.
+
+    With the same set of brokers only the order changes: Kafka does that at once, whatever the ISR is. With replicas to
+    drop, every original must be in sync, or else Kafka 4.3.1 would list the shrink and wait.
+    """
+    if set(facts.replicas) == set(reassignment.destination):
+        return None
+    out_of_sync = tuple(broker for broker in reassignment.destination if broker not in facts.isr)
+    if not out_of_sync:
+        return None
+    names = ", ".join(map(str, out_of_sync))
+    detail = f"original replicas {names} must be in the ISR before the added ones are dropped: bring them back"
+    return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)

@@ -1,0 +1,76 @@
+"""Whether the next step of a reassignment may begin: the step, and every gate before it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from drover.facts import PartitionFacts
+from drover.reassignment import corrections, replica_sets
+from drover.reassignment.state import Block, Phase, Reassignment, Step
+from drover.reassignment.verdict import Context
+from events.reassignments import Blocker
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What `start` found: the step that may begin, or why none may."""
+
+    step: Step | None = None
+    block: Block | None = None
+    unconfirmed: bool = False
+
+
+def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Start:
+    """Plan the next step of a queued or confirmed reassignment and look at every gate before it.
+
+    Budgets and throttles are the caller's. A prepared reassignment is planned again by the same rules.
+    """
+    if seen.move is not None or seen.replicas != reassignment.current:
+        if not context.persisted:
+            return Start(unconfirmed=True)
+        if seen.move is not None and seen.move.never_ends:
+            what = corrections.in_both_lists(seen.move.never_ends)
+            detail = f"{what}: `drover mend` cancels it, and takes this reassignment back"
+            return Start(block=Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms))
+        shown = list(seen.replicas)
+        detail = (
+            f"the list is {shown}, expected {list(reassignment.current)}: somebody else "
+            f"{'is moving' if seen.move is not None else 'has changed'} it; cancel this reassignment and plan anew"
+        )
+        return Start(block=Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
+    step = _planned(reassignment, seen, context)
+    if step is None:
+        dead = [broker for broker in reassignment.target if broker not in context.live]
+        return Start(block=dead_destination(dead, context))
+    block = _gate(step, seen, context)
+    return Start(block=block) if block is not None else Start(step=step)
+
+
+def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Step | None:
+    if reassignment.phase is Phase.PREPARED and reassignment.step is not None:
+        return reassignment.step
+    return replica_sets.next_step(reassignment, context.live, seen.leader, context.max_replicas_per_step)
+
+
+def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
+    """The gates in front of a step, in the order in which an operator would look at them."""
+    if seen.leader is None:
+        return Block(Blocker.NO_LEADER, "the partition has no leader: bring an in-sync replica back", context.at_ms)
+    dead = [broker for broker in step.adding if broker not in context.live]
+    if dead:
+        return dead_destination(dead, context)
+    needed = min(context.min_isr, len(seen.replicas))
+    if len(seen.isr) < needed:
+        detail = f"{len(seen.isr)} replicas are in sync, min.insync.replicas asks for {needed}"
+        return Block(Blocker.BELOW_MIN_ISR, detail, context.at_ms)
+    missing = [broker for broker in step.replicas if broker not in seen.isr]
+    shrinks = not step.adding and len(step.replicas) < len(step.expected)
+    if shrinks and missing:
+        # Kafka 4.3.1 lists such a shrink and waits; waiting here instead leaves nothing half done.
+        detail = f"replicas {', '.join(map(str, missing))} must be in the ISR before others are dropped"
+        return Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms)
+    return None
+
+
+def dead_destination(dead: Collection[int], context: Context) -> Block:
+    names = ", ".join(map(str, dead))
+    return Block(Blocker.DEAD_DESTINATION, f"broker {names} is not alive: bring it back or cancel", context.at_ms)

@@ -1,0 +1,133 @@
+"""What every verdict about a sight of the cluster is made of: what it depends on, what it says, and common verdicts.
+
+A mismatch is first a doubt; only one that persists over two observations and 2 s is acted on, because brokers' metadata
+lags behind the controller.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TypedDict
+
+from drover.facts import PartitionFacts
+from drover.reassignment.copy_pace import SizeSample
+from drover.reassignment.rollback_guards import GuardFacts
+from drover.reassignment.state import Block, ExpiredCalls, Reassignment, Step
+from events.partitions import TopicPartition
+from events.reassignments import (
+    Blocker,
+    FailureReason,
+    ReassignmentBlocked,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    StepConfirmed,
+)
+from events.records import ReassignmentEvent
+
+# Who is named as asking when nobody did.
+DROVER = "drover"
+
+
+class EventName(TypedDict):
+    """The keyword arguments that say which reassignment an event is about."""
+
+    cluster: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the verdict depends on besides the partition.
+
+    `persisted` says that the last sights were doubted for long enough. `bytes_copied` is what the running step's added
+    replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do to it.
+    `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
+    """
+
+    cluster: str
+    live: Collection[int]
+    min_isr: int
+    max_replicas_per_step: int
+    at_ms: int
+    persisted: bool = False
+    bytes_copied: int = 0
+    expired_calls: ExpiredCalls | None = None
+    throttle_bytes_per_second: int | None = None
+    sizes: tuple[SizeSample, ...] = ()
+
+    @property
+    def guard(self) -> GuardFacts:
+        """The part of it that KIP-236's guards look at."""
+        return GuardFacts(self.live, self.min_isr, self.at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Events to record, and whether what was seen does not fit and must be seen again before anything is done."""
+
+    events: tuple[ReassignmentEvent, ...] = ()
+    unconfirmed: bool = False
+
+
+NOTHING = Verdict()
+UNCONFIRMED = Verdict(unconfirmed=True)
+
+
+def event_name(cluster: str, key: TopicPartition) -> EventName:
+    """Name a partition as its events do."""
+    return {"cluster": cluster, "topic": key.topic, "partition": key.partition}
+
+
+def blocked(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Record a block, once as long as its reason and words stay the same."""
+    known = reassignment.block
+    if known is not None and (known.why, known.detail) == (block.why, block.detail):
+        return ()
+    return (ReassignmentBlocked(**event_name(cluster, reassignment.key), why=block.why, detail=block.detail),)
+
+
+def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context) -> ReassignmentEvent:
+    """Record that a step is done: not listed and equal as a sequence is the only proof of completion (X13)."""
+    name = event_name(context.cluster, reassignment.key)
+    if not step.final:
+        return StepConfirmed(**name, step=step.number, replicas=seen.replicas, bytes_copied=context.bytes_copied)
+    return ReassignmentCompleted(
+        **name,
+        replicas=seen.replicas,
+        out_of_sync=tuple(broker for broker in seen.replicas if broker not in seen.isr),
+        before_cancel=reassignment.is_cancelled,
+        bytes_copied=reassignment.bytes_copied + context.bytes_copied,
+    )
+
+
+def foreign(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """Show that somebody else's move is running, and never fight it; what it leaves is judged when it has ended."""
+    if not context.persisted:
+        return UNCONFIRMED
+    heading = list(seen.move.target) if seen.move is not None else list(seen.replicas)
+    detail = f"somebody else is moving the partition to {heading}: wait for that, or cancel it with their tool"
+    return Verdict(
+        blocked(reassignment, Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms), context.cluster), unconfirmed=True
+    )
+
+
+def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, why: FailureReason) -> Verdict:
+    """End a reassignment whose partition somebody else has changed, once that has persisted."""
+    if not context.persisted:
+        return UNCONFIRMED
+    step = reassignment.step
+    expected = list(step.replicas) if step is not None else list(reassignment.original)
+    detail = f"the list is {list(seen.replicas)} where {expected} was expected: somebody else changed it"
+    name = event_name(context.cluster, reassignment.key)
+    return Verdict((ReassignmentFailed(**name, why=why, detail=detail, replicas=seen.replicas),))
+
+
+def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
+    """End a reassignment whose partition or topic is no more: a new incarnation is never touched (S9)."""
+    if seen is None and not context.persisted:
+        return UNCONFIRMED
+    detail = "the topic or partition does not exist any more" if seen is None else "the topic was deleted and recreated"
+    name = event_name(context.cluster, reassignment.key)
+    return Verdict(
+        (ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=reassignment.current),)
+    )

@@ -1,0 +1,1 @@
+"""What may start, and when: the queue, the order, the limits."""

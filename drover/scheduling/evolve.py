@@ -1,0 +1,66 @@
+"""The fold of limits, the freeze, the queue and deferred commands."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drover.plans.evolve import stop_waiting, wait
+from drover.scheduling.state import DeferredCommand, Freeze, Limits, QueueEntry, SchedulingState
+from drover.state.cluster import ClusterState
+from events.base import Event
+from events.clusters import ClusterFrozen, ClusterUnfrozen, LimitsSet
+from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved, QueueExit
+
+
+def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
+    state.limits = Limits(
+        event.max_partitions_in_flight,
+        event.max_moves_per_broker,
+        event.max_replicas_per_step,
+        event.mends_by_itself,
+    )
+
+
+def _frozen(state: SchedulingState, event: ClusterFrozen, at_ms: int) -> None:
+    state.freeze = Freeze(event.by, event.reason, at_ms)
+
+
+def _unfrozen(state: SchedulingState, _event: ClusterUnfrozen, _at_ms: int) -> None:
+    state.freeze = None
+
+
+def _deferred(state: SchedulingState, event: CommandHeld, at_ms: int) -> None:
+    state.deferred[event.id] = DeferredCommand(event.payload, event.topic, event.offset, at_ms)
+
+
+def _released(state: SchedulingState, event: CommandReleased, _at_ms: int) -> None:
+    del state.deferred[event.id]
+
+
+def _queued(state: ClusterState, event: QueueEntryAdded, at_ms: int) -> None:
+    assert event.key not in state.queue, f"{event.key} is in the queue already"
+    state.queue[event.key] = QueueEntry(
+        id=event.id,
+        plan=event.plan,
+        target=event.target,
+        since_ms=at_ms,
+        original_replicas=event.original_replicas,
+        allow_replication_factor_change=event.allow_replication_factor_change,
+        allow_drover_topics=event.allow_drover_topics,
+    )
+    wait(state, event.plan)
+
+
+def _unqueued(state: ClusterState, event: QueueEntryRemoved, at_ms: int) -> None:
+    entry = state.queue.pop(event.key)
+    stop_waiting(state, entry.plan, at_ms, withdrawn=event.why is not QueueExit.STARTED)
+
+
+APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
+    LimitsSet: _limits_set,
+    ClusterFrozen: _frozen,
+    ClusterUnfrozen: _unfrozen,
+    CommandHeld: _deferred,
+    CommandReleased: _released,
+    QueueEntryAdded: _queued,
+    QueueEntryRemoved: _unqueued,
+}

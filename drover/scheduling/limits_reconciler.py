@@ -1,0 +1,31 @@
+"""Settings that decisions use are events: a replay must not depend on a file."""
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler
+from drover.capability.observations import ObservationCache
+from drover.scheduling.state import Limits
+from drover.state.cluster import ClusterState
+from events.clusters import LimitsSet
+
+
+class LimitsReconciler(Reconciler):
+    """Records the configured limits when they differ from those that hold; None if the cluster is not configured."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache, limits: Limits | None) -> None:
+        super().__init__(state, observed)
+        self._limits = limits
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Compare the limits in the settings with those in the state."""
+        limits = self._limits
+        if limits is None or limits == self.state.limits:
+            return
+        batch.emit(
+            LimitsSet(
+                cluster=self.state.name,
+                max_partitions_in_flight=limits.max_partitions_in_flight,
+                max_moves_per_broker=limits.max_moves_per_broker,
+                max_replicas_per_step=limits.max_replicas_per_step,
+                mends_by_itself=limits.mends_by_itself,
+            )
+        )

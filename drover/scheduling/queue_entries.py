@@ -1,0 +1,105 @@
+"""The queue of KIP-236 (R236-12): partitions that wait behind everything that was accepted, each by itself.
+
+An entry is checked when there is room for it, as an alter command is when it arrives. A partition that Drover is moving
+then is taken back first; one that somebody else is moving is waited for.
+"""
+
+from collections.abc import Iterable
+
+from drover.capability.decision import Facts, PartitionDecision
+from drover.reassignment.cancellation import Asking, done_already, has_lost_its_start
+from drover.reassignment.targets import NewTarget, decide_target, queued_from, refuse_form
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+from events.records import AnyEvent
+from events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
+
+
+def enter(new: NewTarget, command_id: str, state: ClusterState, facts: Facts) -> PartitionDecision:
+    """Put one partition at the end of the queue; an entry of the same partition gives way to it."""
+    refusal = refuse_form(new, facts)
+    if refusal is not None:
+        return PartitionDecision(refusal=refusal)
+    added = QueueEntryAdded(
+        cluster=state.name,
+        topic=new.key.topic,
+        partition=new.key.partition,
+        id=command_id,
+        plan=new.plan,
+        target=new.replicas,
+        original_replicas=new.original_replicas,
+        allow_replication_factor_change=new.allow_replication_factor_change,
+        allow_drover_topics=new.allow_drover_topics,
+    )
+    before = (leave(new.key, QueueExit.REPLACED, state.name),) if new.key in state.queue else ()
+    return PartitionDecision(events=(*before, added), joins=True)
+
+
+def leave(key: TopicPartition, why: QueueExit, cluster: str, detail: str = "") -> QueueEntryRemoved:
+    """Take an entry out of the queue."""
+    return QueueEntryRemoved(cluster=cluster, topic=key.topic, partition=key.partition, why=why, detail=detail)
+
+
+def withdraw(keys: Iterable[TopicPartition], cluster: str) -> tuple[QueueEntryRemoved, ...]:
+    """Take entries out of the queue because a cancel says so."""
+    return tuple(leave(key, QueueExit.WITHDRAWN, cluster) for key in keys)
+
+
+def why_closed(state: ClusterState) -> str | None:
+    """Say why nothing at all is taken from the queue now; None if something may be."""
+    if state.mismatched_kafka_cluster_id is not None:
+        return f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
+    if state.freeze is not None:
+        return f"withheld, frozen by {state.freeze.by} ({state.freeze.reason}): `drover unfreeze`"
+    if len(state.in_flight) >= state.limits.max_partitions_in_flight:
+        return f"a slot: {len(state.in_flight)} partitions are in flight, the most allowed"
+    if state.unblocked_pending:
+        # What is blocked waits for something else than a slot, and must not keep the queue for ever.
+        return f"its turn: {len(state.pending)} accepted before have not started"
+    return None
+
+
+def why_passed_over(key: TopicPartition, state: ClusterState) -> str | None:
+    """Say why this entry lets those behind it go first; None if it need not."""
+    target = state.queue[key].target
+    active = state.reassignments.get(key)
+    if active is None:
+        return "somebody else's move of the partition" if key in state.unmanaged else None
+    if active.target == target and not active.is_cancelled:
+        return f"its move to that very list in plan {active.plan}"
+    if active.replacement is not None and active.replacement.target == target:
+        return f"its move to that very list in plan {active.replacement.plan}"
+    return None
+
+
+def take(key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEvent, ...]:
+    """Decide an entry whose turn it is; nothing follows while somebody else is moving the partition."""
+    seen = facts.partitions.get(key)
+    active = state.reassignments.get(key)
+    if active is None and (key in facts.moves or (seen is not None and seen.move is not None)):
+        return ()
+    new = _asked_for(key, state)
+    decided = decide_target(new, state, facts)
+    if decided.refusal is not None:
+        detail = f"{decided.refusal.code}: {decided.refusal.detail}"
+        return (leave(key, QueueExit.REFUSED, state.name, detail),)
+    events = decided.events
+    if decided.unchanged and (active is None or has_lost_its_start(active)):
+        assert seen is not None, f"{key} cannot be as asked without having been seen"
+        queued = queued_from(new, seen, state.name)
+        events = (*events, queued, *done_already(queued))
+    return (leave(key, QueueExit.STARTED, state.name), *events)
+
+
+def _asked_for(key: TopicPartition, state: ClusterState) -> NewTarget:
+    entry = state.queue[key]
+    plan = state.plans[entry.plan]
+    return NewTarget(
+        key=key,
+        replicas=entry.target,
+        plan=entry.plan,
+        asked=Asking(plan.by, plan.reason),
+        original_replicas=entry.original_replicas,
+        allow_replication_factor_change=entry.allow_replication_factor_change,
+        allow_drover_topics=entry.allow_drover_topics,
+    )

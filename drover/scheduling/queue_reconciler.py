@@ -1,0 +1,131 @@
+"""Taking entries from the queue of KIP-236: in their order, when nothing that was accepted before waits for a slot."""
+
+import heapq
+import itertools
+from collections.abc import Iterator, Mapping
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.decision import Facts
+from drover.capability.messages import Input, Moment
+from drover.capability.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
+from drover.facts import Move, Observation
+from drover.reassignment.cancellation import has_lost_its_start
+from drover.scheduling import queue_entries
+from drover.state.cluster import ClusterState
+from events.base import PartitionEvent
+from events.partitions import TopicPartition
+from events.records import AnyEvent
+from events.waiting import QueueEntryAdded, QueueEntryRemoved
+
+# How many entries are looked at and taken at a time.
+AT_ONCE = 100
+
+
+class QueueReconciler(Reconciler):
+    """Takes what there is room for; an entry whose partition was not seen yet keeps those behind it waiting.
+
+    Entries that let others pass are kept apart, so that choosing the next one costs the same however many there are.
+    """
+
+    def __init__(self, state: ClusterState, observed: ObservationCache, own_topics: frozenset[str]) -> None:
+        super().__init__(state, observed)
+        self._own_topics = own_topics
+        self._needed: dict[TopicPartition, None] = {}
+        self._numbers = itertools.count()
+        self._number: dict[TopicPartition, int] = {}
+        # The entries that need not let others pass, by place in the queue; what left since is dropped when it is met.
+        self._next: list[tuple[int, TopicPartition]] = []
+        self._is_next: set[TopicPartition] = set()
+
+    def begin(self, now: Moment) -> None:
+        """Index the queue as it is."""
+        del now
+        for key in self.state.queue:
+            self._number[key] = next(self._numbers)
+            self._place(key)
+
+    def applied(self, event: AnyEvent) -> None:
+        """Find out again whether an entry lets others pass, once something happens to its partition."""
+        if not isinstance(event, PartitionEvent):
+            return
+        key = event.key
+        if isinstance(event, QueueEntryRemoved):
+            self._needed.pop(key, None)
+            self._number.pop(key, None)
+            self._is_next.discard(key)
+        elif key in self.state.queue:
+            if isinstance(event, QueueEntryAdded):
+                self._number[key] = next(self._numbers)
+            self._place(key)
+
+    def _place(self, key: TopicPartition) -> None:
+        if queue_entries.why_passed_over(key, self.state) is not None:
+            self._is_next.discard(key)
+        elif key not in self._is_next:
+            self._is_next.add(key)
+            heapq.heappush(self._next, (self._number[key], key))
+
+    def next_entries(self, count: int) -> list[TopicPartition]:
+        """List the first entries, in the order of the queue, that need not let others pass."""
+        found: dict[TopicPartition, int] = {}
+        while self._next and len(found) < count:
+            number, key = heapq.heappop(self._next)
+            if key in self._is_next and self._number[key] == number:
+                found[key] = number
+        for key, number in found.items():
+            heapq.heappush(self._next, (number, key))
+        return list(found)
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Let go of the looks that were asked for."""
+        del batch
+        if isinstance(entry, Observation):
+            for key in entry.partitions:
+                self._needed.pop(key, None)
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Take entries as far as there is room and enough is known."""
+        state, now_ms = self.state, batch.now.monotonic_ms
+        if not state.queue or state.kafka_cluster_id is None or queue_entries.why_closed(state) is not None:
+            return
+        waits = False
+        room = min(AT_ONCE, state.limits.max_partitions_in_flight - len(state.in_flight))
+        for key in self.next_entries(room):
+            if not self._is_seen(key, now_ms):
+                self._needed[key] = None
+                waits = True
+            elif not waits:
+                batch.emit_all(queue_entries.take(key, state, self._facts(key, now_ms)))
+
+    def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
+        """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers."""
+        observed = self.observed
+        if observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None:
+            return True
+        active = self.state.reassignments.get(key)
+        if active is None or has_lost_its_start(active) or observed.live_seen_ms is None:
+            return False
+        return now_ms - observed.live_seen_ms <= FRESH_MS and key.topic in observed.min_isr
+
+    def _facts(self, key: TopicPartition, now_ms: int) -> Facts:
+        observed = self.observed
+        seen = observed.fresh(key, now_ms)
+        return Facts(
+            partitions={} if seen is None else {key: seen.facts},
+            moves=observed.moves,
+            live_brokers=observed.live,
+            min_isr=observed.min_isr,
+            own_topics=self._own_topics,
+        )
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at the entries whose turn it is."""
+        del moves, now
+        return (key for key in self._needed if key in self.state.queue)
+
+    def urgency(self) -> Urgency:
+        """Watch closely what is about to be taken."""
+        if self._needed:
+            return Urgency.BUSY
+        return Urgency.WAITING if self.state.queue else Urgency.IDLE

@@ -1,0 +1,240 @@
+"""Starting steps: what may begin now, in the order of acceptance, within the limits and behind the throttles."""
+
+from collections.abc import Iterator, Mapping
+
+from drover.capability.backoff import Backoff
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.messages import Input, Moment
+from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
+from drover.capability.unconfirmed import Unconfirmed
+from drover.facts import Move, Observation
+from drover.plans.evolve import Ending
+from drover.reassignment.context import context_of
+from drover.reassignment.copy_sizes import CopySizes
+from drover.reassignment.start import start
+from drover.reassignment.state import Phase, Reassignment, Step
+from drover.reassignment.verdict import blocked, gone
+from drover.scheduling.candidates import Candidate, Candidates, Rank, Resource
+from drover.scheduling.steps import intend_step, prepare_step
+from drover.state.cluster import ClusterState
+from drover.throttling.reconciler import ThrottlingReconciler
+from events.base import PartitionEvent
+from events.clusters import LimitsSet
+from events.partitions import TopicPartition
+from events.reassignments import ReassignmentUnblocked
+from events.records import AnyEvent
+
+# How many waiting partitions are looked at in the cluster at a time.
+MAX_LOOKS = 500
+# How many are tried in one batch: the rest follows in the next one.
+MAX_TRIES = 1000
+# Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
+MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
+
+
+class Starter(Reconciler):
+    """Starts what may start: first what holds a slot already, then what is pending."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        observed: ObservationCache,
+        backoff: Backoff,
+        sizes: CopySizes,
+        throttling: ThrottlingReconciler,
+    ) -> None:
+        super().__init__(state, observed)
+        self._backoff = backoff
+        self._sizes = sizes
+        self._throttling = throttling
+        self._unconfirmed = Unconfirmed()
+        self.candidates = Candidates(MAX_LOOKS)
+        # Prepared steps whose throttle is not in force yet.
+        self._unthrottled: dict[TopicPartition, None] = {}
+        self._throttling_version = 0
+        self._live: frozenset[int] = frozenset()
+        self._is_behind = False
+
+    def begin(self, now: Moment) -> None:
+        """Index everything that waits for a step."""
+        del now
+        for key in (*self.state.before_step, *self.state.pending):
+            self._offer(key)
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Try again what was looked at."""
+        del batch
+        if isinstance(entry, Observation):
+            for key in entry.partitions:
+                self.candidates.seen(key)
+
+    def applied(self, event: AnyEvent) -> None:
+        """Follow what begins to wait for a step, and what does not any more."""
+        if isinstance(event, PartitionEvent):
+            key = event.key
+            if key in self.state.pending or key in self.state.before_step:
+                if key not in self.candidates or self._is_reborn(event):
+                    self._offer(key)
+            else:
+                self._drop(key)
+            if isinstance(event, Ending):
+                self._unconfirmed.forget(key)
+        elif isinstance(event, LimitsSet):
+            self.candidates.offer_all()
+
+    def _is_reborn(self, event: PartitionEvent) -> bool:
+        """Whether one reassignment ended and another begins, or one goes on from another state."""
+        return self._rank(event.key) != self.candidates.rank(event.key)
+
+    def _rank(self, key: TopicPartition) -> Rank:
+        return (int(key in self.state.pending), self.state.reassignments[key].number)
+
+    def _offer(self, key: TopicPartition) -> None:
+        self.candidates.offer(key, self._rank(key))
+
+    def _drop(self, key: TopicPartition) -> None:
+        self.candidates.drop(key)
+        self._unthrottled.pop(key, None)
+
+    # -- what follows
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Start whatever may start. While the cluster is frozen no step starts (R236-9); what is under way goes on."""
+        state = self.state
+        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.freeze is not None:
+            return
+        self._is_behind = self._wake(batch.now.monotonic_ms)
+        for tries, candidate in enumerate(self.candidates.ready()):
+            self._is_behind = self._is_behind or tries >= MAX_TRIES
+            if tries >= MAX_TRIES or self._is_full(candidate.key):
+                self.candidates.offer(candidate.key, self._rank(candidate.key), candidate.woken_by)
+                break
+            self._try(candidate, batch)
+        self.candidates.wake_line()
+
+    def _is_full(self, key: TopicPartition) -> bool:
+        state = self.state
+        return key in state.pending and len(state.in_flight) >= state.limits.max_partitions_in_flight
+
+    def _wake(self, now_ms: int) -> bool:
+        """Offer what may have become possible since the last time; whether there is more than one batch can try."""
+        if self.observed.live != self._live:
+            # Which replica a step adds, and whether it can be added at all, depends on who is alive.
+            self._live = self.observed.live
+            self.candidates.recheck_parked()
+        if self._throttling.version != self._throttling_version:
+            self._throttling_version = self._throttling.version
+            for key in self._unthrottled:
+                self._offer(key)
+            self._unthrottled = {}
+        self.candidates.wake_due(now_ms)
+        self.candidates.wake_parked(self._may_have_room_at)
+        return self.candidates.wake_rechecked(MAX_TRIES)
+
+    def _try(self, candidate: Candidate, batch: BatchBuilder) -> None:
+        self._try_start(self.state.reassignments[candidate.key], batch)
+        # What it was woken by may have room for the next one.
+        if candidate.woken_by is not None and self._may_have_room_at(candidate.woken_by):
+            self.candidates.wake_one(candidate.woken_by)
+
+    def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
+        key, now_ms = reassignment.key, batch.now.monotonic_ms
+        rank = self._rank(key)
+        if not self._backoff.may_try(key, now_ms):
+            self.candidates.put_off(key, rank, self._backoff.due_ms(key))
+            return
+        seen = self.observed.fresh(key, now_ms, FRESH_TO_START_MS)
+        if seen is None:
+            self._look(reassignment, rank)
+            return
+        # Until something is found to wait for, it is tried again when what was observed is too old.
+        self.candidates.put_off(key, rank, seen.ended_ms + FRESH_TO_START_MS + 1)
+        persisted = self._unconfirmed.has_persisted(key, seen)
+        context = context_of(
+            self.state, reassignment, self.observed, self._sizes, at_ms=batch.at_ms, persisted=persisted
+        )
+        if seen.facts is None or seen.facts.topic_id != reassignment.topic_id:
+            verdict = gone(reassignment, seen.facts, context)
+            self._note(key, seen, unconfirmed=verdict.unconfirmed)
+            batch.emit_all(verdict.events)
+            return
+        found = start(reassignment, seen.facts, context)
+        self._note(key, seen, unconfirmed=found.unconfirmed)
+        if found.block is not None:
+            batch.emit_all(blocked(reassignment, found.block, self.state.name))
+        elif found.step is not None:
+            self._start(reassignment, found.step, rank, batch)
+
+    def _note(self, key: TopicPartition, seen: CachedObservation, *, unconfirmed: bool) -> None:
+        self._unconfirmed.note(key, seen.ended_ms, unconfirmed=unconfirmed)
+
+    def _look(self, reassignment: Reassignment, rank: Rank) -> None:
+        """Look before the start; one free added broker is enough to make the look worth while."""
+        added = [broker for broker in reassignment.target if broker not in reassignment.current]
+        if reassignment.in_flight or not added or any(map(self._may_have_room_at, added)):
+            self.candidates.look(reassignment.key, rank)
+        else:
+            self.candidates.park(reassignment.key, rank, added)
+
+    def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
+        full = self._full(reassignment, step)
+        if full is not None:
+            self.candidates.park(reassignment.key, rank, (full,))
+        else:
+            self._begin(reassignment, step, rank, batch)
+        key = reassignment.key
+        if self.state.reassignments[key].block is not None:
+            # It waits for nothing but a slot or its throttle now.
+            batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
+
+    def _full(self, reassignment: Reassignment, step: Step) -> Resource | None:
+        """Name what has no room for the step; a prepared one has its room already."""
+        if reassignment.phase is Phase.PREPARED:
+            return None
+        return next((broker for broker in step.load if not self._has_room_at(broker)), None)
+
+    def _has_room_at(self, resource: Resource) -> bool:
+        if isinstance(resource, str):
+            return self._throttling.entries_of(resource) < MAX_THROTTLED_ENTRIES_PER_TOPIC
+        return self.state.loads.get(resource, 0) < self.state.limits.max_moves_per_broker
+
+    def _may_have_room_at(self, resource: Resource) -> bool:
+        """Whether what is parked there is worth a try: nobody has to wait for room at a broker that is dead."""
+        return self._has_room_at(resource) or (isinstance(resource, int) and resource not in self.observed.live)
+
+    def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
+        """Take the slot; the call follows at once, or when the plan's throttle is in force."""
+        key, cluster = reassignment.key, self.state.name
+        if not step.adding or not self._throttling.is_throttled(reassignment):
+            batch.emit(intend_step(cluster, key, step))
+        elif reassignment.phase is not Phase.PREPARED:
+            if self._throttling.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
+                self.candidates.park(key, rank, (key.topic,))
+            else:
+                batch.emit(prepare_step(cluster, key, step))
+                self._unthrottled[key] = None
+        elif self._throttling.is_ready(reassignment, batch.now):
+            batch.emit(intend_step(cluster, key, step))
+        else:
+            self._unthrottled[key] = None
+
+    # -- out
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at those whose turn it is, and again at what did not fit."""
+        del moves, now
+        yield from self.candidates.looks
+        yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake when something that was put off may be tried again."""
+        if self.state.freeze is not None:
+            return None
+        return now.monotonic_ms if self._is_behind else self.candidates.next_due_ms()
+
+    def urgency(self) -> Urgency:
+        """Watch closely what is about to start."""
+        return Urgency.BUSY if self.candidates.looks else Urgency.IDLE

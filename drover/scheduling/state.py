@@ -1,0 +1,64 @@
+"""The slice of the state that says what may start: limits, the freeze, the queue of KIP-236, deferred commands."""
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from drover.state.declared import ClusterSlice, items_in_order, not_default, recorded
+from events.partitions import TopicPartition
+
+
+class Limits(Struct, frozen=True):
+    """How much may be in flight, and what is done unasked; see `events.clusters.LimitsSet`."""
+
+    max_partitions_in_flight: int = 1250
+    max_moves_per_broker: int = 5
+    max_replicas_per_step: int = 1
+    mends_by_itself: bool = False
+
+
+class Freeze(Struct, frozen=True, omit_defaults=True):
+    """Who froze the cluster, why and when."""
+
+    by: str
+    reason: str
+    since_ms: int
+
+
+class DeferredCommand(Struct, frozen=True, omit_defaults=True):
+    """A command that waits for those it names in `after`: its bytes, its place in its topic, and since when."""
+
+    payload: bytes
+    topic: str
+    offset: int
+    since_ms: int
+
+
+class QueueEntry(Struct, frozen=True, omit_defaults=True):
+    """One partition in the queue of KIP-236, from the alter command `id`; see `events.waiting.QueueEntryAdded`."""
+
+    id: str
+    plan: str
+    target: tuple[int, ...]
+    since_ms: int
+    original_replicas: tuple[int, ...] | None = None
+    allow_replication_factor_change: bool = True
+    allow_drover_topics: bool = False
+
+
+@dataclass(eq=False)
+class SchedulingState(ClusterSlice):
+    """What may start.
+
+    `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
+    others, by id.
+    """
+
+    freeze: Freeze | None = recorded("freeze", told_as=("freeze",))
+    limits: Limits = recorded("limits", Limits(), content=not_default, told_as=("limits",))
+    queue: dict[TopicPartition, QueueEntry] = recorded(
+        "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")
+    )
+    deferred: dict[str, DeferredCommand] = recorded(
+        "held", factory=dict, content=items_in_order, told_as=("deferred command", "deferred", "released")
+    )

@@ -1,0 +1,35 @@
+"""What may be asked: one command, the speculative state and the facts make events, or refusals with their reasons."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from drover.capability.decision import Decision, Facts
+from drover.healing.decide import decide_broker_failed, decide_broker_returned
+from drover.leadership.decide import decide_blacklist
+from drover.reassignment.alter import decide_alter
+from drover.reassignment.cancel import decide_cancel
+from drover.scheduling.freezing import decide_freeze, decide_unfreeze
+from drover.state.cluster import ClusterState
+from drover.unmanaged.repair import decide_repair
+from events import commands
+
+# The function of each command, from the capability that owns it.
+DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], Decision]] = {
+    commands.Alter: decide_alter,
+    commands.Cancel: decide_cancel,
+    commands.Freeze: decide_freeze,
+    commands.Unfreeze: decide_unfreeze,
+    commands.Mend: decide_repair,
+    commands.Blacklist: decide_blacklist,
+    commands.BrokerFailed: decide_broker_failed,
+    commands.BrokerReturned: decide_broker_returned,
+}
+
+
+def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> Decision:
+    """Decide one command; never changes `state`.
+
+    A refusal is a value in the result. A command may be accepted in part: partitions stand for themselves (KIP-455).
+    What it names in `after` has been decided before.
+    """
+    return DECIDING[type(command)](command, state, facts)

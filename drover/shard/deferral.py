@@ -1,0 +1,107 @@
+"""Which deferred commands of a cluster may be decided: an index, so that those that wait cost nothing."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from drover.scheduling.state import DeferredCommand, SchedulingState
+from events.codec import Malformed, decode_command
+from events.commands import AnyCommand
+
+MAX_DEFERRAL_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A deferred command whose turn has come."""
+
+    command: AnyCommand
+    deferred: DeferredCommand
+
+
+@dataclass(slots=True)
+class Deferral:
+    """The deferred commands of one cluster by what they wait for; each is decoded once."""
+
+    state: SchedulingState
+    _commands: dict[str, AnyCommand] = field(default_factory=dict)
+    _missing: dict[str, set[str]] = field(default_factory=dict)
+    _waiting_for: dict[str, dict[str, None]] = field(default_factory=dict)
+    # Those of which everything was decided, the oldest first.
+    _ready: dict[str, None] = field(default_factory=dict)
+    _is_counted: bool = True
+
+    def begin(self) -> None:
+        """Read what the log holds; what of it is decided is asked at the first opportunity."""
+        self._commands = {name: _read(deferred) for name, deferred in self.state.deferred.items()}
+        self._is_counted = not self._commands
+
+    def count(self, undecided: Callable[[AnyCommand], tuple[str, ...]]) -> None:
+        """Find out what each waits for, once, after an ownership has begun."""
+        if self._is_counted:
+            return
+        self._is_counted = True
+        for name, command in self._commands.items():
+            self._wait(name, undecided(command))
+
+    def defer(self, command: AnyCommand, undecided: tuple[str, ...]) -> None:
+        """Let a command wait for those."""
+        self._commands[command.id] = command
+        self._wait(command.id, undecided)
+
+    def _wait(self, name: str, undecided: tuple[str, ...]) -> None:
+        self._missing[name] = set(undecided)
+        for other in undecided:
+            self._waiting_for.setdefault(other, {})[name] = None
+        if not undecided:
+            self._ready[name] = None
+
+    def decided(self, name: str) -> None:
+        """Note that a command of this cluster was decided, deferred or not."""
+        for waiting in self._waiting_for.pop(name, {}):
+            missing = self._missing.get(waiting)
+            if missing is not None:
+                missing.discard(name)
+                if not missing:
+                    self._ready[waiting] = None
+
+    def released(self, name: str) -> None:
+        """Let go of a command that is decided now."""
+        del self._commands[name]
+        for other in self._missing.pop(name):
+            self._waiting_for.get(other, {}).pop(name, None)
+        self._ready.pop(name, None)
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether there is one whose turn has come, or it is not known yet."""
+        return bool(self._ready) or not self._is_counted
+
+    def ready(self) -> Iterator[Released]:
+        """Yield those whose turn has come; what becomes ready meanwhile follows."""
+        done: set[str] = set()
+        while pending := [name for name in self._ready if name not in done]:
+            for name in pending:
+                done.add(name)
+                if name in self._ready:
+                    yield Released(self._commands[name], self.state.deferred[name])
+
+    def expired(self, at_ms: int) -> Iterator[tuple[Released, tuple[str, ...]]]:
+        """Yield those that have waited too long, with what was not decided; the oldest are the first."""
+        for name, deferred in tuple(self.state.deferred.items()):
+            if at_ms - deferred.since_ms < MAX_DEFERRAL_MS:
+                return
+            if name not in self._ready:
+                command = self._commands[name]
+                missing = self._missing[name]
+                yield Released(command, deferred), tuple(one for one in dict.fromkeys(command.after) if one in missing)
+
+    def next_refusal_ms(self) -> int | None:
+        """Tell when (log time) the first one has waited too long; None if none waits."""
+        first = next(iter(self.state.deferred.values()), None)
+        return None if first is None else first.since_ms + MAX_DEFERRAL_MS
+
+
+def _read(deferred: DeferredCommand) -> AnyCommand:
+    command = decode_command(deferred.payload)
+    assert not isinstance(command, Malformed), f"what is deferred was read before: {command}"
+    return command

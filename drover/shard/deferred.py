@@ -1,0 +1,132 @@
+"""Commands that wait for others: kept in the log, so that cursors pass them, until those they name are decided."""
+
+from functools import partial
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.decision import Decision, refuse
+from drover.shard.deciding import CommandIndex, Looks, Position, conclude, looks_for, outcome_of
+from drover.shard.deferral import MAX_DEFERRAL_MS, Released
+from drover.shard.managed import ManagedCluster, ManagedClusters
+from events.codec import command_digest, encode_command
+from events.commands import AnyCommand
+from events.partitions import TopicPartition
+from events.refusals import RefusalCode
+from events.waiting import CommandHeld, CommandReleased
+
+# What is deferred is part of the state: somebody who only ever names commands that never come must not fill it.
+MAX_DEFERRED = 1000
+
+
+def defer(
+    batch: BatchBuilder,
+    command: AnyCommand,
+    position: Position,
+    digest: bytes,
+    cluster: ManagedCluster,
+    undecided: tuple[str, ...],
+) -> int:
+    """Let a command wait, its outcome `held` for now; returns how many bytes that adds to the batch."""
+    if len(cluster.state.deferred) >= MAX_DEFERRED:
+        detail = f"{MAX_DEFERRED} commands wait for others in {command.cluster} already: send it again under a new id"
+        refused = refuse(RefusalCode.AFTER_UNDECIDED, detail)
+        batch.outcomes.append(outcome_of(position, command, refused, digest=digest))
+        cluster.deferral.decided(command.id)
+        return 0
+    payload = encode_command(command)
+    batch.outcomes.append(outcome_of(position, command, Decision(), verdict="held", digest=digest))
+    batch.emit(
+        CommandHeld(
+            cluster=command.cluster, id=command.id, payload=payload, topic=position.topic, offset=position.offset
+        )
+    )
+    cluster.deferral.defer(command, undecided)
+    return len(payload)
+
+
+def release(
+    batch: BatchBuilder,
+    cluster: ManagedCluster,
+    clusters: ManagedClusters,
+    index: CommandIndex,
+    looked_for: frozenset[tuple[str, str]],
+    unavailable: str | None,
+) -> None:
+    """Decide each deferred command of a cluster whose turn has come, oldest first; refuse what has waited too long.
+
+    `looked_for` are the commands, by cluster and id, for which the cluster was looked at before this batch was begun:
+    one that needs a look and is not among them waits for the next batch.
+    """
+    if not cluster.state.deferred:
+        return
+    cluster.deferral.count(partial(index.undecided, state=cluster.state))
+    for released in cluster.deferral.ready():
+        _decide(batch, released, cluster, clusters, looked_for, unavailable)
+    for released, undecided in cluster.deferral.expired(batch.at_ms):
+        _refuse(batch, released, cluster, undecided)
+
+
+def _decide(
+    batch: BatchBuilder,
+    released: Released,
+    cluster: ManagedCluster,
+    clusters: ManagedClusters,
+    looked_for: frozenset[tuple[str, str]],
+    unavailable: str | None,
+) -> None:
+    command = released.command
+    looks = looks_for(command, cluster.state)
+    if not _may_be_decided(batch, command, looks, clusters, looked_for):
+        return
+    _release(batch, command, cluster)
+    conclude(batch, command, _position(released), clusters, command_digest(command), unavailable, looks)
+    cluster.deferral.decided(command.id)
+
+
+def _may_be_decided(
+    batch: BatchBuilder,
+    command: AnyCommand,
+    looks: Looks,
+    clusters: ManagedClusters,
+    looked_for: frozenset[tuple[str, str]],
+) -> bool:
+    if command.cluster not in clusters.scope.clusters or not looks.worth:
+        return True
+    # What has ended in this very batch must be seen again.
+    is_looked_for = (command.cluster, command.id) in looked_for
+    return is_looked_for and not any((command.cluster, key) in batch.ended for key in looks.required)
+
+
+def _refuse(batch: BatchBuilder, released: Released, cluster: ManagedCluster, undecided: tuple[str, ...]) -> None:
+    command = released.command
+    detail = (
+        f"{', '.join(undecided)} in `after` was not decided within {MAX_DEFERRAL_MS // 1000} s: send it first, then "
+        "this command again under a new id"
+    )
+    _release(batch, command, cluster)
+    refused = refuse(RefusalCode.AFTER_UNDECIDED, detail)
+    batch.outcomes.append(outcome_of(_position(released), command, refused, digest=command_digest(command)))
+    cluster.deferral.decided(command.id)
+
+
+def _release(batch: BatchBuilder, command: AnyCommand, cluster: ManagedCluster) -> None:
+    batch.emit(CommandReleased(cluster=command.cluster, id=command.id))
+    cluster.deferral.released(command.id)
+
+
+def _position(released: Released) -> Position:
+    return Position(released.deferred.topic, released.deferred.offset)
+
+
+def due(clusters: ManagedClusters, index: CommandIndex) -> dict[tuple[str, str], tuple[TopicPartition, ...]]:
+    """List the deferred commands whose turn has come and what must be looked at for each, by cluster and id."""
+    found: dict[tuple[str, str], tuple[TopicPartition, ...]] = {}
+    for name in clusters.names():
+        cluster = clusters.of(name)
+        if not cluster.state.deferred or name not in clusters.scope.clusters:
+            continue
+        cluster.deferral.count(partial(index.undecided, state=cluster.state))
+        for released in cluster.deferral.ready():
+            looks = looks_for(released.command, cluster.state)
+            if looks.worth:
+                found[name, released.command.id] = looks.worth
+    return found

@@ -1,0 +1,206 @@
+"""The managed clusters of a shard while it is owned: for each its state, its observations, and its reconcilers."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from drover.capability.backoff import Backoff
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.messages import Effect, Identified, Input, Moment
+from drover.capability.observations import ObservationCache
+from drover.facts import Move, Observation
+from drover.identity.reconciler import IdentityReconciler
+from drover.plans.evolve import Ending
+from drover.plans.reconciler import PlansReconciler
+from drover.reassignment.cancellation import succession
+from drover.reassignment.copy_sizes import CopySizes
+from drover.reassignment.reconciler import ReassignmentReconciler
+from drover.reassignment.state import Phase
+from drover.scheduling.limits_reconciler import LimitsReconciler
+from drover.scheduling.queue_reconciler import QueueReconciler
+from drover.scheduling.starter import Starter
+from drover.scheduling.state import Limits
+from drover.shard.deferral import Deferral
+from drover.shard.fold import ShardState
+from drover.shard.scope import ShardScope
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
+from drover.throttling.reconciler import ThrottlingReconciler
+from drover.unmanaged.reconciler import UnmanagedReconciler
+from events.partitions import TopicPartition
+from events.records import AnyEvent
+
+
+class ManagedCluster:
+    """One cluster: what happens to it goes through its reconcilers in their order."""
+
+    def __init__(self, state: ClusterState, scope: ShardScope, limits: Limits | None) -> None:
+        self.state = state
+        self.observed = ObservationCache()
+        self.deferral = Deferral(state)
+        self._is_configured = limits is not None
+        self._reconcilers = _reconcilers(state, self.observed, scope, limits)
+
+    def begin(self, now: Moment) -> None:
+        """Begin an ownership."""
+        self.deferral.begin()
+        for reconciler in self._reconcilers:
+            reconciler.begin(now)
+
+    def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
+        """Let an event change the state, with what belongs into the same batch; returns all of it in order.
+
+        The end of a reassignment whose target was replaced comes with what becomes of the new one.
+        """
+        if not isinstance(event, Ending):
+            self._apply(event, at_ms)
+            return (event,)
+        following = succession(self.state.reassignments[event.key], event, event.cluster)
+        events = (*following.before, event, *following.after)
+        for one in events:
+            self._apply(one, at_ms)
+        return events
+
+    def _apply(self, event: AnyEvent, at_ms: int) -> None:
+        apply(self.state, event, at_ms)
+        for reconciler in self._reconcilers:
+            reconciler.applied(event)
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Let every capability take an input in; nothing that another cluster shows says anything about this one."""
+        identity, *others = self._reconcilers
+        identity.handle(entry, batch)
+        if isinstance(entry, Observation | Identified):
+            if self.state.mismatched_kafka_cluster_id is not None:
+                return
+            if isinstance(entry, Observation):
+                entry = self.observed.see(entry)
+            else:
+                self.observed.see_live(entry.live_brokers, entry.ended_ms)
+        for reconciler in others:
+            reconciler.handle(entry, batch)
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Let every capability emit what follows."""
+        for reconciler in self._reconcilers:
+            reconciler.reconcile(batch)
+
+    def committed(self) -> None:
+        """Note that the batch is durable and counts."""
+        for reconciler in self._reconcilers:
+            reconciler.committed()
+
+    @property
+    def may_call(self) -> bool:
+        """Whether anything may be sent: not to a cluster that is not the one first seen, or is not configured any more."""
+        return self._is_configured and self.state.mismatched_kafka_cluster_id is None
+
+    def owes(self, now: Moment) -> bool:
+        """Whether calls are due although their intents are in an earlier batch."""
+        return self.may_call and any(reconciler.owes(now) for reconciler in self._reconcilers)
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Make the calls that are due."""
+        for reconciler in self._reconcilers:
+            if self.may_call:
+                yield from reconciler.effects(now, start_by_ms)
+            else:
+                reconciler.withhold(now, "another Kafka cluster answers under this name: nothing was sent")
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> frozenset[TopicPartition]:
+        """Choose the partitions to observe now, given what List has just shown."""
+        return frozenset(key for reconciler in self._reconcilers for key in reconciler.wanted(moves, now))
+
+    def wants_brokers(self, now: Moment) -> bool:
+        """Whether somebody must look who is there, although no partition is wanted."""
+        return any(reconciler.wants_brokers(now) for reconciler in self._reconcilers)
+
+    def urgency(self) -> Urgency:
+        """Tell how closely the cluster should be watched."""
+        return max(reconciler.urgency() for reconciler in self._reconcilers)
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Tell when (monotonic) to reconcile although nothing arrives; None if never."""
+        times = [due for reconciler in self._reconcilers if (due := reconciler.due_ms(now)) is not None]
+        refusal_ms = self.deferral.next_refusal_ms()
+        if refusal_ms is not None:
+            times.append(now.monotonic_ms + max(0, refusal_ms - now.wall_ms))
+        return min(times, default=None)
+
+    def copying(self) -> Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]]:
+        """List what is being copied: per partition its step, the brokers being added, and the leader if known."""
+        found: dict[TopicPartition, tuple[int, tuple[int, ...], int | None]] = {}
+        for key in self.state.in_flight:
+            reassignment = self.state.reassignments[key]
+            if reassignment.step is not None and reassignment.phase is Phase.COPYING:
+                found[key] = (reassignment.step.number, reassignment.step.adding, reassignment.step.leader)
+        return found
+
+    def phases(self) -> Mapping[str, int]:
+        """Count the reassignments under way by phase."""
+        counts = Counter(self.state.reassignments[key].phase.value for key in self.state.in_flight)
+        counts[Phase.PENDING.value] = len(self.state.pending)
+        return counts
+
+
+def _reconcilers(
+    state: ClusterState, observed: ObservationCache, scope: ShardScope, limits: Limits | None
+) -> tuple[Reconciler, ...]:
+    """Make the reconcilers of one cluster, in the order in which they work; a capability that is added is added here."""
+    backoff, sizes = Backoff(), CopySizes(observed)
+    throttling = ThrottlingReconciler(state, observed)
+    return (
+        IdentityReconciler(state, observed),
+        ReassignmentReconciler(state, observed, backoff, sizes),
+        LimitsReconciler(state, observed, limits),
+        QueueReconciler(state, observed, scope.own_topics),
+        Starter(state, observed, backoff, sizes, throttling),
+        throttling,
+        UnmanagedReconciler(state, observed),
+        PlansReconciler(state, observed),
+    )
+
+
+class ManagedClusters:
+    """The clusters of an owned shard, by name; one appears when it is first asked for."""
+
+    def __init__(self, scope: ShardScope, limits: Mapping[str, Limits]) -> None:
+        self.scope = scope
+        self.speculative = ShardState()
+        self._limits = limits
+        self._clusters: dict[str, ManagedCluster] = {}
+        self._now = Moment(0, 0)
+
+    def begin(self, state: ShardState, now: Moment) -> None:
+        """Begin an ownership with what the log says."""
+        self.speculative = state.copy()
+        self._clusters = {}
+        self._now = now
+        for name in self.speculative.clusters:
+            self.of(name)
+
+    def end(self) -> None:
+        """Drop everything."""
+        self.speculative = ShardState()
+        self._clusters = {}
+
+    def of(self, name: str) -> ManagedCluster:
+        """Return a cluster."""
+        found = self._clusters.get(name)
+        if found is None:
+            found = ManagedCluster(self.speculative.cluster(name), self.scope, self._limits.get(name))
+            self._clusters[name] = found
+            found.begin(self._now)
+        return found
+
+    def known(self, name: str) -> ManagedCluster | None:
+        """Return a cluster; None if nothing has happened to it yet."""
+        return self._clusters.get(name)
+
+    def with_released(self) -> set[str]:
+        """List the clusters in which a deferred command may be decided now."""
+        return {name for name, cluster in self._clusters.items() if cluster.deferral.has_ready}
+
+    def names(self) -> Iterable[str]:
+        """List the clusters to which something has happened."""
+        return tuple(self._clusters)

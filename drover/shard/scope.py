@@ -1,0 +1,20 @@
+"""What a shard serves."""
+
+from dataclasses import dataclass
+
+from events.topics import TopicNames
+
+
+@dataclass(frozen=True, slots=True)
+class ShardScope:
+    """The shard's number, how many there are, the configured clusters, and the names of the topics."""
+
+    shard: int
+    shards: int
+    clusters: frozenset[str]
+    topics: TopicNames
+
+    @property
+    def own_topics(self) -> frozenset[str]:
+        """Drover's own topics, which are no targets unless a command says so."""
+        return frozenset({*self.topics.commands, self.topics.events, self.topics.progress, self.topics.dead_letters})

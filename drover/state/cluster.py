@@ -1,0 +1,36 @@
+"""The state of one managed cluster: the slices of all capabilities."""
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+from drover.healing.state import HealingState
+from drover.identity.state import IdentityState
+from drover.leadership.state import LeadershipState
+from drover.reassignment.state import ReassignmentState
+from drover.scheduling.state import SchedulingState
+from drover.state.declared import copy_of
+from drover.throttling.state import ThrottlingState
+from drover.unmanaged.state import UnmanagedState
+
+
+@dataclass(eq=False)
+class ClusterState(
+    IdentityState,
+    ThrottlingState,
+    HealingState,
+    UnmanagedState,
+    LeadershipState,
+    SchedulingState,
+    ReassignmentState,
+):
+    """One managed cluster as the log says it is; changed by `drover.state.evolve.apply` alone.
+
+    A capability that is added declares its slice as one more base. Functions take the narrowest slice that they need.
+    """
+
+    def copy(self) -> Self:
+        """Return an independent twin; the values inside are frozen and shared."""
+        twin = type(self)(self.name)
+        for one in fields(self):
+            setattr(twin, one.name, copy_of(getattr(self, one.name)))
+        return twin

@@ -1,0 +1,113 @@
+"""Fields of a cluster's state, each declared once: copy, hash, snapshot and comparison are derived from it.
+
+A capability declares its slice of the state as a dataclass of `recorded` fields, which the log determines, and `index`
+fields, which are made of the recorded ones. A recorded field at its default is no part of the state hash, so logs from
+before it existed keep their hashes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import msgspec
+
+_RECORDED = "recorded"
+_MAPPINGS = (dict,)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """How a field of the state is hashed, kept in snapshots and told to people.
+
+    `name` is the field's name in hashes and snapshots, and never changes; None for a field that snapshots keep and no
+    hash covers. `content` makes what is hashed of a value. `key` finds an entry's key in the entry, for maps of which
+    snapshots keep the entries alone. `told_as` says what one entry is called, and what it is called when one comes or
+    goes; a value that is no map has only the first.
+    """
+
+    name: str
+    content: Callable[[Any], object]
+    hashed: bool = True
+    key: Callable[[Any], object] | None = None
+    told_as: tuple[str, ...] = ()
+
+
+def recorded(
+    name: str,
+    default: Any = None,
+    *,
+    factory: Callable[[], Any] | None = None,
+    content: Callable[[Any], object] = lambda value: value,
+    hashed: bool = True,
+    key: Callable[[Any], object] | None = None,
+    told_as: tuple[str, ...] = (),
+) -> Any:
+    """Declare a field that the log determines; see `Recorded`."""
+    metadata = {_RECORDED: Recorded(name, content, hashed, key, told_as)}
+    if factory is not None:
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def index(factory: Callable[[], Any]) -> Any:
+    """Declare a field that is made of recorded ones: no part of the hash, of snapshots or of comparisons."""
+    return field(default_factory=factory)
+
+
+@dataclass(eq=False)
+class ClusterSlice:
+    """What every slice of a cluster's state has: the cluster's name.
+
+    `rebuild_indexes` makes the slice's `index` fields from its recorded ones, after a snapshot was read.
+    """
+
+    name: str
+
+    def rebuild_indexes(self) -> None:
+        """Make the indexes anew; a slice that has any extends this."""
+
+
+def declarations(kind: type[ClusterSlice]) -> Mapping[str, Recorded]:
+    """List the recorded fields of a state by attribute name, in the order of declaration."""
+    return {one.name: one.metadata[_RECORDED] for one in fields(kind) if _RECORDED in one.metadata}
+
+
+def copy_of(value: Any) -> Any:
+    """Return an independent twin of one field's value; what is inside a map or a set is frozen and shared."""
+    if isinstance(value, dict | set):
+        return value.copy()
+    return value
+
+
+# -- what is hashed of a value
+
+
+def items_in_order(value: Mapping[Any, Any]) -> object:
+    """Entries with their keys, in their order, which is part of the state."""
+    return list(value.items())
+
+
+def items_by_key(value: Mapping[Any, Any]) -> object:
+    """Entries with their keys, sorted: their order is no part of the state."""
+    return sorted(value.items())
+
+
+def values_in_order(value: Mapping[Any, Any]) -> object:
+    """Entries that hold their keys, in their order, which is part of the state."""
+    return list(value.values())
+
+
+def values_by_key(value: Mapping[Any, Any]) -> object:
+    """Entries that hold their keys, sorted by key."""
+    return [value[name] for name in sorted(value)]
+
+
+def not_default(value: msgspec.Struct) -> dict[str, object]:
+    """List the fields of a struct that differ from their defaults by equality, by name."""
+    known = msgspec.structs.fields(value)
+    return {one.encode_name: found for one in known if (found := getattr(value, one.name)) != one.default}
+
+
+def items_not_default(value: Mapping[Any, msgspec.Struct]) -> object:
+    """Entries with their keys, sorted, each without what is at its default."""
+    return [(key, not_default(entry)) for key, entry in sorted(value.items())]

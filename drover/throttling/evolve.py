@@ -1,0 +1,80 @@
+"""The fold of the throttle ledger: what Drover has put on brokers and topics, and what it found there before."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrottle
+from events import throttles
+from events.base import Event
+from events.throttles import NO_ENTRIES, Entries
+
+
+def _broker_intended(state: ThrottlingState, event: throttles.BrokerThrottleIntended, _at_ms: int) -> None:
+    known = state.broker_throttles.get(event.broker)
+    baseline = event.found if known is None else known.baseline
+    state.broker_throttles[event.broker] = BrokerThrottle(
+        baseline=baseline, intended=event.rates, pending=True, release=event.release
+    )
+
+
+def _broker_set(state: ThrottlingState, event: throttles.BrokerThrottleSet, _at_ms: int) -> None:
+    """An entry leaves the ledger when nothing of Drover's is left in the cluster."""
+    entry = state.broker_throttles[event.broker]
+    if entry.release:
+        del state.broker_throttles[event.broker]
+    else:
+        state.broker_throttles[event.broker] = replace(entry, pending=False)
+
+
+def _broker_left(state: ThrottlingState, event: throttles.BrokerThrottleLeft, _at_ms: int) -> None:
+    state.broker_throttles.pop(event.broker, None)
+
+
+def _topic_intended(state: ThrottlingState, event: throttles.TopicThrottleIntended, _at_ms: int) -> None:
+    topic = state.topic_throttles.get(event.topic, TopicThrottle())
+    state.topic_throttles[event.topic] = replace(
+        topic, add=event.add, remove=event.remove, pending=True, left=False, topic_id=event.topic_id
+    )
+
+
+def _topic_set(state: ThrottlingState, event: throttles.TopicThrottleSet, _at_ms: int) -> None:
+    topic = _settled(state.topic_throttles[event.topic])
+    if topic.present == NO_ENTRIES:
+        del state.topic_throttles[event.topic]
+    else:
+        state.topic_throttles[event.topic] = topic
+
+
+def _topic_left(state: ThrottlingState, event: throttles.TopicThrottleLeft, _at_ms: int) -> None:
+    state.topic_throttles[event.topic] = TopicThrottle(left=True, topic_id=event.topic_id)
+
+
+def _settled(topic: TopicThrottle) -> TopicThrottle:
+    present = Entries(
+        leader=_changed(topic.present.leader, topic.add.leader, topic.remove.leader),
+        follower=_changed(topic.present.follower, topic.add.follower, topic.remove.follower),
+    )
+    return TopicThrottle(present=present, topic_id=topic.topic_id)
+
+
+def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep the entries sorted, so that equal ledgers are equal values."""
+    if not add and not remove:
+        return present
+    gone = {*remove, *add}
+    kept = [entry for entry in present if entry not in gone]
+    kept += {*add} - {*remove}
+    kept.sort()
+    return tuple(kept)
+
+
+APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
+    throttles.BrokerThrottleIntended: _broker_intended,
+    throttles.BrokerThrottleSet: _broker_set,
+    throttles.BrokerThrottleLeft: _broker_left,
+    throttles.TopicThrottleIntended: _topic_intended,
+    throttles.TopicThrottleSet: _topic_set,
+    throttles.TopicThrottleLeft: _topic_left,
+}

@@ -1,0 +1,221 @@
+"""Throttles: what moves need is set before their step begins, and taken back with the last move that needed it."""
+
+from collections.abc import Iterator
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.messages import (
+    ChangeThrottles,
+    Effect,
+    Input,
+    Moment,
+    ReadThrottles,
+    ThrottlesChanged,
+    ThrottlesRead,
+)
+from drover.capability.observations import FRESH_MS, ObservationCache
+from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, ThrottledReplicas
+from drover.reassignment.state import Reassignment
+from drover.state.cluster import ClusterState
+from drover.throttling.demand import Demand
+from drover.throttling.ledger import is_ready, plan_throttles
+from drover.throttling.readings import Readings
+from events.base import PartitionEvent
+from events.plans import PlanThrottleSet
+from events.records import AnyEvent, ThrottleEvent
+from events.throttles import (
+    BrokerThrottleIntended,
+    BrokerThrottleLeft,
+    BrokerThrottleSet,
+    Entries,
+    TopicThrottleLeft,
+    TopicThrottleSet,
+)
+
+# Every write may be repeated: what was not answered is written again a little later.
+RETRY_MS = 1000
+# A predecessor's write starts within 1 s of its intent and ends within 4 s.
+TAKEOVER_WAIT_MS = 5000
+_INVALID_CONFIG = 40
+
+
+class ThrottlingReconciler(Reconciler):
+    """Keeps the ledger: compares what is wanted with what is in force, only where one of the two has changed."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        self._readings = Readings()
+        self._demand = Demand(state)
+        self._pending_brokers: set[int] = set()
+        self._pending_topics: set[str] = set()
+        self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
+        self._is_reading = False
+        self._is_changing = False
+        self._write_from_ms = 0
+        self._live: frozenset[int] = frozenset()
+        # Counts what may let a prepared step start.
+        self.version = 0
+
+    def begin(self, now: Moment) -> None:
+        """Compare everything once; what a predecessor left pending is written again when its time is over."""
+        state = self.state
+        self._pending_brokers = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
+        self._pending_topics = {topic for topic, known in state.topic_throttles.items() if known.pending}
+        self._demand.changed_brokers.update(state.broker_throttles)
+        self._demand.changed_topics.update(state.topic_throttles)
+        if self._pending_brokers or self._pending_topics:
+            self._write_from_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
+
+    # -- what others ask
+
+    def is_throttled(self, reassignment: Reassignment) -> bool:
+        """Whether the reassignment's plan asks for a throttle."""
+        return self.state.plans[reassignment.plan].throttle_bytes_per_second is not None
+
+    def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
+        """Whether a prepared step's throttle is in force; what is missing is looked into."""
+        live, read = self.observed.live, self._readings.recent(now.monotonic_ms)
+        if is_ready(reassignment, self.state, self._demand, live, read):
+            return True
+        step = reassignment.step
+        if step is not None:
+            self._demand.changed_brokers.update(step.expected, step.adding)
+        self._demand.changed_topics.add(reassignment.key.topic)
+        return False
+
+    def entries_of(self, topic: str) -> int:
+        """Count the entries that a topic's list of leaders' throttled replicas needs."""
+        wanted = self._demand.topics.get(topic)
+        return 0 if wanted is None else len(wanted.leader)
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Take in what was read and what was written."""
+        if isinstance(entry, ThrottlesRead):
+            self._is_reading = False
+            self._readings.take(entry, batch.now.monotonic_ms)
+            self._demand.changed_brokers.update(entry.brokers)
+            self._demand.changed_topics.update(entry.topics)
+            self.version += 1
+        elif isinstance(entry, ThrottlesChanged):
+            self._changed(entry, batch)
+
+    def _changed(self, changed: ThrottlesChanged, batch: BatchBuilder) -> None:
+        state = self.state
+        self._is_changing = False
+        self._readings.forget(changed.brokers, changed.topics, changed.ended_ms)
+        for broker, result in changed.brokers.items():
+            if result.code == NONE and broker in self._pending_brokers:
+                batch.emit(BrokerThrottleSet(cluster=state.name, broker=broker))
+        for topic, result in changed.topics.items():
+            if topic not in self._pending_topics:
+                continue
+            if result.code == NONE:
+                batch.emit(TopicThrottleSet(cluster=state.name, topic=topic))
+            elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
+                detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
+                topic_id = state.topic_throttles[topic].topic_id
+                batch.emit(TopicThrottleLeft(cluster=state.name, topic=topic, detail=detail, topic_id=topic_id))
+        if self._pending_brokers or self._pending_topics:
+            self._write_from_ms = batch.now.monotonic_ms + RETRY_MS
+
+    def applied(self, event: AnyEvent) -> None:
+        """Follow what changes the demand, and the ledger itself."""
+        if isinstance(event, PartitionEvent):
+            self._demand.update(event.key)
+        elif isinstance(event, PlanThrottleSet):
+            self._demand.plan_changed(event.plan)
+        elif isinstance(event, ThrottleEvent):
+            self._ledger_changed(event)
+
+    def _ledger_changed(self, event: ThrottleEvent) -> None:
+        self.version += 1
+        if isinstance(event, BrokerThrottleIntended | BrokerThrottleSet | BrokerThrottleLeft):
+            entry = self.state.broker_throttles.get(event.broker)
+            pending = entry is not None and entry.pending
+            (self._pending_brokers.add if pending else self._pending_brokers.discard)(event.broker)
+            self._demand.changed_brokers.add(event.broker)
+        else:
+            known = self.state.topic_throttles.get(event.topic)
+            pending = known is not None and known.pending
+            (self._pending_topics.add if pending else self._pending_topics.discard)(event.topic)
+            self._demand.changed_topics.add(event.topic)
+
+    # -- what follows
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Record what must be written where the ledger differs from what is wanted; else say what must be read."""
+        state, demand = self.state, self._demand
+        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
+            return
+        if self.observed.live != self._live:
+            # What waits for a broker that was dead is due again.
+            demand.changed_brokers.update(self.observed.live - self._live)
+            self._live = self.observed.live
+            self.version += 1
+        brokers, topics = demand.changed_brokers, demand.changed_topics
+        if not brokers and not topics:
+            self._to_read = ((), ())
+            return
+        demand.changed_brokers, demand.changed_topics = set(), set()
+        read = self._readings.recent(batch.now.monotonic_ms)
+        plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics)
+        batch.emit_all(plan.events)
+        self._to_read = (plan.read_brokers, plan.read_topics)
+        # What is to be read first is due until it was.
+        demand.changed_brokers.update(plan.read_brokers)
+        demand.changed_topics.update(plan.read_topics)
+
+    # -- out
+
+    def owes(self, now: Moment) -> bool:
+        """Whether throttles are to be written now: their intents may be old, and somebody else the owner since."""
+        return self._writes(now.monotonic_ms, now.monotonic_ms) is not None
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Write what is owed, if that may still be, and read what must be known, one of each at a time."""
+        now_ms = now.monotonic_ms
+        writes = self._writes(now_ms, start_by_ms) if now_ms <= start_by_ms else None
+        if writes is not None:
+            self._is_changing = True
+            yield writes
+        brokers, topics = self._to_read
+        if (brokers or topics) and not self._is_reading and not self._is_changing:
+            self._is_reading = True
+            yield ReadThrottles(self.state.name, brokers, topics)
+
+    def _writes(self, now_ms: int, start_by_ms: int) -> ChangeThrottles | None:
+        if not (self._pending_brokers or self._pending_topics) or self._is_changing or self._write_from_ms > now_ms:
+            return None
+        state = self.state
+        ledger = {broker: state.broker_throttles[broker].intended for broker in sorted(self._pending_brokers)}
+        rates = {
+            broker: BrokerRates(intended.leader, intended.follower)
+            for broker, intended in ledger.items()
+            if broker in self.observed.live
+        }
+        topics = {topic: state.topic_throttles[topic] for topic in sorted(self._pending_topics)}
+        add = {topic: _lists(known.add) for topic, known in topics.items()}
+        remove = {topic: _lists(known.remove) for topic, known in topics.items()}
+        return ChangeThrottles(state.name, rates, add, remove, start_by_ms) if rates or add else None
+
+    def wants_brokers(self, now: Moment) -> bool:
+        """Look who is alive while the ledger may wait for brokers that were dead."""
+        if not self.state.broker_throttles:
+            return False
+        seen_ms = self.observed.live_seen_ms
+        return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_MS
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake when what was not answered may be written again."""
+        return self._write_from_ms if self._write_from_ms > now.monotonic_ms else None
+
+    def urgency(self) -> Urgency:
+        """Wait for what is owed."""
+        ledger = self.state.broker_throttles or self.state.topic_throttles
+        return Urgency.WAITING if ledger else Urgency.IDLE
+
+
+def _lists(entries: Entries) -> ThrottledReplicas:
+    return ThrottledReplicas(entries.leader, entries.follower)

@@ -1,0 +1,126 @@
+"""Moves that are not Drover's: which of them are recorded, and how one is taken over in order to be cancelled.
+
+They are shown and never fought, with two exceptions, each of which ends as a rollback under a plan of its own: a move
+that Kafka can never end, when an operator or a setting asks for it; and the late effect of a call of Drover's own.
+"""
+
+import heapq
+from collections.abc import Mapping
+
+from drover.facts import Move, PartitionFacts
+from drover.reassignment.late_calls import expired_calls
+from drover.reassignment.replica_sets import without
+from drover.reassignment.verdict import DROVER, event_name
+from drover.state.cluster import ClusterState
+from events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from events.partitions import TopicPartition
+from events.plans import PlanOpened
+from events.reassignments import LateChangeFound, ReassignmentAdopted
+from events.records import AnyEvent
+
+# A cluster may have any number of them; so many are recorded at a time. Those that can never end come first.
+MAX_FOREIGN_MOVES = 1000
+
+
+def unrecorded(
+    state: ClusterState, moves: Mapping[TopicPartition, Move], at_ms: int
+) -> dict[TopicPartition, Move | None]:
+    """List where the recorded foreign moves differ from those that Kafka lists: the listed one, None if it is gone."""
+    found: dict[TopicPartition, Move | None] = {}
+    for key, known in state.unmanaged.items():
+        move = moves.get(key)
+        if move is None or key in state.in_flight:
+            found[key] = None
+        elif (move.replicas, move.adding, move.removing) != (known.replicas, known.adding, known.removing):
+            found[key] = move
+    room = MAX_FOREIGN_MOVES - len(state.unmanaged)
+    if room > 0:
+        new = (
+            (not move.never_ends, key)
+            for key, move in moves.items()
+            if key not in state.in_flight and key not in state.unmanaged and not _is_late(state, key, move, at_ms)
+        )
+        found |= {key: moves[key] for _, key in heapq.nsmallest(room, new)}
+    return found
+
+
+def record(state: ClusterState, key: TopicPartition, move: Move | None) -> AnyEvent:
+    """Record that a foreign move was seen, or that it is there no more (None)."""
+    name = event_name(state.name, key)
+    if move is None:
+        return ForeignMoveEnded(**name)
+    return ForeignMoveSeen(**name, replicas=move.replicas, adding=move.adding, removing=move.removing)
+
+
+def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts, at_ms: int) -> tuple[AnyEvent, ...]:
+    """Take over the late effect of a call that was given up, so that it is rolled back; empty if none is seen.
+
+    A late list that is in place already is only recorded if the way back would copy data: that is for a person to ask.
+    """
+    known = expired_calls(state, key, at_ms)
+    heading = seen.replicas if seen.move is None else seen.move.target
+    if known is None or known.topic_id != seen.topic_id or heading not in known.sent:
+        return ()
+    name = event_name(state.name, key)
+    late = LateChangeFound(**name, plan=known.plan, sent=heading, replicas=seen.replicas)
+    if seen.move is None and not set(seen.replicas) >= set(known.replicas):
+        return (late,)
+    plan = _own_plan(state, "late")
+    reason = f"a call of plan {known.plan} for {list(heading)} took effect after it had been given up"
+    return (
+        late,
+        PlanOpened(cluster=state.name, plan=plan, by=DROVER, reason=reason),
+        *_adopt(state, key, plan, seen, known.replicas, heading),
+    )
+
+
+def repair_unasked(state: ClusterState, key: TopicPartition, seen: PartitionFacts) -> tuple[AnyEvent, ...]:
+    """Take over a foreign move that can never end, if the cluster's setting says so; empty if nothing is to be done."""
+    move = seen.move
+    if not state.limits.mends_by_itself or key not in state.unmanaged or move is None or not is_repairable(move):
+        return ()
+    plan = _own_plan(state, "mend")
+    brokers = ", ".join(map(str, move.never_ends))
+    reason = f"broker {brokers} is being both added and removed, which Kafka never ends"
+    opened = PlanOpened(cluster=state.name, plan=plan, by=DROVER, reason=reason)
+    return (opened, *adopt_stuck(state, key, plan, seen))
+
+
+def is_repairable(move: Move) -> bool:
+    """Whether a move can never end, and Kafka's cancel would leave a replica."""
+    return bool(move.never_ends and without(move.replicas, move.adding))
+
+
+def adopt_stuck(state: ClusterState, key: TopicPartition, plan: str, seen: PartitionFacts) -> tuple[AnyEvent, ...]:
+    """Take over a move that `is_repairable` under an open plan: it ends at the list that Kafka's cancel leaves."""
+    assert seen.move is not None, f"{key} is not moving"
+    original = without(seen.move.replicas, seen.move.adding)
+    return _adopt(state, key, plan, seen, original, seen.move.target)
+
+
+def _adopt(
+    state: ClusterState,
+    key: TopicPartition,
+    plan: str,
+    seen: PartitionFacts,
+    original: tuple[int, ...],
+    heading: tuple[int, ...],
+) -> tuple[AnyEvent, ...]:
+    name = event_name(state.name, key)
+    adopted = ReassignmentAdopted(
+        **name, topic_id=seen.topic_id, plan=plan, original=original, expected=original, replicas=heading
+    )
+    return (ForeignMoveEnded(**name), adopted) if key in state.unmanaged else (adopted,)
+
+
+def _own_plan(state: ClusterState, why: str) -> str:
+    """Name a plan of Drover's own; numbers are never used twice, but a client may have taken the name."""
+    name = f"drover-{why}-{state.next_number}"
+    while name in state.plans:
+        name += "-again"
+    return name
+
+
+def _is_late(state: ClusterState, key: TopicPartition, move: Move, at_ms: int) -> bool:
+    known = expired_calls(state, key, at_ms)
+    return known is not None and move.target in known.sent

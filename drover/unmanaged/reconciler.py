@@ -1,0 +1,80 @@
+"""What is observed of partitions that Drover is not moving: moves of others, and what its own earlier calls still do."""
+
+from collections.abc import Iterator, Mapping
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.messages import Identified, Input, Moment
+from drover.capability.observations import ObservationCache
+from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
+from drover.facts import Move, Observation
+from drover.reassignment.late_calls import expired_calls
+from drover.state.cluster import ClusterState
+from drover.unmanaged.moves import correct_late, record, repair_unasked, unrecorded
+from events.partitions import TopicPartition
+
+
+class UnmanagedReconciler(Reconciler):
+    """Records moves of others, and takes over what must be cancelled although Drover is not moving it."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        self._unconfirmed = Unconfirmed()
+        self._watched: frozenset[TopicPartition] = frozenset()
+        # What differs from the record, and since when it has been the same.
+        self._unrecorded: dict[TopicPartition, tuple[Move | None, int]] = {}
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Judge what was looked at, and record moves of others once they have persisted."""
+        if isinstance(entry, Observation):
+            for key in entry.partitions:
+                if key not in self.state.reassignments:
+                    self._judge(key, entry.ended_ms, batch)
+        # A plain List does not say which cluster it is of.
+        if isinstance(entry, Observation | Identified) and entry.moves is not None:
+            self._record_moves(entry.moves, entry.ended_ms, batch)
+
+    def _judge(self, key: TopicPartition, ended_ms: int, batch: BatchBuilder) -> None:
+        """Take over what must be cancelled, once that has persisted."""
+        cached = self.observed.partitions.get(key)
+        if cached is None or cached.facts is None:
+            return
+        events = correct_late(self.state, key, cached.facts, batch.at_ms) or repair_unasked(
+            self.state, key, cached.facts
+        )
+        persisted = self._unconfirmed.has_persisted(key, cached)
+        self._unconfirmed.note(key, ended_ms, unconfirmed=bool(events) and not persisted)
+        if persisted:
+            batch.emit_all(events)
+
+    def _record_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int, batch: BatchBuilder) -> None:
+        """Record moves that have come, changed or gone, each once that has persisted over 2 s."""
+        before, self._unrecorded = self._unrecorded, {}
+        for key, move in unrecorded(self.state, moves, batch.at_ms).items():
+            known = before.get(key)
+            self._unrecorded[key] = known if known is not None and known[0] == move else (move, ended_ms)
+        for key, (move, since_ms) in sorted(self._unrecorded.items(), key=lambda item: item[0]):
+            if ended_ms - since_ms >= CONFIRM_AFTER_MS:
+                batch.emit(record(self.state, key, move))
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Say which partitions must be looked at although Drover is not moving them, or has them only pending."""
+        state = self.state
+        watched = {key for key in state.expired_calls if expired_calls(state, key, batch.at_ms) is not None}
+        if state.limits.mends_by_itself:
+            watched.update(key for key, move in state.unmanaged.items() if move.never_ends)
+        still_watched = frozenset(key for key in watched if key not in state.in_flight)
+        for key in self._watched - still_watched:
+            # What is not looked at any more must not count later.
+            self._unconfirmed.forget(key)
+        self._watched = still_watched
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at what is watched once in a while."""
+        del moves
+        yield from (key for key in self._unconfirmed.partitions() if key in self._watched)
+        yield from (key for key in self._watched if self.observed.fresh(key, now.monotonic_ms) is None)
+
+    def urgency(self) -> Urgency:
+        """Wait for what is watched, and for moves of others to last or to end."""
+        return Urgency.WAITING if self.state.unmanaged or self._watched or self._unrecorded else Urgency.IDLE

@@ -1,0 +1,1 @@
+"""Tests of what every capability is made of."""

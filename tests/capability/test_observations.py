@@ -1,0 +1,63 @@
+"""What the owner remembers of a cluster: an observation counts only if it began after the last call had ended."""
+
+from drover.capability.observations import ObservationCache
+from drover.capability.unconfirmed import Unconfirmed
+from drover.facts import Observation, PartitionFacts
+from drover.reassignment.copy_pace import SizeSample
+from drover.reassignment.copy_sizes import CopySizes
+from events.partitions import TopicPartition
+
+KEY = TopicPartition("orders", 0)
+SEEN = PartitionFacts("id", 1, (1, 2, 3), (1, 2, 3))
+
+
+def observation(started_ms: int, ended_ms: int) -> Observation:
+    return Observation("local", "kafka", started_ms, ended_ms, (1, 2, 3), partitions={KEY: SEEN})
+
+
+def test_an_observation_that_began_before_the_last_call_had_ended_says_nothing() -> None:
+    observed = ObservationCache()
+    observed.call_starts(KEY)
+    assert not observed.see(observation(0, 10)).partitions
+    observed.call_ends(KEY, 100)
+    assert not observed.see(observation(99, 120)).partitions
+    assert observed.fresh(KEY, 120) is None
+    assert set(observed.see(observation(100, 130)).partitions) == {KEY}
+    assert observed.fresh(KEY, 130) is not None
+
+
+def test_a_look_that_took_long_shows_what_was_when_it_began() -> None:
+    observed, unconfirmed = ObservationCache(), Unconfirmed()
+    observed.see(observation(0, 10))
+    unconfirmed.note(KEY, 10, unconfirmed=True)
+    observed.see(observation(500, 2600))
+    assert not unconfirmed.has_persisted(KEY, observed.partitions[KEY])
+    observed.see(observation(2010, 2620))
+    assert unconfirmed.has_persisted(KEY, observed.partitions[KEY])
+
+
+def test_what_a_predecessor_may_still_be_calling_is_not_believed_before_its_time_is_over() -> None:
+    observed = ObservationCache()
+    observed.predecessor_calls(KEY, 5000)
+    assert observed.predecessors_end_ms(10) == 5000
+    assert not observed.see(observation(4999, 5100)).partitions
+    assert set(observed.see(observation(5000, 5100)).partitions) == {KEY}
+    assert observed.predecessors_end_ms(5001) is None
+
+
+def test_sizes_of_an_older_step_or_from_before_the_call_are_not_kept() -> None:
+    observed = ObservationCache()
+    sizes, later = CopySizes(observed), SizeSample(100, {1: 10, 4: 0})
+    sizes.measured(KEY, SizeSample(0, {1: 10, 4: 9}))
+    assert sizes.of_step(KEY)
+    observed.call_starts(KEY)
+    sizes.call_starts(KEY)
+    assert sizes.of_step(KEY) == ()
+    sizes.measured(KEY, SizeSample(50, {1: 10}))
+    observed.call_ends(KEY, 100)
+    sizes.measured(KEY, SizeSample(99, {1: 10}))
+    assert sizes.of_step(KEY) == ()
+    sizes.measured(KEY, later)
+    assert sizes.of_step(KEY) == (later,)
+    sizes.forget(KEY)
+    assert sizes.of_step(KEY) == ()

@@ -1,0 +1,140 @@
+"""Slots: how much runs at once, in which order, and what waits without a slot says."""
+
+from drover.reassignment.state import Phase
+from drover.scheduling.state import Limits
+from events.partitions import TopicPartition
+from events.reassignments import Blocker, ReassignmentCompleted
+from tests.shard.world import World, alter, rollback
+
+KEYS = tuple(TopicPartition("orders", number) for number in range(6))
+
+
+def world(limits: Limits, original: tuple[int, ...] = (1, 2, 3), brokers: int = 6) -> World:
+    made = World(brokers=brokers, limits=limits, joins_by_itself=False)
+    made.model.create_topic("orders", {key.partition: original for key in KEYS})
+    return made
+
+
+def running(made: World) -> list[int]:
+    return [key.partition for key in made.state.in_flight]
+
+
+async def test_no_more_partitions_than_the_limit_and_in_the_order_of_acceptance() -> None:
+    made = world(Limits(max_partitions_in_flight=2))
+    await made.send(alter({key: [4, 2, 1] for key in reversed(KEYS)}))
+    await made.run(300)
+    assert running(made) == [5, 4]
+    made.model.join_isr(KEYS[5], 4)
+    await made.run(300)
+    assert running(made) == [4, 3]
+
+
+async def test_a_move_weighs_on_its_leader_and_on_each_newcomer() -> None:
+    made = world(Limits(max_moves_per_broker=2, max_replicas_per_step=2))
+    await made.send(alter({key: [4, 5, 1] for key in KEYS}))
+    await made.run(300)
+    assert running(made) == [0, 1]
+    assert made.state.loads == {1: 2, 4: 2, 5: 2}
+
+
+async def test_what_finds_its_brokers_busy_lets_others_pass() -> None:
+    made = world(Limits(max_moves_per_broker=1))
+    made.model.create_topic("other", {0: [3, 5, 6]})
+    free = TopicPartition("other", 0)
+    await made.send(alter({KEYS[0]: [4, 2, 1], KEYS[1]: [5, 2, 1], free: [2, 5, 6]}))
+    await made.run(300)
+    assert set(made.state.in_flight) == {KEYS[0], free}
+
+
+async def test_what_copies_nothing_needs_no_broker() -> None:
+    made = world(Limits(max_moves_per_broker=1))
+    await made.send(alter({KEYS[0]: [4, 2, 1], KEYS[1]: [3, 2, 1], KEYS[2]: [1, 2]}))
+    await made.run(300)
+    completed = {event.partition for event in made.events() if isinstance(event, ReassignmentCompleted)}
+    assert completed == {1, 2}
+
+
+async def test_the_slot_is_kept_between_steps() -> None:
+    made = world(Limits(max_partitions_in_flight=1))
+    await made.send(alter({KEYS[0]: [4, 5, 1], KEYS[1]: [4, 2, 1]}))
+    await made.run(300)
+    made.model.join_isr(KEYS[0], 4)
+    await made.run(300)
+    assert running(made) == [0]
+    assert made.state.loads == {1: 1, 5: 1}
+
+
+async def test_a_dead_destination_takes_no_slot_and_says_so_until_it_is_back() -> None:
+    made = world(Limits(max_partitions_in_flight=1))
+    await made.send(alter({KEYS[0]: [4, 2, 1], KEYS[1]: [5, 2, 1]}))
+    made.model.stop_broker(5)
+    await made.run(300)
+    made.model.join_isr(KEYS[0], 4)
+    await made.run(3000)
+    block = made.reassignment(KEYS[1]).block
+    assert block is not None
+    assert block.why is Blocker.DEAD_DESTINATION
+    assert made.reassignment(KEYS[1]).phase is Phase.PENDING
+    made.model.start_broker(5)
+    await made.run(3000)
+    assert made.reassignment(KEYS[1]).phase is Phase.COPYING
+
+
+async def test_a_reason_that_is_gone_is_not_shown_while_only_a_slot_is_missing() -> None:
+    made = world(Limits(max_moves_per_broker=1))
+    made.model.create_topic("other", {0: [1, 5, 6]})
+    await made.send(alter({TopicPartition("other", 0): [2, 5, 6]}))
+    await made.send(alter({KEYS[0]: [4, 2, 3]}))
+    made.model.stop_broker(4)
+    await made.run(3000)
+    block = made.reassignment(KEYS[0]).block
+    assert block is not None
+    assert block.why is Blocker.DEAD_DESTINATION
+    made.model.start_broker(4)
+    await made.run(3000)
+    assert made.reassignment(KEYS[0]).phase is Phase.PENDING
+    assert made.reassignment(KEYS[0]).block is None
+
+
+async def test_while_frozen_nothing_new_starts_and_what_runs_goes_on() -> None:
+    """R236-9, and the next step of a move is something new."""
+    made = world(Limits())
+    await made.send(alter({KEYS[0]: [4, 5, 1]}))
+    await made.run(300)
+    await made.freeze()
+    await made.send(alter({KEYS[1]: [4, 2, 1]}))
+    made.model.join_isr(KEYS[0], 4)
+    await made.run(3000)
+    assert made.reassignment(KEYS[0]).phase is Phase.CONFIRMED
+    assert made.reassignment(KEYS[1]).phase is Phase.PENDING
+    await made.send(rollback(KEYS[0]))
+    await made.run(3000)
+    assert made.replicas(KEYS[0]) == (1, 2, 3)
+    await made.unfreeze()
+    await made.run(1000)
+    assert made.reassignment(KEYS[1]).phase is Phase.COPYING
+
+
+async def test_a_plan_waits_for_what_was_announced_and_no_longer_than_a_minute() -> None:
+    made = world(Limits())
+    made.model.joins_by_itself = True
+    await made.send(alter({KEYS[0]: [4, 2, 1]}, plan="p", more=True))
+    await made.run(5000)
+    assert made.state.plans["p"].status == "open"
+    await made.send(alter({KEYS[1]: [4, 2, 1]}, plan="p", more=True))
+    await made.run(30_000)
+    made.crash()
+    await made.run(20_000)
+    assert made.state.plans["p"].status == "open"
+    await made.run(20_000)
+    assert made.state.plans["p"].status == "finished"
+
+
+async def test_a_plan_whose_last_part_was_refused_does_not_wait() -> None:
+    made = world(Limits())
+    made.model.joins_by_itself = True
+    await made.send(alter({KEYS[0]: [4, 2, 1]}, plan="p", more=True))
+    await made.run(5000)
+    refused = await made.send(alter({KEYS[1]: [99]}, plan="p"))
+    assert refused.verdict == "refused"
+    assert made.state.plans["p"].status == "finished"

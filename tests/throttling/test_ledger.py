@@ -1,0 +1,325 @@
+"""The throttle ledger: what is wanted, what is written after it was read, and what is put back exactly."""
+
+from msgspec.structs import replace
+
+from drover.facts import BrokerRates, ThrottledReplicas
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
+from drover.throttling.demand import Demand
+from drover.throttling.ledger import Read, ThrottlePlan, is_ready, plan_throttles
+from events.partitions import TopicPartition
+from events.plans import PlanThrottleSet
+from events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed
+from events.records import AnyEvent
+from events.throttles import (
+    BrokerThrottleIntended,
+    BrokerThrottleLeft,
+    BrokerThrottleSet,
+    Entries,
+    Rates,
+    TopicThrottleIntended,
+    TopicThrottleLeft,
+    TopicThrottleSet,
+)
+from tests.reassignment.support import (
+    CLUSTER,
+    KEY,
+    LIVE,
+    TOPIC_ID,
+    accepted,
+    intended,
+    opened,
+    queued,
+    state_after,
+    tags,
+)
+from tests.throttling.scan import wanted
+
+RATE = 1000
+NOWHERE = BrokerRates(None, None)
+NO_LISTS = ThrottledReplicas((), ())
+INVOLVED = (1, 2, 3, 4)
+
+
+def rate(plan: str, value: int) -> PlanThrottleSet:
+    return PlanThrottleSet(cluster=CLUSTER, plan=plan, bytes_per_second=value)
+
+
+def throttled(value: int = RATE) -> ClusterState:
+    """KEY copies from [1,2,3] to [4,2,1] behind a throttle."""
+    return state_after([opened(), rate("p", value), queued(), intended(), accepted()])
+
+
+def fold(state: ClusterState, *events: AnyEvent) -> ClusterState:
+    for event in events:
+        apply(state, event, 2000)
+    return state
+
+
+def ended() -> ReassignmentCompleted:
+    return ReassignmentCompleted(cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, replicas=(4, 2, 1))
+
+
+def everything(rates: BrokerRates = NOWHERE, lists: ThrottledReplicas = NO_LISTS) -> Read:
+    return Read(dict.fromkeys(range(1, 9), rates), {KEY.topic: lists})
+
+
+def planned(state: ClusterState, read: Read, live: frozenset[int] = LIVE) -> ThrottlePlan:
+    demand = Demand(state)
+    brokers, topics = {*demand.brokers, *state.broker_throttles}, {*demand.topics, *state.topic_throttles}
+    return plan_throttles(state, demand, live, read, brokers, topics)
+
+
+def in_force(value: int = RATE) -> ClusterState:
+    """The throttle of KEY is written and answered."""
+    state = throttled(value)
+    fold(state, *planned(state, everything()).events)
+    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
+    return fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+
+
+# -- what is wanted
+
+
+def test_a_moving_step_throttles_its_sources_as_leaders_and_its_newcomers_as_followers() -> None:
+    """TV-134, TV-141 to TV-143."""
+    asked = wanted(throttled())
+    assert asked.rates == {1: RATE, 2: RATE, 3: RATE, 4: RATE}
+    assert asked.entries == {"orders": Entries(("0:1", "0:2", "0:3"), ("0:4",))}
+
+
+def test_the_tools_move_map_gives_the_tools_lists() -> None:
+    """TV-140 to TV-143: proposed moves of foo and bar, all in one step each."""
+    moves = {
+        TopicPartition("foo", 2): ((1, 2), (3, 4)),
+        TopicPartition("foo", 3): ((1, 2), (5, 6)),
+        TopicPartition("foo", 4): ((1, 2), (3,)),
+        TopicPartition("foo", 5): ((1, 2), (3, 4, 5, 6)),
+        TopicPartition("bar", 0): ((2, 3, 4), (1, 2, 3)),
+    }
+    state = state_after([opened(), rate("p", RATE)])
+    for key, (original, target) in moves.items():
+        fold(state, queued(key, original, target), intended(original, target, key=key), accepted(key=key))
+    asked = wanted(state)
+    assert asked.entries["foo"].leader == ("2:1", "2:2", "3:1", "3:2", "4:1", "4:2", "5:1", "5:2")
+    assert asked.entries["foo"].follower == ("2:3", "2:4", "3:5", "3:6", "4:3", "5:3", "5:4", "5:5", "5:6")
+    assert asked.entries["bar"] == Entries(("0:2", "0:3", "0:4"), ("0:1",))
+    assert set(asked.rates) == {1, 2, 3, 4, 5, 6}
+
+
+def test_where_plans_disagree_a_broker_gets_the_lowest_rate() -> None:
+    other = TopicPartition("payments", 0)
+    state = throttled()
+    fold(state, opened("q"), rate("q", 10), queued(other, (1, 5), (1, 6), "q"))
+    fold(state, intended((1, 5), (1, 6), key=other), accepted(key=other))
+    assert wanted(state).rates == {1: 10, 2: RATE, 3: RATE, 4: RATE, 5: 10, 6: 10}
+
+
+def test_what_copies_nothing_wants_nothing() -> None:
+    reorder = state_after([opened(), rate("p", RATE), queued(KEY, (1, 2), (2, 1)), intended((1, 2), (2, 1))])
+    assert not wanted(reorder).rates
+    assert not wanted(state_after([opened(), queued(), intended(), accepted()])).rates
+    assert not wanted(state_after([opened(), rate("p", RATE), queued()])).rates
+    assert not wanted(fold(throttled(), ended())).rates
+
+
+# -- setting
+
+
+def test_nothing_is_written_that_was_not_read() -> None:
+    found = planned(throttled(), Read())
+    assert found == ThrottlePlan((), INVOLVED, ("orders",))
+
+
+def test_what_was_there_is_recorded_as_the_baseline() -> None:
+    state = throttled()
+    fold(state, *planned(state, everything(BrokerRates(777, None))).events)
+    assert {entry.baseline for entry in state.broker_throttles.values()} == {Rates(777, None)}
+    assert state.broker_throttles[1].pending
+    assert planned(state, everything()).events == ()
+
+
+def test_a_dead_broker_is_left_out_until_it_is_back() -> None:
+    state = throttled()
+    events = planned(state, everything(), LIVE - {4}).events
+    assert [event.broker for event in events if isinstance(event, BrokerThrottleIntended)] == [1, 2, 3]
+    fold(state, *events)
+    later = planned(state, everything(), LIVE).events
+    assert [event.broker for event in later if isinstance(event, BrokerThrottleIntended)] == [4]
+
+
+def test_entries_that_were_there_are_neither_added_nor_ever_removed() -> None:
+    state = throttled()
+    there = ThrottledReplicas(("0:1", "9:9"), ("0:4",))
+    (event,) = [e for e in planned(state, everything(lists=there)).events if isinstance(e, TopicThrottleIntended)]
+    assert event.add == Entries(("0:2", "0:3"), ())
+    fold(state, event, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic), ended())
+    (back,) = [e for e in planned(state, everything(lists=there)).events if isinstance(e, TopicThrottleIntended)]
+    assert back.remove == Entries(("0:2", "0:3"), ())
+
+
+def test_a_star_is_never_touched() -> None:
+    state = throttled()
+    events = planned(state, everything(lists=ThrottledReplicas(("*",), ()))).events
+    (left,) = [event for event in events if isinstance(event, TopicThrottleLeft)]
+    fold(state, left)
+    assert "orders" not in planned(state, Read()).read_topics
+    fold(state, ended())
+    (gone,) = [event for event in planned(state, Read()).events if isinstance(event, TopicThrottleSet)]
+    fold(state, gone)
+    assert state.topic_throttles == {}
+
+
+def test_a_topic_that_is_gone_is_left() -> None:
+    state = throttled()
+    read = Read(everything().brokers, {KEY.topic: None})
+    assert "topic-throttle-left" in tags(planned(state, read).events)
+
+
+def test_a_new_rate_is_written_over_the_old_one_and_the_baseline_stays() -> None:
+    """TV-150, TV-164."""
+    state = fold(in_force(), rate("p", 5))
+    events = planned(state, everything(BrokerRates(RATE, RATE))).events
+    fold(state, *events)
+    assert state.broker_throttles[1].intended == Rates(5, 5)
+    assert state.broker_throttles[1].baseline == Rates(None, None)
+
+
+# -- putting back
+
+
+def test_the_end_of_the_last_user_puts_back_exactly_what_was_there() -> None:
+    """S10, X14."""
+    state = fold(in_force(), ended())
+    assert planned(state, Read()).read_brokers == INVOLVED
+    events = planned(state, everything(BrokerRates(RATE, RATE))).events
+    releases = [event for event in events if isinstance(event, BrokerThrottleIntended)]
+    assert [event.broker for event in releases] == list(INVOLVED)
+    assert all(event.release and event.rates == Rates(None, None) for event in releases)
+    fold(state, *events, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
+    fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    assert state.broker_throttles == {}
+    assert state.topic_throttles == {}
+
+
+def test_what_others_changed_meanwhile_is_left_to_them() -> None:
+    state = fold(in_force(), ended())
+    events = planned(state, everything(BrokerRates(42, 43))).events
+    assert {type(event) for event in events} == {BrokerThrottleLeft, TopicThrottleIntended}
+    fold(state, *events)
+    assert state.broker_throttles == {}
+
+
+def test_of_two_rates_only_the_one_that_others_changed_is_left_to_them() -> None:
+    state = fold(in_force(), ended())
+    events = planned(state, everything(BrokerRates(42, RATE))).events
+    written = [event for event in events if isinstance(event, BrokerThrottleIntended)]
+    assert written
+    for event in written:
+        assert event.release
+        assert event.rates == Rates(42, state.broker_throttles[event.broker].baseline.follower)
+
+
+def test_a_dead_broker_gets_its_own_back_when_it_returns() -> None:
+    state = fold(in_force(), ended())
+    seen = everything(BrokerRates(RATE, RATE))
+    fold(state, *planned(state, seen, LIVE - {4}).events)
+    assert not state.broker_throttles[4].release
+    later = planned(state, seen, LIVE).events
+    assert [event.broker for event in later if isinstance(event, BrokerThrottleIntended)] == [4]
+
+
+# -- readiness
+
+
+def test_a_step_begins_only_behind_its_throttle() -> None:
+    state = in_force()
+    about = state.reassignments[KEY]
+    assert is_ready(about, state, Demand(state), LIVE, Read())
+    pending = throttled()
+    fold(pending, *planned(pending, everything()).events)
+    assert not is_ready(about, pending, Demand(pending), LIVE, Read())
+    assert not is_ready(about, throttled(), Demand(throttled()), LIVE, Read())
+
+
+def test_dead_brokers_are_not_waited_for() -> None:
+    state = throttled()
+    live = LIVE - {3}
+    fold(state, *planned(state, everything(), live).events)
+    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in (1, 2, 4)))
+    fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    assert is_ready(state.reassignments[KEY], state, Demand(state), live, Read())
+    assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
+
+
+def test_a_topic_whose_entries_were_all_there_is_ready_once_read() -> None:
+    state = throttled()
+    fold(state, *[e for e in planned(state, everything()).events if isinstance(e, BrokerThrottleIntended)])
+    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
+    there = everything(lists=ThrottledReplicas(("0:1", "0:2", "0:3"), ("0:4",)))
+    assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
+    assert is_ready(state.reassignments[KEY], state, Demand(state), LIVE, there)
+
+
+def test_a_topic_that_is_left_alone_holds_nothing_up() -> None:
+    state = throttled()
+    fold(state, *[e for e in planned(state, everything()).events if isinstance(e, BrokerThrottleIntended)])
+    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
+    fold(state, TopicThrottleLeft(cluster=CLUSTER, topic=KEY.topic, detail="*", topic_id=TOPIC_ID))
+    assert is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
+    assert planned(state, everything()).events == ()
+
+
+# -- a topic that is made anew
+
+
+def made_anew(state: ClusterState) -> ClusterState:
+    """Somebody deletes the topic and makes it again; the same is asked of it once more."""
+    gone = ReassignmentFailed(
+        cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, why=FailureReason.PARTITION_GONE, detail="gone",
+        replicas=(1, 2, 3),
+    )  # fmt: skip
+    return fold(state, gone, replace(queued(), topic_id="id-new"), intended(), accepted())
+
+
+def test_what_was_put_on_a_topic_is_not_in_force_on_the_one_that_was_made_anew() -> None:
+    """Simulation seed 900339: a step was sent behind entries that had gone with the old topic."""
+    state = made_anew(in_force())
+    assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
+    assert planned(state, Read()).read_topics == (KEY.topic,)
+    (event,) = planned(state, everything()).events
+    entries = Entries(("0:1", "0:2", "0:3"), ("0:4",))
+    assert event == TopicThrottleIntended(cluster=CLUSTER, topic=KEY.topic, add=entries, topic_id="id-new")
+    fold(state, event)
+    assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
+    fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    assert is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
+    assert planned(state, everything()).events == ()
+
+
+def test_a_write_that_is_owed_to_the_old_topic_is_answered_first() -> None:
+    """It may have put its entries on the new one: they stay in the ledger, to be taken away in the end."""
+    state = throttled()
+    fold(state, *planned(state, everything()).events)
+    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
+    made_anew(state)
+    assert planned(state, everything()).events == ()
+    fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    entries = Entries(("0:1", "0:2", "0:3"), ("0:4",))
+    there = everything(lists=ThrottledReplicas(entries.leader, entries.follower))
+    (event,) = planned(state, there).events
+    assert event == TopicThrottleIntended(cluster=CLUSTER, topic=KEY.topic, topic_id="id-new")
+    fold(state, event, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic), ended())
+    (back,) = [e for e in planned(state, everything()).events if isinstance(e, TopicThrottleIntended)]
+    assert back.remove == entries
+
+
+def test_a_topic_that_was_left_alone_is_throttled_when_it_is_made_anew() -> None:
+    state = in_force()
+    fold(state, TopicThrottleLeft(cluster=CLUSTER, topic=KEY.topic, detail="gone", topic_id=TOPIC_ID))
+    made_anew(state)
+    assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
+    (event,) = planned(state, everything()).events
+    assert isinstance(event, TopicThrottleIntended)
+    fold(state, event, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    assert is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())

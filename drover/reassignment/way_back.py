@@ -141,10 +141,15 @@ def _ended(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
 
 
 def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
-    """The lists that a call of this reassignment may have sent Kafka on its way to."""
-    lists = {reassignment.original, reassignment.current}
+    """The lists that a call of this reassignment has sent Kafka on its way to.
+
+    The original list is one of them only once a restore was sent: whoever else moves the partition there is not fought.
+    """
+    lists = set(reassignment.lost_lists)
     if reassignment.step is not None:
         lists.add(reassignment.step.replicas)
+    if reassignment.restoring is not None:
+        lists.add(reassignment.restoring)
     return frozenset(lists)
 
 

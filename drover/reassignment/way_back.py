@@ -52,8 +52,9 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
         # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step. Nor can a step have
         # come to its end whose cancel was taken: metadata from before the cancel shows its merged list as well.
         strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
-        done = step is not None and seen.replicas == step.replicas and not reassignment.unsure
-        if (strange or done) and not context.persisted:
+        done = step is not None and seen.replicas == step.replicas
+        # Nobody knows whether a lost cancel came before the step's end or after it: either list may be an old one.
+        if (reassignment.unsure or strange or done) and not context.persisted:
             return DOUBT
         return _return(reassignment, seen, context)
     if seen.move.target not in _own_lists(reassignment):
@@ -81,6 +82,9 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
         return Judgement(
             blocked(reassignment, Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
         )
+    if reassignment.unsure and not context.persisted:
+        # The list from before the step may be the very one that was sent back: metadata that is old enough shows it.
+        return DOUBT
     if seen.replicas in {destination, reassignment.way_back}:
         return _return(reassignment, seen, context)
     if not _is_ours(reassignment, seen):

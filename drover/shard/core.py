@@ -27,7 +27,7 @@ from drover.shard.messages import (
 from drover.shard.outsiders import watch_outsiders
 from drover.shard.page import MORE_WAIT_MS, Page
 from drover.shard.queueing import take_from_queue
-from drover.shard.sending import list_to_send, throttle_effects, throttles_pending
+from drover.shard.sending import list_to_send, throttle_effects, throttle_writes, throttles_pending
 from drover.shard.slots import give_slots
 from drover.shard.state_hash import CURRENT_FORM
 from drover.shard.track import FRESH_MS, TAKEOVER_WAIT_MS, ClusterTrack
@@ -78,6 +78,7 @@ class ShardCore:
         self._drafted: tuple[tuple[str, TopicPartition], ...] = ()
         self._due: list[tuple[str, TopicPartition]] = []
         self._drafted_ms = 0
+        self._proved_ms = -CALL_START_MS - 1
         self._looked_for: frozenset[tuple[str, str]] = frozenset()
 
     # -- ownership
@@ -117,6 +118,7 @@ class ShardCore:
     def disown(self) -> None:
         """End: revoked or fenced. All speculation, observations and pending calls are dropped; idempotent."""
         self._token = None
+        self._proved_ms = -CALL_START_MS - 1
         self._ahead = ShardState()
         self._tracks = {}
         self._inputs = []
@@ -148,7 +150,8 @@ class ShardCore:
     def draft(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> Draft | None:
         """Decide everything that is there as one record; None if there is nothing to say.
 
-        `unavailable` says of a cluster why it could not be observed. The draft decides a prefix of the arrivals.
+        `unavailable` says of a cluster why it could not be observed. The draft decides a prefix of the arrivals. Where
+        throttles are owed it may be empty: that it counts proves that the writes are this owner's to make.
         Whoever gets a draft must end it with `settle`, or with `disown`.
         """
         page = self._page(now)
@@ -167,7 +170,7 @@ class ShardCore:
             give_slots(page, name)
             watch_outsiders(page, name)
         page.finish_plans()
-        if not intake.taken and not page.events:
+        if not intake.taken and not page.events and not self._owes_throttles(now):
             return None
         state_hash = self.fold.state.hash() if (self.fold.sequence + 1) % STATE_HASH_EVERY == 0 else None
         return self._finish(page, intake, state_hash)
@@ -183,6 +186,7 @@ class ShardCore:
         assert self.fold.sequence >= draft.record.sequence, "a draft is settled after its record was folded"
         self._due += self._drafted
         self._drafted = ()
+        self._proved_ms = self._drafted_ms
 
     def _page(self, now: Moment) -> Page:
         assert self.owned, "only the owner writes"
@@ -247,8 +251,8 @@ class ShardCore:
     def effects(self, now: Moment) -> tuple[Effect, ...]:
         """Say which calls to start now: those whose intents are durable, each once, and throttles that are owed.
 
-        Each must start within 1 s of the last draft: a process that stood still since, while its record was on its way,
-        may not be the owner any more. To a cluster that is not the one first seen under its name, or is not configured
+        Each must start within 1 s of the draft of the last record that counted: a process that stood still since may
+        not be the owner any more. To a cluster that is not the one first seen under its name, or is not configured
         any more, nothing is sent: what was intended for it has lapsed.
         """
         effects: list[Effect] = []
@@ -265,7 +269,7 @@ class ShardCore:
             else:
                 self._inputs.append(CallEnded(name, (key,), now.monotonic_ms, None, detail=detail))
         self._due = []
-        start_by_ms = self._drafted_ms + CALL_START_MS
+        start_by_ms = self._proved_ms + CALL_START_MS
         for name, requests in by_cluster.items():
             items = list(requests.items())
             for first in range(0, len(items), MAX_PARTITIONS_PER_CALL):
@@ -275,6 +279,14 @@ class ShardCore:
             if self._may_call(self._ahead.cluster(name)):
                 effects += throttle_effects(self._ahead.cluster(name), track, now.monotonic_ms, start_by_ms)
         return tuple(effects)
+
+    def _owes_throttles(self, now: Moment) -> bool:
+        """Whether throttles are to be written now: their intents may be old, and somebody else the owner since."""
+        return any(
+            throttle_writes(state, track, now.monotonic_ms, now.monotonic_ms) is not None
+            for name, track in self._tracks.items()
+            if self._may_call(state := self._ahead.cluster(name))
+        )
 
     def _why_not_call(self, state: ClusterState, reassignment: Reassignment) -> str | None:
         """A freeze may have come between an intent and its call: it holds back steps, and no way back (R236-9)."""

@@ -25,20 +25,27 @@ def list_to_send(state: ClusterState, key: TopicPartition) -> tuple[int, ...] | 
     return reassignment.step.replicas
 
 
+def throttle_writes(state: ClusterState, track: ClusterTrack, now_ms: int, start_by_ms: int) -> ChangeThrottles | None:
+    """Write the throttles that are owed, one call at a time; None if there is nothing to write now."""
+    if not throttles_pending(state) or track.changing or track.throttles_from_ms > now_ms:
+        return None
+    rates = {
+        broker: BrokerRates(entry.intended.leader, entry.intended.follower)
+        for broker, entry in state.broker_throttles.items()
+        if entry.pending and broker in track.live
+    }
+    add = {topic: _lists(known.add) for topic, known in state.topic_throttles.items() if known.pending}
+    remove = {topic: _lists(known.remove) for topic, known in state.topic_throttles.items() if known.pending}
+    return ChangeThrottles(state.name, rates, add, remove, start_by_ms) if rates or add else None
+
+
 def throttle_effects(state: ClusterState, track: ClusterTrack, now_ms: int, start_by_ms: int) -> tuple[Effect, ...]:
-    """Write the throttles that are owed and read what must be known, one of each at a time."""
+    """Write the throttles that are owed, if they may still be, and read what must be known, one of each at a time."""
     effects: list[Effect] = []
-    if throttles_pending(state) and not track.changing and track.throttles_from_ms <= now_ms:
-        rates = {
-            broker: BrokerRates(entry.intended.leader, entry.intended.follower)
-            for broker, entry in state.broker_throttles.items()
-            if entry.pending and broker in track.live
-        }
-        add = {topic: _lists(known.add) for topic, known in state.topic_throttles.items() if known.pending}
-        remove = {topic: _lists(known.remove) for topic, known in state.topic_throttles.items() if known.pending}
-        if rates or add:
-            track.changing = True
-            effects.append(ChangeThrottles(state.name, rates, add, remove, start_by_ms))
+    writes = throttle_writes(state, track, now_ms, start_by_ms) if now_ms <= start_by_ms else None
+    if writes is not None:
+        track.changing = True
+        effects.append(writes)
     if (track.read_brokers or track.read_topics) and not track.reading and not track.changing:
         track.reading = True
         effects.append(ReadThrottles(state.name, track.read_brokers, track.read_topics))

@@ -48,11 +48,15 @@ class BrokerThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, t
 
 
 class TopicThrottleIntended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-intended"):
-    """Entries will be added to and removed from a topic's lists; never entries that were there before Drover."""
+    """Entries will be added to and removed from a topic's lists; never entries that were there before Drover.
+
+    `topic_id` is the topic's incarnation that they are meant for: what was added to an earlier one is not in force.
+    """
 
     topic: str
     add: Entries = NO_ENTRIES
     remove: Entries = NO_ENTRIES
+    topic_id: str = ""
 
 
 class TopicThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-set"):
@@ -62,7 +66,11 @@ class TopicThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag
 
 
 class TopicThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-left"):
-    """The topic is gone, or throttles every replica by somebody else's `*`: Drover does not touch its lists."""
+    """The topic is gone, or throttles every replica by somebody else's `*`: Drover does not touch its lists.
+
+    That holds for the incarnation `topic_id`.
+    """
 
     topic: str
     detail: str
+    topic_id: str = ""

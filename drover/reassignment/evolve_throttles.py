@@ -29,7 +29,9 @@ def apply(state: ClusterState, event: ThrottleEvent) -> None:
             state.broker_throttles.pop(event.broker, None)
         case throttles.TopicThrottleIntended():
             topic = state.topic_throttles.get(event.topic, TopicThrottle())
-            state.topic_throttles[event.topic] = replace(topic, add=event.add, remove=event.remove, pending=True)
+            state.topic_throttles[event.topic] = replace(
+                topic, add=event.add, remove=event.remove, pending=True, left=False, topic_id=event.topic_id
+            )
         case throttles.TopicThrottleSet():
             topic = _settled(state.topic_throttles[event.topic])
             if topic.present == NO_ENTRIES:
@@ -37,7 +39,7 @@ def apply(state: ClusterState, event: ThrottleEvent) -> None:
             else:
                 state.topic_throttles[event.topic] = topic
         case throttles.TopicThrottleLeft():
-            state.topic_throttles[event.topic] = TopicThrottle(left=True)
+            state.topic_throttles[event.topic] = TopicThrottle(left=True, topic_id=event.topic_id)
         case _:
             assert_never(event)
 
@@ -47,7 +49,7 @@ def _settled(topic: TopicThrottle) -> TopicThrottle:
         leader=_changed(topic.present.leader, topic.add.leader, topic.remove.leader),
         follower=_changed(topic.present.follower, topic.add.follower, topic.remove.follower),
     )
-    return TopicThrottle(present=present)
+    return TopicThrottle(present=present, topic_id=topic.topic_id)
 
 
 def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, ...]:

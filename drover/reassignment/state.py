@@ -235,13 +235,17 @@ class BrokerThrottle(Struct, frozen=True, omit_defaults=True):
 
 
 class TopicThrottle(Struct, frozen=True):
-    """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now."""
+    """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now.
+
+    `topic_id` is the incarnation that it last wrote to, or left alone.
+    """
 
     present: Entries = NO_ENTRIES
     add: Entries = NO_ENTRIES
     remove: Entries = NO_ENTRIES
     pending: bool = False
     left: bool = False
+    topic_id: str = ""
 
 
 class ClusterState:

@@ -30,10 +30,11 @@ _THROTTLED_PHASES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What should be in force now: one rate per broker, and entries per topic."""
+    """What should be in force now: one rate per broker, and entries per topic, for the incarnation in `topic_ids`."""
 
     rates: Mapping[int, int] = field(default_factory=dict)
     entries: Mapping[str, Entries] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ def wanted(state: ClusterState) -> Wanted:
     rates: dict[int, int] = {}
     leader: dict[str, set[str]] = {}
     follower: dict[str, set[str]] = {}
+    newest: dict[str, Reassignment] = {}
     for key in state.in_flight:
         reassignment = state.reassignments[key]
         rate = state.plans[reassignment.plan].throttle_bytes_per_second
@@ -76,8 +78,11 @@ def wanted(state: ClusterState) -> Wanted:
             rates[broker] = min(rate, rates.get(broker, rate))
         leader.setdefault(key.topic, set()).update(f"{key.partition}:{broker}" for broker in step.expected)
         follower.setdefault(key.topic, set()).update(f"{key.partition}:{broker}" for broker in step.adding)
+        # What is left over of an earlier incarnation ends as soon as it is looked at.
+        if newest.setdefault(key.topic, reassignment).number < reassignment.number:
+            newest[key.topic] = reassignment
     entries = {topic: Entries(tuple(sorted(leader[topic])), tuple(sorted(follower[topic]))) for topic in sorted(leader)}
-    return Wanted(dict(sorted(rates.items())), entries)
+    return Wanted(dict(sorted(rates.items())), entries, {topic: newest[topic].topic_id for topic in entries})
 
 
 def is_ready(reassignment: Reassignment, state: ClusterState, asked: Wanted, live: Collection[int], read: Read) -> bool:
@@ -92,13 +97,15 @@ def is_ready(reassignment: Reassignment, state: ClusterState, asked: Wanted, liv
         rate = asked.rates.get(broker)
         if entry is None or entry.pending or entry.intended != Rates(rate, rate):
             return False
-    topic = state.topic_throttles.get(reassignment.key.topic)
-    if topic is None:
-        return _missing(asked.entries[reassignment.key.topic], NO_ENTRIES, read, reassignment.key.topic) == NO_ENTRIES
-    if topic.left:
-        return True
-    missing = _missing(asked.entries[reassignment.key.topic], topic.present, read, reassignment.key.topic)
-    return not topic.pending and missing == NO_ENTRIES
+    topic = reassignment.key.topic
+    known = state.topic_throttles.get(topic)
+    if known is None:
+        return _missing(asked.entries[topic], NO_ENTRIES, read, topic) == NO_ENTRIES
+    if known.topic_id != asked.topic_ids[topic]:
+        return False
+    return known.left or (
+        not known.pending and _missing(asked.entries[topic], known.present, read, topic) == NO_ENTRIES
+    )
 
 
 def plan_throttles(state: ClusterState, asked: Wanted, live: Collection[int], read: Read) -> ThrottlePlan:
@@ -117,12 +124,12 @@ def plan_throttles(state: ClusterState, asked: Wanted, live: Collection[int], re
             events.append(_broker_event(state.name, broker, entry, asked.rates.get(broker), found))
     for topic in sorted({*asked.entries, *state.topic_throttles}):
         known = state.topic_throttles.get(topic, TopicThrottle())
-        if not _topic_is_due(known, asked.entries.get(topic), read, topic):
+        if not _topic_is_due(known, asked, read, topic):
             continue
         if topic not in read.topics and topic in asked.entries:
             read_topics.append(topic)
         else:
-            events += _topic_events(state.name, topic, known, asked.entries.get(topic, NO_ENTRIES), read)
+            events += _topic_events(state.name, topic, known, asked, read)
     return ThrottlePlan(tuple(events), tuple(read_brokers), tuple(read_topics))
 
 
@@ -159,36 +166,45 @@ def _without_ours(seen: Rates, entry: BrokerThrottle) -> Rates:
     )
 
 
-def _topic_is_due(known: TopicThrottle, asked: Entries | None, read: Read, topic: str) -> bool:
+def _topic_is_due(known: TopicThrottle, asked: Wanted, read: Read, topic: str) -> bool:
+    entries = asked.entries.get(topic)
     if known.pending:
         return False
-    if known.left:
-        return asked is None
-    if asked is None:
-        return known.present != NO_ENTRIES
-    return _changes(known, asked, read, topic) != (NO_ENTRIES, NO_ENTRIES)
+    if entries is None:
+        return known.left or known.present != NO_ENTRIES
+    if known != TopicThrottle() and known.topic_id != asked.topic_ids[topic]:
+        # The topic was made anew: whatever Drover had put there, or left alone, went with the old one.
+        return True
+    return not known.left and _changes(known, asked, read, topic) != (NO_ENTRIES, NO_ENTRIES)
 
 
-def _topic_events(cluster: str, topic: str, known: TopicThrottle, asked: Entries, read: Read) -> list[ThrottleEvent]:
-    if known.left:
+def _topic_events(cluster: str, topic: str, known: TopicThrottle, asked: Wanted, read: Read) -> list[ThrottleEvent]:
+    topic_id = asked.topic_ids.get(topic)
+    if known.left and topic_id is None:
         # Nobody needs the topic any more: the note that it was left alone goes.
         return [TopicThrottleSet(cluster=cluster, topic=topic)]
+    meant = known.topic_id if topic_id is None else topic_id
     found = read.topics.get(topic)
+    detail = None
     if topic in read.topics and found is None:
-        return [TopicThrottleLeft(cluster=cluster, topic=topic, detail="the topic does not exist")]
-    if found is not None and EVERY_REPLICA in (*found.leader, *found.follower):
+        detail = "the topic does not exist"
+    elif found is not None and EVERY_REPLICA in (*found.leader, *found.follower):
         detail = "the topic is throttled by *, which Drover never touches"
-        return [TopicThrottleLeft(cluster=cluster, topic=topic, detail=detail)]
+    if detail is not None:
+        return [TopicThrottleLeft(cluster=cluster, topic=topic, detail=detail, topic_id=meant)]
     add, remove = _changes(known, asked, read, topic)
-    return [TopicThrottleIntended(cluster=cluster, topic=topic, add=add, remove=remove)]
+    return [TopicThrottleIntended(cluster=cluster, topic=topic, add=add, remove=remove, topic_id=meant)]
 
 
-def _changes(known: TopicThrottle, asked: Entries, read: Read, topic: str) -> tuple[Entries, Entries]:
+def _changes(known: TopicThrottle, asked: Wanted, read: Read, topic: str) -> tuple[Entries, Entries]:
+    """What is to be added and removed; what a write may have put into either incarnation is removed in the end."""
+    entries = asked.entries.get(topic, NO_ENTRIES)
     remove = Entries(
-        tuple(entry for entry in known.present.leader if entry not in asked.leader),
-        tuple(entry for entry in known.present.follower if entry not in asked.follower),
+        tuple(entry for entry in known.present.leader if entry not in entries.leader),
+        tuple(entry for entry in known.present.follower if entry not in entries.follower),
     )
-    return _missing(asked, known.present, read, topic), remove
+    in_force = known.present if known.topic_id == asked.topic_ids.get(topic) else NO_ENTRIES
+    return _missing(entries, in_force, read, topic), remove
 
 
 def _missing(asked: Entries, present: Entries, read: Read, topic: str) -> Entries:

@@ -183,7 +183,7 @@ def _throttles_changed(page: Page, changed: ThrottlesChanged) -> None:
             page.write(TopicThrottleSet(cluster=state.name, topic=topic))
         elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
             detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
-            page.write(TopicThrottleLeft(cluster=state.name, topic=topic, detail=detail))
+            page.write(TopicThrottleLeft(cluster=state.name, topic=topic, detail=detail, topic_id=known.topic_id))
     owed = any(entry.pending for entry in state.broker_throttles.values()) or any(
         known.pending for known in state.topic_throttles.values()
     )

@@ -20,6 +20,7 @@ _FIRST_PLAN = (
     *("name", "by", "reason", "opened_ms", "status", "more", "extended_ms", "throttle_bytes_per_second"),
     *("active", "completed", "rolled_back", "failed"),
 )
+_FIRST_TOPIC_THROTTLE = ("present", "add", "remove", "pending", "left")
 
 
 def state_hash(clusters: Mapping[str, ClusterState], form: int = CURRENT_FORM) -> bytes:
@@ -64,7 +65,7 @@ def _first_form(state: ClusterState) -> tuple[object, ...]:
         state.blacklist,
         sorted(state.failed_brokers.items()),
         [(broker, _all_fields(entry)) for broker, entry in sorted(state.broker_throttles.items())],
-        [(topic, _all_fields(entry)) for topic, entry in sorted(state.topic_throttles.items())],
+        [(topic, _fields(entry, _FIRST_TOPIC_THROTTLE)) for topic, entry in sorted(state.topic_throttles.items())],
         [_fields(state.plans[name], _FIRST_PLAN) for name in sorted(state.plans)],
         [_first_reassignment(reassignment) for reassignment in state.reassignments.values()],
         state.next_number,

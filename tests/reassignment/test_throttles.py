@@ -1,12 +1,14 @@
 """The throttle ledger: what is wanted, what is written after it was read, and what is put back exactly."""
 
+from msgspec.structs import replace
+
 from drover.reassignment.evolve import apply
 from drover.reassignment.facts import BrokerRates, ThrottledReplicas
 from drover.reassignment.state import ClusterState
 from drover.reassignment.throttles import Read, ThrottlePlan, is_ready, plan_throttles, wanted
 from events.partitions import TopicPartition
 from events.plans import PlanThrottleSet
-from events.reassignments import ReassignmentCompleted
+from events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed
 from events.records import AnyEvent
 from events.throttles import (
     BrokerThrottleIntended,
@@ -18,7 +20,18 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
-from tests.reassignment.support import CLUSTER, KEY, LIVE, accepted, intended, opened, queued, state_after, tags
+from tests.reassignment.support import (
+    CLUSTER,
+    KEY,
+    LIVE,
+    TOPIC_ID,
+    accepted,
+    intended,
+    opened,
+    queued,
+    state_after,
+    tags,
+)
 
 RATE = 1000
 NOWHERE = BrokerRates(None, None)
@@ -248,5 +261,61 @@ def test_a_topic_that_is_left_alone_holds_nothing_up() -> None:
     state = throttled()
     fold(state, *[e for e in planned(state, everything()).events if isinstance(e, BrokerThrottleIntended)])
     fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
-    fold(state, TopicThrottleLeft(cluster=CLUSTER, topic=KEY.topic, detail="*"))
+    fold(state, TopicThrottleLeft(cluster=CLUSTER, topic=KEY.topic, detail="*", topic_id=TOPIC_ID))
+    assert is_ready(state.reassignments[KEY], state, wanted(state), LIVE, Read())
+    assert planned(state, everything()).events == ()
+
+
+# -- a topic that is made anew
+
+
+def made_anew(state: ClusterState) -> ClusterState:
+    """Somebody deletes the topic and makes it again; the same is asked of it once more."""
+    gone = ReassignmentFailed(
+        cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, why=FailureReason.PARTITION_GONE, detail="gone",
+        replicas=(1, 2, 3),
+    )  # fmt: skip
+    return fold(state, gone, replace(queued(), topic_id="id-new"), intended(), accepted())
+
+
+def test_what_was_put_on_a_topic_is_not_in_force_on_the_one_that_was_made_anew() -> None:
+    """Simulation seed 900339: a step was sent behind entries that had gone with the old topic."""
+    state = made_anew(in_force())
+    assert not is_ready(state.reassignments[KEY], state, wanted(state), LIVE, Read())
+    assert planned(state, Read()).read_topics == (KEY.topic,)
+    (event,) = planned(state, everything()).events
+    entries = Entries(("0:1", "0:2", "0:3"), ("0:4",))
+    assert event == TopicThrottleIntended(cluster=CLUSTER, topic=KEY.topic, add=entries, topic_id="id-new")
+    fold(state, event)
+    assert not is_ready(state.reassignments[KEY], state, wanted(state), LIVE, Read())
+    fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    assert is_ready(state.reassignments[KEY], state, wanted(state), LIVE, Read())
+    assert planned(state, everything()).events == ()
+
+
+def test_a_write_that_is_owed_to_the_old_topic_is_answered_first() -> None:
+    """It may have put its entries on the new one: they stay in the ledger, to be taken away in the end."""
+    state = throttled()
+    fold(state, *planned(state, everything()).events)
+    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
+    made_anew(state)
+    assert planned(state, everything()).events == ()
+    fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
+    entries = Entries(("0:1", "0:2", "0:3"), ("0:4",))
+    there = everything(lists=ThrottledReplicas(entries.leader, entries.follower))
+    (event,) = planned(state, there).events
+    assert event == TopicThrottleIntended(cluster=CLUSTER, topic=KEY.topic, topic_id="id-new")
+    fold(state, event, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic), ended())
+    (back,) = [e for e in planned(state, everything()).events if isinstance(e, TopicThrottleIntended)]
+    assert back.remove == entries
+
+
+def test_a_topic_that_was_left_alone_is_throttled_when_it_is_made_anew() -> None:
+    state = in_force()
+    fold(state, TopicThrottleLeft(cluster=CLUSTER, topic=KEY.topic, detail="gone", topic_id=TOPIC_ID))
+    made_anew(state)
+    assert not is_ready(state.reassignments[KEY], state, wanted(state), LIVE, Read())
+    (event,) = planned(state, everything()).events
+    assert isinstance(event, TopicThrottleIntended)
+    fold(state, event, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
     assert is_ready(state.reassignments[KEY], state, wanted(state), LIVE, Read())

@@ -111,7 +111,15 @@ def _full() -> ShardFold:
     return fold
 
 
-SAMPLES: Mapping[str, Callable[[], ShardFold]] = {"snapshot_1": _full}
+def _with_topic_ids() -> ShardFold:
+    """The incarnation of a throttled topic is known."""
+    fold = _full()
+    throttles = fold.state.cluster("prod").topic_throttles
+    throttles["orders"] = msgspec.structs.replace(throttles["orders"], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    return fold
+
+
+SAMPLES: Mapping[str, Callable[[], ShardFold]] = {"snapshot_1": _full, "snapshot_2": _with_topic_ids}
 
 
 def written(fold: ShardFold) -> list[bytes]:

@@ -136,8 +136,9 @@ def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         return Judgement((*adopted, *_copying_block(reassignment, step, seen, context)))
     if seen.replicas == step.replicas:
         joining = [broker for broker in step.adding if broker not in seen.isr]
-        if joining and not context.persisted:
-            # Brokers may show the end of a move before the ISR that brought it about (seen live): look once more.
+        if (joining or reassignment.unsure) and not context.persisted:
+            # Brokers may show the end of a move before the ISR that brought it about (seen live), and after a lost call
+            # a list from before it: look once more.
             return DOUBT
         return Judgement((reached(reassignment, step, seen, context),))
     if set(seen.replicas) != set(step.expected):

@@ -1,5 +1,6 @@
-"""A call of the way back was lost, and old metadata is shown: neither list counts before it has lasted."""
+"""A call was lost, and old metadata is shown: no list counts before it has lasted."""
 
+from drover.cluster.port import AlterRequest
 from drover.reassignment.state import Phase
 from drover.shard.messages import AlterPartitions, CallEnded
 from events.partitions import TopicPartition
@@ -83,3 +84,17 @@ async def test_the_list_from_before_the_move_does_not_pass_for_its_restore() -> 
     made.driver._frozen = old
     await loses_it(made, arrives=False)
     await ends(made, "reassignment-rolled-back", (1, 2, 3))
+
+
+async def test_a_list_from_some_time_before_does_not_pass_for_the_end_of_a_lost_step() -> None:
+    made = World(brokers=5, joins_by_itself=False)
+    made.model.create_topic("orders", {0: [2, 1, 3]}, partition_bytes=1000)
+    made.driver.freeze_metadata()
+    old = made.driver._frozen
+    made.driver.thaw_metadata()
+    made.model.alter([AlterRequest(KEY, (1, 2, 3))])
+    made.hold_effects = True
+    await made.send(alter({KEY: [2, 1, 3]}))
+    await loses_it(made, arrives=False)
+    made.driver._frozen = old
+    await ends(made, "reassignment-completed", (2, 1, 3))

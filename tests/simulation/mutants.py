@@ -57,7 +57,7 @@ MUTANTS = (
     Mutant(
         "count-from-the-acknowledgement",
         CORE,
-        "start_by_ms = self._drafted_ms + CALL_START_MS",
+        "start_by_ms = self._proved_ms + CALL_START_MS",
         "start_by_ms = now.monotonic_ms + CALL_START_MS",
     ),
     Mutant(
@@ -204,7 +204,7 @@ MUTANTS = (
     Mutant(
         "leave-entries-behind",
         THROTTLES,
-        "        tuple(entry for entry in known.present.follower if entry not in asked.follower),",
+        "        tuple(entry for entry in known.present.follower if entry not in entries.follower),",
         "        (),",
     ),
     Mutant(

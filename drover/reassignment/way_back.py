@@ -145,13 +145,14 @@ def _ended(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
 
 
 def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
-    """The lists that a call of this reassignment has sent Kafka on its way to.
+    """The lists that a call of this reassignment has sent Kafka on its way to and that were not seen reached.
 
     The original list is one of them only once a restore was sent: whoever else moves the partition there is not fought.
     """
     lists = set(reassignment.lost_lists)
-    if reassignment.step is not None:
-        lists.add(reassignment.step.replicas)
+    step = reassignment.step
+    if step is not None and step.replicas != reassignment.current:
+        lists.add(step.replicas)
     if reassignment.restoring is not None:
         lists.add(reassignment.restoring)
     return frozenset(lists)

@@ -308,6 +308,26 @@ async def test_a_move_of_others_to_the_original_list_is_waited_for(mode: str, *,
     )
 
 
+async def test_a_move_of_others_to_a_list_that_was_reached_before_is_waited_for() -> None:
+    made = world()
+    await made.send(alter({KEY: [1, 4, 5]}))
+    await made.freeze()
+    made.model.join_isr(KEY, 4)
+    await made.run(300)
+    assert made.reassignment(KEY).phase is Phase.CONFIRMED
+    somebody_moves(made, KEY, (1, 2, 3))
+    somebody_moves(made, KEY, (1, 2, 3, 4))
+    await made.send(cancel(KEY, mode="rollback"))
+    await made.run(10_000)
+    assert made.model.moves()[KEY].target == (1, 2, 3, 4)
+    block = made.reassignment(KEY).block
+    assert block is not None
+    assert block.why is Blocker.FOREIGN_CHANGE
+    made.model.join_isr(KEY, 4)
+    await made.finish()
+    assert made.replicas(KEY) == (1, 2, 3)
+
+
 # -- ours
 
 

@@ -47,6 +47,7 @@ class ClusterTrack:
         self.needed: dict[TopicPartition, None] = {}
         self._broker_rates: dict[int, tuple[BrokerRates, int]] = {}
         self._topic_replicas: dict[str, tuple[ThrottledReplicas | None, int]] = {}
+        self._distrusted: set[str] = set()
         self.throttles_changed_ms = 0
         self.throttles_from_ms = 0
         self.reading = False
@@ -72,8 +73,9 @@ class ClusterTrack:
             if key in self.calls or observation.started_ms < self._call_ended.get(key, 0):
                 continue
             self.sights[key] = Sight(facts, observation.started_ms, observation.ended_ms)
-            if facts is not None:
+            if facts is not None and self._topic_ids.get(key.topic) != facts.topic_id:
                 self._topic_ids[key.topic] = facts.topic_id
+                self._distrust_lists(key.topic)
             self.needed.pop(key, None)
             seen.append(key)
         if len(self.sights) > _KEEP_SIGHTS:
@@ -197,10 +199,12 @@ class ClusterTrack:
         started_ms: int,
         heard_ms: int,
     ) -> None:
-        """Take read settings in, unless they are older than the last change."""
+        """Take read settings in, unless they are older than the last change, or than a topic's new incarnation."""
         self.reading = False
+        distrusted, self._distrusted = self._distrusted, set()
         if started_ms < self.throttles_changed_ms:
             return
+        topics = {topic: lists for topic, lists in topics.items() if topic not in distrusted}
         self._broker_rates.update((broker, (rates, heard_ms)) for broker, rates in brokers.items())
         self._topic_replicas.update((topic, (lists, heard_ms)) for topic, lists in topics.items())
 
@@ -211,6 +215,12 @@ class ClusterTrack:
             self._broker_rates.pop(broker, None)
         for topic in topics:
             self._topic_replicas.pop(topic, None)
+
+    def _distrust_lists(self, topic: str) -> None:
+        """Forget what was read of a topic that is seen to be another one, and what is just being read of it."""
+        self._topic_replicas.pop(topic, None)
+        if self.reading:
+            self._distrusted.add(topic)
 
     # -- sizes
 

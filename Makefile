@@ -50,8 +50,9 @@ demo: install ## Watch replicas move on a real four-broker Kafka, roll back, sur
 bench: install ## Measure, and write docs/performance.md
 	$(BIN)/python -m bench --write
 
-soak: install ## Simulate SEEDS=2000 seeds of STEPS=2000, then go on for HOURS=0; adds to docs/soak-ledger.jsonl
-	$(BIN)/python -m tests.simulation soak --seeds $(or $(SEEDS),2000) --steps $(or $(STEPS),2000) --hours $(or $(HOURS),0)
+soak: install ## Simulate SEEDS=2000 new seeds of STEPS=2000, then go on for HOURS=0; adds to docs/soak-ledger.jsonl
+	$(BIN)/python -m tests.simulation soak --seeds $(or $(SEEDS),2000) --steps $(or $(STEPS),2000) \
+		--hours $(or $(HOURS),0) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED))
 
 mutants: install ## Put deliberate faults into copies of the source, see that each is noticed; writes docs/mutants.md
 	$(BIN)/python -m tests.simulation.mutate

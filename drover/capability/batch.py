@@ -8,8 +8,8 @@ from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from events.records import AnyEvent, Outcome
 
-# Applies an event to the speculative state of its cluster, lets every capability note it, and returns it with the events
-# that must be in the same batch, in their order.
+# Applies an event to the speculative state of its cluster, lets every capability note it, and returns it with the
+# events that must be in the same batch, in their order.
 Apply = Callable[[AnyEvent, int], tuple[AnyEvent, ...]]
 
 

@@ -15,6 +15,9 @@ from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.records import AnyEvent
 
+# A predecessor's call starts within 1 s of its intent and ends within 4 s: after that its outcome is on the cluster.
+TAKEOVER_WAIT_MS = 5000
+
 
 class Urgency(IntEnum):
     """How closely a cluster is watched: nothing is to be done, something only waits, or something is in flight."""

@@ -37,7 +37,7 @@ class CopySizes:
     def bytes_copied(self, reassignment: Reassignment) -> int:
         """Count the bytes of the running step's copies by the last sample; 0 if none was taken.
 
-        A copy that has joined the ISR is as large as the leader's, which the last sample knows better than its own size.
+        A copy that has joined the ISR is as large as the leader's, which the last sample knows better than its own.
         """
         step, sizes = reassignment.step, self._last.get(reassignment.key)
         if step is None or sizes is None:

@@ -1,8 +1,8 @@
 """What follows from looking at the cluster: `plan` judges one reassignment by what was seen of its partition.
 
 Level-based: it compares state and sight, never the events in between, and says nothing when both agree. One function
-per phase, those of the way back in `destination`. An observation is only handed in if it began after the partition's last
-call had ended.
+per phase, those of a cancelled reassignment in `rollback`. An observation is only handed in if it began after the
+partition's last call had ended.
 """
 
 from collections.abc import Collection
@@ -70,8 +70,9 @@ def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         return Verdict((*adopted, *_copying_block(reassignment, step, seen, context)))
     if seen.replicas == step.replicas:
         joining = [broker for broker in step.adding if broker not in seen.isr]
-        if joining and not context.persisted:
-            # Brokers may show the end of a move before the ISR that brought it about (seen live): look once more.
+        if (joining or reassignment.unsure) and not context.persisted:
+            # Brokers may show the end of a move before the ISR that brought it about (seen live), and after a lost call
+            # a list from before it: look once more.
             return UNCONFIRMED
         return Verdict((reached(reassignment, step, seen, context),))
     if set(seen.replicas) != set(step.expected):

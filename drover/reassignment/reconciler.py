@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
-from drover.capability.contract import Reconciler, Urgency
+from drover.capability.contract import TAKEOVER_WAIT_MS, Reconciler, Urgency
 from drover.capability.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Moment
 from drover.capability.observations import FRESH_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
@@ -23,8 +23,6 @@ from events.reassignments import CallIntended
 from events.records import AnyEvent, ReassignmentEvent
 
 MAX_PARTITIONS_PER_CALL = 1000
-# A predecessor's call starts within 1 s of its intent and ends within 4 s: after that its outcome is on the cluster.
-TAKEOVER_WAIT_MS = 5000
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 # What is cancelled is looked at at every look, and not only when Kafka lists it no more.
 _CANCELLED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})

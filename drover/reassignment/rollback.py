@@ -1,7 +1,7 @@
 """The way back of a cancelled reassignment, one function per phase: rollback (KIP-236) and stop (KIP-455) share it.
 
-Both cancel what is listed, never re-target, and end at `Reassignment.destination`: the original list, or for a stop what
-the confirmed steps have made of it.
+Both cancel what is listed, never re-target, and end at `Reassignment.destination`: the original list, or for a stop
+what the confirmed steps have made of it.
 """
 
 from drover.facts import PartitionFacts
@@ -52,8 +52,9 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
         # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step. Nor can a step have
         # come to its end whose cancel was taken: metadata from before the cancel shows its merged list as well.
         strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
-        done = step is not None and seen.replicas == step.replicas and not reassignment.unsure
-        if (strange or done) and not context.persisted:
+        done = step is not None and seen.replicas == step.replicas
+        # Nobody knows whether a lost cancel came before the step's end or after it: either list may be an old one.
+        if (reassignment.unsure or strange or done) and not context.persisted:
             return UNCONFIRMED
         return _return(reassignment, seen, context)
     if seen.move.target not in _own_lists(reassignment):
@@ -81,6 +82,9 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
         return Verdict(
             blocked(reassignment, Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
         )
+    if reassignment.unsure and not context.persisted:
+        # The list from before the step may be the very one that was sent back: metadata that is old enough shows it.
+        return UNCONFIRMED
     if seen.replicas in {destination, reassignment.destination}:
         return _return(reassignment, seen, context)
     if not _is_ours(reassignment, seen):
@@ -141,10 +145,16 @@ def _ended(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
 
 
 def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
-    """The lists that a call of this reassignment may have sent Kafka on its way to."""
-    lists = {reassignment.original, reassignment.current}
-    if reassignment.step is not None:
-        lists.add(reassignment.step.replicas)
+    """The lists that a call of this reassignment has sent Kafka on its way to and that were not seen reached.
+
+    The original list is one of them only once a restore was sent: whoever else moves the partition there is not fought.
+    """
+    lists = set(reassignment.unresolved_targets)
+    step = reassignment.step
+    if step is not None and step.replicas != reassignment.current:
+        lists.add(step.replicas)
+    if reassignment.restoring is not None:
+        lists.add(reassignment.restoring)
     return frozenset(lists)
 
 

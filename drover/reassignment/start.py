@@ -72,5 +72,6 @@ def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
 
 
 def dead_destination(dead: Collection[int], context: Context) -> Block:
+    """Say that brokers which are to get a copy are not alive."""
     names = ", ".join(map(str, dead))
     return Block(Blocker.DEAD_DESTINATION, f"broker {names} is not alive: bring it back or cancel", context.at_ms)

@@ -114,9 +114,9 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
     running or last step. `unsure` says that the last call's outcome was lost. `attempts` counts calls in a row that
     lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which way out was asked for;
-    `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an outcome that
-    stayed unknown: should one show up later, it is Drover's own doing. `mended` says that Kafka's odd state (a broker
-    both added and removed) has been found and cancelled once since the way out was last asked for.
+    `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an
+    outcome that stayed unknown: should one show up later, it is Drover's own doing. `mended` says that Kafka's odd
+    state (a broker both added and removed) was found and cancelled once since the way out was last asked for.
     """
 
     key: TopicPartition
@@ -191,10 +191,10 @@ class ExpiredCalls(Struct, frozen=True, omit_defaults=True):
 class ReassignmentState(PlansState):
     """The reassignments of a cluster that have not ended, and what late calls may still do.
 
-    `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what calls
-    of ended reassignments may still do. `pending` and `in_flight` split the keys of `reassignments`; `unblocked_pending`
-    counts the pending ones without a block; `before_step` are those in flight that wait for a step to start; `loads`
-    counts moves per broker.
+    `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what
+    calls of ended reassignments may still do. `pending` and `in_flight` split the keys of `reassignments`;
+    `unblocked_pending` counts the pending ones without a block; `before_step` are those in flight that wait for a step
+    to start; `loads` counts moves per broker.
     """
 
     reassignments: dict[TopicPartition, Reassignment] = recorded(

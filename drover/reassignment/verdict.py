@@ -40,7 +40,7 @@ class Context:
     """What the verdict depends on besides the partition.
 
     `persisted` says that the last sights were doubted for long enough. `bytes_copied` is what the running step's added
-    replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do to it.
+    replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     """
 

@@ -168,9 +168,9 @@ class HostedShard:
     async def close(self) -> None:
         """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then let go."""
         if self.assigned and self.holds_token:
-            draft = self.core.closing_batch(now())
-            if draft is not None:
-                await self._services.log.append(self.number, draft.record, draft.payload)
+            proposed = self.core.closing_batch(now())
+            if proposed is not None:
+                await self._services.log.append(self.number, proposed.record, proposed.payload)
                 if self._services.snapshots is not None:
                     await self._services.snapshots.shard_closing(self.fold)
         self.revoke()
@@ -198,42 +198,42 @@ class HostedShard:
         arrivals = self.inbox.take(self.next_offsets)
         needed = self.core.facts_needed(arrivals)
         unavailable = await self._services.clusters.gather(self.core, needed) if needed else {}
-        draft = None
+        proposed = None
         if self.tenure == tenure and self.holds_token:
-            draft = self.core.propose(now(), arrivals, unavailable)
-        if draft is None:
+            proposed = self.core.propose(now(), arrivals, unavailable)
+        if proposed is None:
             self.inbox.give_back()
             self._start_effects()
             return not self.holds_token
-        await self._send_aside(draft)
+        await self._send_aside(proposed)
         began = monotonic()
-        folded = await self._services.log.append(self.number, draft.record, draft.payload)
+        folded = await self._services.log.append(self.number, proposed.record, proposed.payload)
         if self.tenure != tenure:
             # Revoked while it was in flight: all was dropped, and the next owner learns from the log what counted.
             return True
         if folded.verdict is RecordVerdict.VALID:
             self._services.metrics.batch_appended(self.number, monotonic() - began)
-            self._settle(draft)
+            self._settle(proposed)
         else:
             self._requeue(arrivals)
         return True
 
-    async def _send_aside(self, draft: ProposedBatch) -> None:
+    async def _send_aside(self, proposed: ProposedBatch) -> None:
         """Forwarded commands and dead letters are acknowledged before the record whose cursors pass them."""
         services = self._services
-        await forwarding.forward(services.log.journal, services.topics, self.number, draft.forward)
-        await dead_letters.bury(services.log.journal, services.topics, self.number, draft.dead_letters)
+        await forwarding.forward(services.log.journal, services.topics, self.number, proposed.forward)
+        await dead_letters.bury(services.log.journal, services.topics, self.number, proposed.dead_letters)
 
-    def _settle(self, draft: ProposedBatch) -> None:
+    def _settle(self, proposed: ProposedBatch) -> None:
         """The record is in the log and counts: only now it may have effects (R6)."""
-        self.core.commit(draft)
-        self.inbox.settle(len(draft.taken))
+        self.core.commit(proposed)
+        self.inbox.settle(len(proposed.taken))
         if self.inbox.is_low:
             self._release()
         self._start_effects(is_news=True)
-        self._count(draft)
+        self._count(proposed)
         if self._services.snapshots is not None:
-            self._services.snapshots.batch_appended(self.fold, len(draft.payload))
+            self._services.snapshots.batch_appended(self.fold, len(proposed.payload))
 
     def _start_effects(self, *, is_news: bool = False) -> None:
         """Start what is due; after each record even if that is nothing: an idle cluster may have to be looked at."""
@@ -243,13 +243,13 @@ class HostedShard:
         if effects or is_news:
             self._services.clusters.start(self.core, effects, self.wake)
 
-    def _count(self, draft: ProposedBatch) -> None:
+    def _count(self, proposed: ProposedBatch) -> None:
         metrics, topics = self._services.metrics, self._services.topics.commands
-        for outcome in draft.record.outcomes:
+        for outcome in proposed.record.outcomes:
             metrics.command_decided(outcome.type, outcome.verdict)
-        for arrival, _ in draft.forward:
+        for arrival, _ in proposed.forward:
             metrics.forwarded(topics[arrival.topic_index])
-        for arrival, _ in draft.dead_letters:
+        for arrival, _ in proposed.dead_letters:
             metrics.dead_lettered(topics[arrival.topic_index])
         metrics.inbox_size(self.number, self.inbox.count)
 

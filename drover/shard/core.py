@@ -136,7 +136,7 @@ class ShardCore:
         visited = sorted(self._touched)
         for name in visited:
             self._clusters.of(name).reconcile(batch)
-            self._due_ms.pop(name, None)
+            self._due_ms[name] = self._clusters.of(name).due_ms(now)
         self._acting.update(visited)
         # What has changed is visited once more.
         self._touched = {event.cluster for event in batch.events} | self._clusters.with_released()
@@ -163,10 +163,9 @@ class ShardCore:
     def _begin(self, now: Moment) -> tuple[Moment, BatchBuilder]:
         assert self.owned, "only the owner writes"
         assert not self._is_proposed, "the last batch was neither committed nor disowned"
-        at_ms = max(now.wall_ms, self.fold.at_ms)
         self._proposed_ms = now.monotonic_ms
-        moment = Moment(at_ms, now.monotonic_ms)
-        return moment, BatchBuilder(self._apply, moment, at_ms)
+        moment = self._at(now)
+        return moment, BatchBuilder(self._apply, moment, moment.wall_ms)
 
     def _apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
         self._touched.add(event.cluster)
@@ -216,16 +215,18 @@ class ShardCore:
         effects: list[Effect] = []
         for name in acting:
             effects += self._clusters.of(name).effects(now, self._proved_ms + CALL_START_MS)
-            self._due_ms.pop(name, None)
+            self._due_ms[name] = self._clusters.of(name).due_ms(self._at(now))
         return tuple(effects)
 
     def wake_at_ms(self, now: Moment) -> int | None:
         """Tell when (monotonic) `propose` should be called although nothing arrives; None if never."""
-        at = Moment(max(now.wall_ms, self.fold.at_ms), now.monotonic_ms)
-        for name in self._clusters.names():
-            if name not in self._due_ms:
-                self._due_ms[name] = self._clusters.of(name).due_ms(at)
+        if self._touched:
+            return now.monotonic_ms
         return min((due for due in self._due_ms.values() if due is not None), default=None)
+
+    def _at(self, now: Moment) -> Moment:
+        """The same moment in log time, which never goes back."""
+        return Moment(max(now.wall_ms, self.fold.at_ms), now.monotonic_ms)
 
     # -- looking
 

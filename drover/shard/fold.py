@@ -95,7 +95,7 @@ class ShardFold:
 
     `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
     until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it.
-    `old_state_hashes` counts the state hashes that were passed over, since they have a form that is not made any more. Raises
+    `old_state_hashes` counts the state hashes that were passed over, since their form is not made any more. Raises
     `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule; after either this
     object must not be used.
     """

@@ -92,7 +92,7 @@ class ManagedCluster:
 
     @property
     def may_call(self) -> bool:
-        """Whether anything may be sent: not to a cluster that is not the one first seen, or is not configured any more."""
+        """Whether anything may be sent: only to a cluster that is configured, and is the one that was first seen."""
         return self._is_configured and self.state.mismatched_kafka_cluster_id is None
 
     def owes(self, now: Moment) -> bool:
@@ -146,7 +146,7 @@ class ManagedCluster:
 def _reconcilers(
     state: ClusterState, observed: ObservationCache, scope: ShardScope, limits: Limits | None
 ) -> tuple[Reconciler, ...]:
-    """Make the reconcilers of one cluster, in the order in which they work; a capability that is added is added here."""
+    """Make the reconcilers of one cluster, in the order in which they work; a new capability is added here."""
     backoff, sizes = Backoff(), CopySizes(observed)
     throttling = ThrottlingReconciler(state, observed)
     return (

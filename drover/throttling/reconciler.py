@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.contract import Reconciler, Urgency
+from drover.capability.contract import TAKEOVER_WAIT_MS, Reconciler, Urgency
 from drover.capability.messages import (
     ChangeThrottles,
     Effect,
@@ -34,8 +34,6 @@ from events.throttles import (
 
 # Every write may be repeated: what was not answered is written again a little later.
 RETRY_MS = 1000
-# A predecessor's write starts within 1 s of its intent and ends within 4 s.
-TAKEOVER_WAIT_MS = 5000
 _INVALID_CONFIG = 40
 
 

@@ -81,8 +81,8 @@ def test_a_lost_call_that_is_seen_is_adopted() -> None:
     assert event.adopted
 
 
-def test_a_lost_call_that_is_done_is_completed() -> None:
-    (event,) = judge(reassignment(Phase.COPYING, unsure=True), sight((4, 2, 1))).events
+def test_a_lost_call_that_is_done_is_completed_once_that_persists() -> None:
+    event = doubted_then(reassignment(Phase.COPYING, unsure=True), sight((4, 2, 1)))
     assert isinstance(event, ReassignmentCompleted)
 
 

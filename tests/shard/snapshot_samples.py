@@ -102,7 +102,27 @@ def _full() -> ShardFold:
     return fold
 
 
-SAMPLES: Mapping[str, Callable[[], ShardFold]] = {"snapshot_1": _full}
+def _with_topic_ids() -> ShardFold:
+    """The incarnation of a throttled topic is known."""
+    fold = _full()
+    throttles = fold.state.cluster("prod").topic_throttles
+    throttles["orders"] = msgspec.structs.replace(throttles["orders"], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    return fold
+
+
+def _with_ended_plans() -> ShardFold:
+    """It is known when plans ended, and hashes of an old form were passed over."""
+    fold = _with_topic_ids()
+    fold.old_state_hashes = 15
+    fold.state.cluster("prod").ended_plans["monday"] = 1_790_000_000_940
+    return fold
+
+
+SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
+    "snapshot_1": _full,
+    "snapshot_2": _with_topic_ids,
+    "snapshot_3": _with_ended_plans,
+}
 
 
 def written(fold: ShardFold) -> list[bytes]:

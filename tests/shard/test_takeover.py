@@ -1,15 +1,18 @@
 """A new owner: it waits its predecessor out, looks, and adopts what is there without a cancel and without a repeat."""
 
+from dataclasses import replace
+
 import pytest
 
-from drover.capability.messages import AlterPartitions, CallEnded
+from drover.capability.messages import AlterPartitions, CallEnded, ChangeThrottles, ThrottlesChanged
 from drover.cluster.simulated import Loss
 from drover.reassignment.state import Phase
 from drover.runtime.calls import carry_out
+from drover.shard.fold import RecordVerdict
 from drover.throttling.reconciler import ThrottlingReconciler
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallAccepted, CallIntended
-from tests.shard.world import Death, World, alter, reconciler, rollback
+from tests.shard.world import CLUSTER, Death, World, alter, reconciler, rollback
 
 KEY = TopicPartition("orders", 0)
 
@@ -163,3 +166,46 @@ async def test_an_owner_that_stood_still_while_its_record_was_on_its_way_calls_n
     assert ended.results is None
     assert not ended.lost
     assert made.model.moves() == {}
+
+
+async def test_an_owner_that_stood_still_writes_no_throttles_before_a_record_of_its_own_counts() -> None:
+    """Simulation seed 501134: what it had owed was written again after its successor had put everything back."""
+    made = world()
+    await made.send(alter({KEY: [4, 2, 1]}, throttle_bytes_per_second=1000))
+    made.hold_effects = True
+    while not made.state.topic_throttles:
+        await made.turn()
+    (owed,) = [effect for effect in made.held if isinstance(effect, ChangeThrottles)]
+    made.held.clear()
+    made.core.deliver(ThrottlesChanged(CLUSTER, made.now.monotonic_ms, {}, {}))
+    await made.turn()
+    made.model.advance(16_000)
+    draft = made.core.propose(made.now, (), {})
+    assert draft is not None
+    assert (draft.record.events, draft.record.outcomes) == ((), ())
+    assert made.core.effects(made.now) == ()
+    made.append(draft.payload)
+    made.core.commit(draft)
+    assert made.core.effects(made.now) == (replace(owed, start_by_ms=made.now.monotonic_ms + 1000),)
+
+
+async def test_an_owner_that_was_replaced_while_it_stood_still_writes_no_throttles() -> None:
+    made = world()
+    await made.send(alter({KEY: [4, 2, 1]}, throttle_bytes_per_second=1000))
+    made.hold_effects = True
+    while not made.state.topic_throttles:
+        await made.turn()
+    made.held.clear()
+    made.core.deliver(ThrottlesChanged(CLUSTER, made.now.monotonic_ms, {}, {}))
+    await made.turn()
+    before = made.core
+    made.crash()
+    made.hold_effects = False
+    await made.send(rollback(KEY))
+    await made.finish()
+    assert all(not state.configs for state in made.model.brokers.values())
+    # It has not heard of its successor, and is told of nothing.
+    draft = before.propose(made.now, (), {})
+    assert draft is not None
+    assert made.append(draft.payload) is RecordVerdict.FENCED
+    assert before.effects(made.now) == ()

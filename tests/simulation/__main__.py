@@ -56,10 +56,11 @@ def main(arguments: list[str]) -> int:
     hunting.add_argument("--seeds", type=int, default=200)
     hunting.add_argument("--steps", type=int, default=500)
     soaking = commands.add_parser("soak", help="run many seeds and add a line to the ledger")
-    soaking.add_argument("--first", type=int, help="the first seed; by default the ledger's next one")
+    soaking.add_argument("--first-seed", type=int, help="by default the first one above all that the ledger has")
     soaking.add_argument("--seeds", type=int, default=2000)
     soaking.add_argument("--steps", type=int, default=2000)
     soaking.add_argument("--hours", type=float, default=0.0, help="go on with further seeds for so long")
+    soaking.add_argument("--processes", type=int, help="by default two")
     given = parser.parse_args(arguments)
     if given.command == "seed":
         return one_seed(given.number, given.steps, save=given.save)
@@ -67,7 +68,7 @@ def main(arguments: list[str]) -> int:
         return told(run_script(json.decode(given.file.read_bytes(), type=Script)))
     if given.command == "hunt":
         return hunt(given.seeds, given.steps)
-    return soak(given.first, given.seeds, given.steps, given.hours)
+    return soak(given.first_seed, given.seeds, given.steps, given.hours, given.processes)
 
 
 if __name__ == "__main__":

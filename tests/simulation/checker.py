@@ -28,6 +28,7 @@ from events.reassignments import (
     ReassignmentRolledBack,
     ReassignmentStopped,
     RollbackRequested,
+    StepConfirmed,
     StepPrepared,
     StopRequested,
     TargetReplaced,
@@ -73,7 +74,8 @@ class Life:
     """One reassignment from its beginning to its end; `touched` when others meddled, after which less can be asked.
 
     `began_ms` is when it was accepted, or taken over to be cancelled. `replacement` is the target that waits for its
-    end. `asked_back` says that a way out was asked for, of whatever kind.
+    end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the
+    step that is under way.
     """
 
     key: TopicPartition
@@ -171,6 +173,8 @@ class Checker:
         elif isinstance(event, StepPrepared):
             rules.s12_nothing_starts_while_frozen(self, event)
             self.lives[event.cluster, event.key].step = event.replicas
+        elif isinstance(event, StepConfirmed):
+            self.lives[event.cluster, event.key].step = None
         elif isinstance(event, _ANSWERS):
             self.lives[event.cluster, event.key].open = False
         elif isinstance(event, RollbackRequested | StopRequested):

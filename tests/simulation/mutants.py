@@ -27,14 +27,19 @@ class Mutant:
 
 FOLD = "drover/shard/fold.py"
 CORE = "drover/shard/core.py"
+MANAGED = "drover/shard/managed.py"
 INTAKE = "drover/shard/intake.py"
+CONTRACT = "drover/capability/contract.py"
 INBOX = "drover/shard/inbox.py"
-TRACK = "drover/shard/track.py"
-SLOTS = "drover/scheduling/starting.py"
-PAGE = "drover/capability/batch.py"
+OBSERVED = "drover/capability/observations.py"
+UNCONFIRMED = "drover/capability/unconfirmed.py"
+STARTER = "drover/scheduling/starter.py"
+PLANS = "drover/plans/reconciler.py"
 HOSTING = "drover/runtime/shards.py"
 CALLING = "drover/runtime/calls.py"
-PLAN = "drover/reassignment/reconcile.py"
+RECONCILE = "drover/reassignment/reconcile.py"
+RECONCILER = "drover/reassignment/reconciler.py"
+START = "drover/reassignment/start.py"
 BACK = "drover/reassignment/rollback.py"
 CALLS = "drover/reassignment/calls.py"
 THROTTLES = "drover/throttling/ledger.py"
@@ -47,29 +52,30 @@ MUTANTS = (
     Mutant(
         "act-before-durable",
         HOSTING,
-        "        await self._send_aside(draft)\n",
-        "        self.core._due += self.core._drafted\n        self._start_effects()\n"
-        "        await self._send_aside(draft)\n",
+        "        await self._send_aside(proposed)\n",
+        "        for name in self.core._acting:\n            self.core._clusters.of(name).committed()\n"
+        "        self.core._proved_ms = self.core._proposed_ms\n        self._start_effects()\n"
+        "        await self._send_aside(proposed)\n",
     ),
-    Mutant("act-when-fenced", HOSTING, "if folded.verdict is Verdict.VALID:", "if folded.verdict is not None:"),
-    Mutant("no-wait-after-takeover", TRACK, "TAKEOVER_WAIT_MS = 5000", "TAKEOVER_WAIT_MS = 0"),
+    Mutant("act-when-fenced", HOSTING, "if folded.verdict is RecordVerdict.VALID:", "if folded.verdict is not None:"),
+    Mutant("no-wait-after-takeover", CONTRACT, "TAKEOVER_WAIT_MS = 5000", "TAKEOVER_WAIT_MS = 0"),
     Mutant("call-however-late", CALLING, "if clock().monotonic_ms > effect.start_by_ms:", "if not effect.requests:"),
     Mutant(
         "count-from-the-acknowledgement",
         CORE,
-        "start_by_ms = self._drafted_ms + CALL_START_MS",
-        "start_by_ms = now.monotonic_ms + CALL_START_MS",
+        ".effects(now, self._proved_ms + CALL_START_MS)",
+        ".effects(now, now.monotonic_ms + CALL_START_MS)",
     ),
     Mutant(
         "call-another-cluster",
-        CORE,
-        "state.mismatched_kafka_cluster_id is None\n\n    def wanted",
-        "True\n\n    def wanted",
+        MANAGED,
+        "return self._is_configured and self.state.mismatched_kafka_cluster_id is None",
+        "return self._is_configured",
     ),
     # -- commands: none lost, none doubled
     Mutant("advance-cursor-early", CORE, "= arrival.offset + 1", "= arrival.offset + 2"),
     Mutant("forget-cursor", CORE, "= arrival.offset + 1", "= arrival.offset"),
-    Mutant("forget-digests", INTAKE, "register.earlier(identity), register.digest(identity)", "None, None"),
+    Mutant("forget-digests", INTAKE, "index.earlier(identity), index.digest(identity)", "None, None"),
     Mutant(
         "forget-what-was-fenced",
         HOSTING,
@@ -82,34 +88,36 @@ MUTANTS = (
     Mutant(
         "forward-nothing",
         INTAKE,
-        "intake.forward.append((arrival, shard_of(command.cluster, place.shards)))",
+        "intake.forward.append((arrival, shard_of(command.cluster, scope.shards)))",
         "pass",
     ),
     Mutant(
         "forward-after-the-record",
         HOSTING,
-        "        await self._send_aside(draft)\n        began = monotonic()\n"
-        "        folded = await self._services.log.append(self.number, draft.record, draft.payload)\n",
+        "        await self._send_aside(proposed)\n        began = monotonic()\n"
+        "        folded = await self._services.log.append(self.number, proposed.record, proposed.payload)\n",
         "        began = monotonic()\n"
-        "        folded = await self._services.log.append(self.number, draft.record, draft.payload)\n"
-        "        await self._send_aside(draft)\n",
+        "        folded = await self._services.log.append(self.number, proposed.record, proposed.payload)\n"
+        "        await self._send_aside(proposed)\n",
     ),
     # -- looking
     Mutant(
         "complete-on-not-listed",
-        PLAN,
+        RECONCILE,
         "    if seen.replicas == step.replicas:\n        joining",
         "    if seen.move is None:\n        joining",
     ),
     Mutant(
         "accept-a-stale-sight",
-        TRACK,
-        "if key in self.calls or observation.started_ms < self._call_ended.get(key, 0):",
-        "if key in self.calls:",
-        layer="tests/shard/test_track.py",
+        OBSERVED,
+        "if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):",
+        "if key in self._calling:",
+        layer="tests/capability/test_observations.py",
     ),
-    Mutant("believe-at-once", TRACK, "CONFIRM_AFTER_MS = 2000", "CONFIRM_AFTER_MS = 0"),
-    Mutant("ignore-topic-id", PLAN, "if seen is None or seen.topic_id != reassignment.topic_id:", "if seen is None:"),
+    Mutant("believe-at-once", UNCONFIRMED, "CONFIRM_AFTER_MS = 2000", "CONFIRM_AFTER_MS = 0"),
+    Mutant(
+        "ignore-topic-id", RECONCILE, "if seen is None or seen.topic_id != reassignment.topic_id:", "if seen is None:"
+    ),
     Mutant(
         "retry-without-look",
         CALLS,
@@ -118,21 +126,19 @@ MUTANTS = (
     ),
     Mutant(
         "start-on-an-old-sight",
-        TRACK,
+        OBSERVED,
         "FRESH_TO_START_MS = 500",
         "FRESH_TO_START_MS = 60_000",
         layer="tests/shard/test_foreign.py",
     ),
     # -- steps and limits
-    Mutant("drop-freeze-check", SLOTS, "    if state.freeze is None:\n", "    if state.name:\n"),
-    Mutant(
-        "count-slots-wrong", SLOTS, "if len(state.in_flight) >= state.limits", "if len(state.in_flight) > state.limits"
-    ),
+    Mutant("drop-freeze-check", STARTER, " or state.freeze is not None:\n", ":\n"),
+    Mutant("count-slots-wrong", STARTER, "len(state.in_flight) >= state.limits", "len(state.in_flight) > state.limits"),
     Mutant(
         "forget-loads",
-        SLOTS,
-        "return all(state.loads.get(broker, 0) < limit for broker in step.load)",
-        "return bool(limit)",
+        STARTER,
+        "return next((broker for broker in step.load if not self._has_room_at(broker)), None)",
+        "return None",
     ),
     Mutant(
         "grow-at-once",
@@ -142,25 +148,62 @@ MUTANTS = (
     ),
     Mutant(
         "copy-to-the-dead",
-        PLAN,
-        "        return _dead_destination(dead, context)\n    needed",
+        START,
+        "        return dead_destination(dead, context)\n    needed",
         "        del dead\n    needed",
     ),
     Mutant(
         "step-with-nobody-in-sync",
-        PLAN,
+        START,
         "    if len(seen.isr) < needed:",
         "    if needed < 0:",
         layer="tests/shard/test_situations.py",
     ),
     Mutant(
         "drop-the-out-of-sync",
-        PLAN,
+        START,
         "    if shrinks and missing:",
         "    if shrinks and not seen.isr:",
         layer="tests/reassignment/test_start.py",
     ),
-    Mutant("finish-a-plan-early", PAGE, "or not plan.is_idle or waits:", "or waits:"),
+    Mutant(
+        "finish-a-plan-early",
+        "drover/plans/state.py",
+        "        if plan.status is PlanStatus.OPEN and plan.is_idle:\n            self.idle",
+        "        if plan.status is PlanStatus.OPEN:\n            self.idle",
+    ),
+    # -- indexes and the hash
+    Mutant(
+        "leave-parked-what-has-room",
+        STARTER,
+        "        self.candidates.wake_parked(self._may_have_room_at)\n",
+        "",
+    ),
+    Mutant(
+        "keep-the-load-of-what-ended",
+        "drover/reassignment/state.py",
+        "            self._weigh(reassignment.load, ())\n",
+        "",
+    ),
+    Mutant(
+        "forget-who-needs-a-throttle-no-more",
+        "drover/throttling/demand.py",
+        "        if before is not None:\n            self._remove(key, before)\n",
+        "        if before is not None and after is not None:\n            self._remove(key, before)\n",
+    ),
+    Mutant(
+        "leave-the-queue-out-of-the-hash",
+        "drover/scheduling/state.py",
+        '"queue", factory=dict, content=items_in_order,',
+        '"queue", factory=dict, content=items_in_order, hashed=False,',
+        layer="tests/shard/test_golden_logs.py",
+    ),
+    Mutant(
+        "roll-back-to-what-is-there",
+        "drover/reassignment/state.py",
+        "return self.current if self.cancel_mode is CancelMode.STOP else self.original",
+        "return self.current",
+    ),
     # -- the way back
     Mutant(
         "forget-order",

@@ -1,9 +1,12 @@
-"""Many seeds in as many processes as there are cores, and the ledger that says what has been run so far."""
+"""Many seeds in two processes, and the ledger that says what has been run so far.
+
+A soak takes seeds that were never run: a range that has passed before says little about what nobody has met yet.
+"""
 
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count, takewhile
@@ -18,10 +21,15 @@ from tests.simulation.run import Finished, run_seed
 
 LEDGER = ROOT / "docs" / "soak-ledger.jsonl"
 CHUNK = 5
+# All below were run by hand or may have been, outside of the ledger.
+FIRST_FRESH_SEED = 1_000_000
 
 
 class Line(Struct, frozen=True, omit_defaults=True):
-    """One soak: which code, which seeds, how much, how fast, and which seeds failed."""
+    """One soak: which code, which seeds, how much, how fast, and which seeds failed.
+
+    `fresh` says that none of the seeds had been run before, in the ledger or outside of it.
+    """
 
     commit: str
     first_seed: int
@@ -32,6 +40,7 @@ class Line(Struct, frozen=True, omit_defaults=True):
     minutes: float
     steps_per_cpu_second: int
     failed_seeds: tuple[int, ...] = ()
+    fresh: bool = False
 
 
 @dataclass(slots=True)
@@ -67,9 +76,9 @@ def run_seeds(seeds: range, steps: int) -> Tally:
     return tally
 
 
-def in_parallel(first: int, at_least: int, steps: int, seconds: float) -> Iterator[Tally]:
+def in_parallel(first: int, at_least: int, steps: int, seconds: float, processes: int | None = None) -> Iterator[Tally]:
     """Run seeds from `first` on, at least so many and for at least so long; one tally per chunk, in order."""
-    processes = min(2, cpu_count() or 1)
+    processes = processes or min(2, cpu_count() or 1)
     until = time.monotonic() + seconds
     starts = takewhile(lambda start: start < first + at_least or time.monotonic() < until, count(first, CHUNK))
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
@@ -82,12 +91,17 @@ def in_parallel(first: int, at_least: int, steps: int, seconds: float) -> Iterat
             yield future.result()
 
 
-def soak(first: int | None, seeds: int, steps: int, hours: float) -> int:
+def next_fresh_seed(known: Iterable[Line]) -> int:
+    """Return the first seed above all that have been run."""
+    return max([FIRST_FRESH_SEED, *(line.first_seed + line.seeds for line in known)])
+
+
+def soak(first_seed: int | None, seeds: int, steps: int, hours: float, processes: int | None = None) -> int:
     """Run, say what fails at once, and add one line to the ledger; the exit code."""
-    known = read(LEDGER)
-    first = max((line.first_seed + line.seeds for line in known), default=0) if first is None else first
+    fresh = next_fresh_seed(read(LEDGER))
+    first = fresh if first_seed is None else first_seed
     total, began = Tally(), time.monotonic()
-    for tally in in_parallel(first, seeds, steps, hours * 3600):
+    for tally in in_parallel(first, seeds, steps, hours * 3600, processes):
         total.add(tally)
         for seed, failure in tally.failures.items():
             print(f"seed {seed}: {failure}\n  again: {again(seed, steps)}", flush=True)
@@ -103,6 +117,7 @@ def soak(first: int | None, seeds: int, steps: int, hours: float) -> int:
         minutes=round((time.monotonic() - began) / 60, 1),
         steps_per_cpu_second=round(total.steps / max(total.cpu_s, 0.001)),
         failed_seeds=tuple(sorted(total.failures)),
+        fresh=first >= fresh,
     )
     with LEDGER.open("ab") as ledger:
         ledger.write(json.encode(line) + b"\n")

@@ -184,12 +184,12 @@ class Shard(HostedShard):
             sizes = at_once(wire.replica_bytes({key.topic for key in copying}))
             self.core.deliver(BytesSampled(cluster, world.now_ms, sizes))
 
-    async def _send_aside(self, draft: ProposedBatch) -> None:
+    async def _send_aside(self, proposed: ProposedBatch) -> None:
         commands, now_ms = self.worker.world.commands, self.worker.world.now().wall_ms
-        for arrival, target in draft.forward:
+        for arrival, target in proposed.forward:
             await reach(Point.ASIDE)
             commands.put(arrival.topic_index, target, arrival.payload, now_ms, forwarded=True)
-        for arrival, _ in draft.dead_letters:
+        for arrival, _ in proposed.dead_letters:
             await reach(Point.ASIDE)
             commands.dead_letters.append((self.number, arrival.topic_index, arrival.offset))
 

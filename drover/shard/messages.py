@@ -52,6 +52,15 @@ class Identified:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """What one List showed of a cluster in which nothing had to be observed; it had ended at `ended_ms` (monotonic)."""
+
+    cluster: str
+    moves: Mapping[TopicPartition, Move]
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """An alter call has ended at `ended_ms` (monotonic) with one answer per partition.
 

@@ -74,7 +74,7 @@ def serve(settings: Settings, new_clusters: ClusterSideFactory = cluster_service
 async def _run(settings: Settings, new_clusters: ClusterSideFactory, stop: asyncio.Event, watchdog: Watchdog) -> None:
     connection = settings.log.connection()
     new_projection = _projection(settings)
-    checked = await topics.verify(connection, connection.security)
+    checked = await topics.verify(connection)
     for finding in checked.findings:
         _log.warning("going on without snapshots", why=finding.detail, remedy=finding.remedy)
     metrics = Metrics()

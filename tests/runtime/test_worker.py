@@ -66,7 +66,7 @@ async def test_a_worker_without_its_topics_does_not_start_and_says_what_to_do(lo
 @pytest.mark.cluster
 async def test_a_port_that_is_taken_is_named_and_nothing_is_left_open(local_cluster: LocalCluster) -> None:
     log = LogSettings(local_cluster.bootstrap, "worker-port")
-    await topics.init(log.connection(), {}, SHARDS)
+    await topics.init(log.connection(), SHARDS)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         busy = Settings(log, worker=WorkerSettings(listen=f"127.0.0.1:{taken.getsockname()[1]}"))
         with pytest.raises(ConfigurationError, match="cannot listen"):

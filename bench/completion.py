@@ -78,7 +78,7 @@ async def observer(driver: KafkaDriver) -> AsyncIterator[Mapping[TopicPartition,
         answered_ms = 0.0
         while True:
             began = time.monotonic()
-            moves = await driver.moves()
+            moves = (await driver.list_moves()).moves
             for key in listed - moves.keys():
                 left_ms[key] = answered_ms
             listed, answered_ms = set(moves), time.time() * 1000

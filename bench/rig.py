@@ -195,7 +195,7 @@ async def drover_on(
     connection = LogConnection(cluster.bootstrap, TopicNames(prefix))
     rig = Rig(cluster, directory, connection, KafkaDriver("observer", cluster.bootstrap))
     try:
-        await own_topics.init(connection, {})
+        await own_topics.init(connection)
         async with Tail(connection) as tail:
             yield rig, tail
     finally:

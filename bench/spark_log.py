@@ -123,7 +123,7 @@ class WrittenLog:
 
 async def write_log(connection: LogConnection, told: Script) -> WrittenLog:
     """Make Drover's topics and write a script to every shard, for two clusters of each."""
-    await topics.init(connection, {})
+    await topics.init(connection)
     names = cluster_names()
     tellers = tuple(
         Teller(shard, [name for name in names if shard_of(name, DEFAULT_SHARDS) == shard])

@@ -102,7 +102,7 @@ async def _stalls(fold: ShardFold) -> list[float]:
 
 async def _seed(cluster: LocalCluster, maker: LogMaker, fold: ShardFold) -> Rig:
     connection = LogConnection(cluster.bootstrap, TopicNames("start"))
-    await topics.init(connection, {}, shards=1)
+    await topics.init(connection, shards=1)
     journal = KafkaJournal(connection, 1, "seed")
     await journal.start()
     try:

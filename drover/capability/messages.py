@@ -33,15 +33,6 @@ class Identified:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """What Kafka listed as moving in a look that found nothing worth observing."""
-
-    cluster: str
-    moves: Mapping[TopicPartition, Move]
-    ended_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class CallEnded:
     """An alter call has ended at `ended_ms` (monotonic) with one answer per partition.
 
@@ -88,7 +79,7 @@ class BytesSampled:
     sizes: Mapping[TopicPartition, Mapping[int, int]]
 
 
-Input = Observation | Identified | Listed | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
+Input = Observation | Identified | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
 
 
 # What they want done:

@@ -30,7 +30,7 @@ def topics() -> None:
 def init(invocation: Invocation, shards: int) -> None:
     """Create the topics that are missing and begin every shard of the log; harmless when repeated."""
     log = invocation.settings().log
-    created = asyncio.run(own_topics.init(log.connection(), log.client_options(), shards))
+    created = asyncio.run(own_topics.init(log.connection(), shards))
     click.echo(f"Created {', '.join(created)}." if created else "Every topic was there already.")
 
 
@@ -41,7 +41,7 @@ def init(invocation: Invocation, shards: int) -> None:
 def check(invocation: Invocation, output: str) -> None:
     """Compare every topic with how it must be; exit code 1 and the mending command for each that is not so."""
     log = invocation.settings().log
-    findings = asyncio.run(own_topics.check(log.connection(), log.client_options()))
+    findings = asyncio.run(own_topics.check(log.connection()))
     if output != "table":
         rows = [asdict(finding) for finding in findings]
         print_document({"findings": rows}, rows, output)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from drover.cluster import configs, messages
 from drover.cluster.messages import Metadata
-from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, ThrottleChange
+from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, Listing, ThrottleChange
 from drover.cluster.sighting import Described, agreed_moves, agreed_partitions
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
@@ -16,7 +16,6 @@ from drover.facts import (
     UNKNOWN_TOPIC_OR_PARTITION,
     BrokerRates,
     CallResult,
-    Move,
     Observation,
     PartitionFacts,
     ThrottledReplicas,
@@ -59,26 +58,28 @@ class KafkaDriver:
         metadata = await self._metadata(self._observations, (), self._deadline())
         return ClusterIdentity(metadata.kafka_cluster_id, metadata.racks)
 
-    async def moves(self) -> Mapping[TopicPartition, Move]:
-        """See `ClusterDriver.moves`."""
-        return await self._moves(self._deadline())
+    async def list_moves(self) -> Listing:
+        """See `ClusterDriver.list_moves`."""
+        return await self._list(self._deadline())
 
-    async def observe(self, partitions: Collection[TopicPartition], *, with_min_isr: bool = False) -> Observation:
+    async def observe(
+        self, partitions: Collection[TopicPartition], *, since: Listing | None = None, with_min_isr: bool = False
+    ) -> Observation:
         """See `ClusterDriver.observe`; min ISR may be up to 30 s old."""
-        deadline, started_ms = self._deadline(), _now_ms()
-        before = await self._moves(deadline)
+        deadline = self._deadline()
+        before = await self._list(deadline) if since is None else since
         metadata = await self._metadata(self._observations, {partition.topic for partition in partitions}, deadline)
-        after = await self._moves(deadline)
+        after = await self._list(deadline)
         ended_ms = _now_ms()
         existing = [name for name, topic in metadata.topics.items() if topic.code == NONE]
         return Observation(
             cluster=self.cluster_name,
             kafka_cluster_id=metadata.kafka_cluster_id,
-            started_ms=started_ms,
+            started_ms=before.started_ms,
             ended_ms=ended_ms,
             live_brokers=tuple(metadata.racks),
-            moves=agreed_moves(before, after),
-            partitions=agreed_partitions(partitions, before, _described(partitions, metadata), after),
+            moves=agreed_moves(before.moves, after.moves),
+            partitions=agreed_partitions(partitions, before.moves, _described(partitions, metadata), after.moves),
             min_isr=await self._min_isrs(existing, deadline) if with_min_isr else {},
         )
 
@@ -153,14 +154,15 @@ class KafkaDriver:
     async def _metadata(self, lane: Lane, topics: Collection[str], deadline: Deadline) -> Metadata:
         return messages.read_metadata(await lane.send(messages.metadata_request(topics), deadline))
 
-    async def _moves(self, deadline: Deadline) -> dict[TopicPartition, Move]:
+    async def _list(self, deadline: Deadline) -> Listing:
+        started_ms = _now_ms()
         response = await self._observations.send(messages.list_request(), deadline)
         if response.error_code != NONE:
             raise ClusterUnavailableError(
                 f"cluster {self.cluster_name} does not list its reassignments: Kafka error {response.error_code}"
                 f" ({response.error_message})"
             )
-        return messages.read_list(response)
+        return Listing(started_ms, messages.read_list(response))
 
     async def _min_isrs(self, topics: Collection[str], deadline: Deadline) -> dict[str, int]:
         now_s = time.monotonic()

@@ -19,6 +19,17 @@ class ClusterIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class Listing:
+    """Every partition that was moving, by anybody's wish, as one ListPartitionReassignments showed it.
+
+    `started_ms` is the observer's monotonic clock just before the List was sent.
+    """
+
+    started_ms: int
+    moves: Mapping[TopicPartition, Move]
+
+
+@dataclass(frozen=True, slots=True)
 class AlterRequest:
     """One partition of an AlterPartitionReassignments call; `replicas=None` cancels that partition's move."""
 
@@ -65,13 +76,17 @@ class ClusterDriver(Protocol):
         """Which cluster this is and who is alive in it."""
         ...
 
-    async def moves(self) -> Mapping[TopicPartition, Move]:
-        """Every partition that is moving now, by anybody's wish (ListPartitionReassignments of everything)."""
+    async def list_moves(self) -> Listing:
+        """Send one ListPartitionReassignments of everything."""
         ...
 
-    async def observe(self, partitions: Collection[TopicPartition], *, with_min_isr: bool = False) -> Observation:
+    async def observe(
+        self, partitions: Collection[TopicPartition], *, since: Listing | None = None, with_min_isr: bool = False
+    ) -> Observation:
         """List, Describe the topics of `partitions`, List again; see `Observation` for what is kept.
 
+        `since`, a listing that this driver made, is the first List; none is sent then, and the observation began when
+        that List did. It may be of any age: what has changed since is left out. The deadline begins with this call.
         The `cluster` field is the name the driver was made with.
         """
         ...

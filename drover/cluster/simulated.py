@@ -6,8 +6,15 @@ from enum import Enum
 from typing import TypeVar
 
 from drover.cluster.model import ClusterModel
-from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, SetBrokerRates, ThrottleChange
-from drover.cluster.sighting import agreed_partitions
+from drover.cluster.port import (
+    MAX_PARTITIONS_PER_ALTER,
+    AlterRequest,
+    ClusterIdentity,
+    Listing,
+    SetBrokerRates,
+    ThrottleChange,
+)
+from drover.cluster.sighting import agreed_moves, agreed_partitions
 from drover.cluster.throttle_lists import list_operations, parse_rates, parse_throttled, rate_operations
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import (
@@ -17,7 +24,6 @@ from drover.facts import (
     UNKNOWN_TOPIC_OR_PARTITION,
     BrokerRates,
     CallResult,
-    Move,
     Observation,
     PartitionFacts,
     ThrottledReplicas,
@@ -98,13 +104,19 @@ class SimulatedDriver:
         """See `ClusterDriver.identify`."""
         return await self._read(self._identity)
 
-    async def moves(self) -> Mapping[TopicPartition, Move]:
-        """See `ClusterDriver.moves`."""
-        return await self._read(self.model.moves, of_controller=True)
+    async def list_moves(self) -> Listing:
+        """See `ClusterDriver.list_moves`."""
+        started_ms = self.model.now_ms
+        return Listing(started_ms, await self._read(self.model.moves, of_controller=True))
 
-    async def observe(self, partitions: Collection[TopicPartition], *, with_min_isr: bool = False) -> Observation:
-        """See `ClusterDriver.observe`."""
-        return await self._read(lambda: self._observation(partitions, with_min_isr=with_min_isr), of_controller=True)
+    async def observe(
+        self, partitions: Collection[TopicPartition], *, since: Listing | None = None, with_min_isr: bool = False
+    ) -> Observation:
+        """See `ClusterDriver.observe`; Describe and the second List happen at one moment."""
+        before = await self.list_moves() if since is None else since
+        return await self._read(
+            lambda: self._observation(partitions, before, with_min_isr=with_min_isr), of_controller=True
+        )
 
     async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:
         """See `ClusterDriver.partition_counts`."""
@@ -179,18 +191,20 @@ class SimulatedDriver:
             return self._frozen.get(partition)
         return self.model.facts(partition, self._metadata_lag_ms)
 
-    def _observation(self, partitions: Collection[TopicPartition], *, with_min_isr: bool) -> Observation:
-        moves = self.model.moves()
+    def _observation(
+        self, partitions: Collection[TopicPartition], before: Listing, *, with_min_isr: bool
+    ) -> Observation:
+        after = self.model.moves()
         described = {partition: self._facts(partition) for partition in partitions}
         topics = sorted({partition.topic for partition in partitions} & self.model.topics.keys())
         return Observation(
             cluster=self.cluster_name,
             kafka_cluster_id=self.model.kafka_cluster_id,
-            started_ms=self.model.now_ms,
+            started_ms=before.started_ms,
             ended_ms=self.model.now_ms,
             live_brokers=self.model.live_brokers(),
-            moves=moves,
-            partitions=agreed_partitions(partitions, moves, described, moves),
+            moves=agreed_moves(before.moves, after),
+            partitions=agreed_partitions(partitions, before.moves, described, after),
             min_isr={name: self.model.min_isr(name) for name in topics} if with_min_isr else {},
         )
 

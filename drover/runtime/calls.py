@@ -37,18 +37,18 @@ Clock = Callable[[], Moment]
 async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
     """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
 
-    A cluster on which Drover has nothing to do is asked what others move there, and nothing more. Raises what the
-    port's reading calls raise.
+    The List that tells what to observe is also the observation's first one. A cluster on which Drover has nothing to do
+    is asked what others move there, and nothing more. Raises what the port's reading calls raise.
     """
-    moves = await driver.moves()
-    wanted = core.wanted(cluster, moves, clock())
+    listing = await driver.list_moves()
+    wanted = core.wanted(cluster, listing.moves, clock())
     if wanted:
-        return await driver.observe(wanted, with_min_isr=True)
+        return await driver.observe(wanted, since=listing, with_min_isr=True)
     if core.urgency(cluster) is Urgency.BUSY and not core.wants_brokers(cluster, clock()):
         return None
     identity = await driver.identify()
     live = tuple(sorted(identity.racks))
-    return Identified(cluster, identity.kafka_cluster_id, live, clock().monotonic_ms, moves)
+    return Identified(cluster, identity.kafka_cluster_id, live, clock().monotonic_ms, listing.moves)
 
 
 async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Input:

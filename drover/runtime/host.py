@@ -6,7 +6,6 @@ Everything counts by the log. A fault ends the process (`fail`): the next one re
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, NoReturn
 
@@ -18,14 +17,13 @@ from drover.journal.folding import FoldedLog
 from drover.journal.port import Journal
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
+from drover.runtime.settings import Settings
 from drover.runtime.shards import HostedShard, ShardServices
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.runtime.watchdog import EXIT_FAULT
-from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
 from drover.shard.fold import Folded, RecordVerdict
 from drover.shard.messages import Arrival
-from events.topics import TopicNames
 
 BARRIER_TIMEOUT_S = 30.0
 HOUSEKEEPING_S = 0.5
@@ -33,39 +31,31 @@ MEASURE_S = 5.0
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HostOptions:
-    """Who this worker is and what it works on; `topic_ids` are those of the command topics, in their order.
-
-    Without `snapshot_every_records` none is read or written.
-    """
-
-    owner: str
-    group: str
-    topics: TopicNames
-    topic_ids: tuple[str, ...]
-    clusters: Mapping[str, Limits]
-    session_timeout_s: float = 10.0
-    snapshot_every_records: int = 0
-
-
 class ShardHost:
-    """Hosts every shard of the log and owns those that the group assigns; implements `agents.ports.CommandHost`."""
+    """Hosts every shard of the log and owns those that the group assigns; implements `agents.ports.CommandHost`.
+
+    `topic_ids` are those of the command topics, in their order. `stop` closes journal, clusters and snapshots.
+    """
 
     def __init__(
         self,
-        options: HostOptions,
+        settings: Settings,
+        topic_ids: tuple[str, ...],
         journal: Journal,
         clusters: ClusterSide,
+        snapshots: SnapshotKeeper,
         metrics: Metrics,
         *,
         end: Callable[[int], NoReturn] = os._exit,
     ) -> None:
-        self.log = FoldedLog(journal, options.topics.events, self._folded)
+        topics = settings.log.topics
+        self.log = FoldedLog(journal, topics.events, self._folded)
         self.is_replayed = False
         self.is_joined = False
-        self._options = options
+        self._settings = settings
+        self._topic_ids = topic_ids
         self._clusters = clusters
+        self._snapshots = snapshots
         self._metrics = metrics
         self._end = end
         self._source: CommandSource | None = None
@@ -74,22 +64,18 @@ class ShardHost:
         self._closing = False
         self._tasks: list[asyncio.Task[None]] = []
         self._loops: list[asyncio.Task[None]] = []
-        self._snapshots = SnapshotKeeper(journal, options.topics, options.snapshot_every_records, metrics)
         services = ShardServices(
-            owner=options.owner,
-            group=options.group,
-            topics=options.topics,
+            settings=settings,
             log=self.log,
             clusters=clusters,
             source=lambda: self.source,
             fail=self.fail,
             metrics=metrics,
-            snapshots=self._snapshots,
+            snapshots=snapshots,
         )
+        limits = settings.limits
         self.shards = tuple(
-            HostedShard(
-                ShardCore(fold, topic_ids=options.topic_ids, clusters=options.clusters, topics=options.topics), services
-            )
+            HostedShard(ShardCore(fold, topic_ids=topic_ids, clusters=limits, topics=topics), services)
             for fold in self.log.folds
         )
 
@@ -217,12 +203,12 @@ class ShardHost:
 
     async def _check_topics(self, shards: Sequence[HostedShard]) -> None:
         """R4: a topic that is another one now, or no longer has what the log would read next, stops the worker."""
-        for index, topic in enumerate(self._options.topics.commands):
+        for index, topic in enumerate(self._settings.log.topics.commands):
             for shard in shards:
                 cursors = shard.fold.cursors
-                if cursors and cursors[index].topic_id != self._options.topic_ids[index]:
+                if cursors and cursors[index].topic_id != self._topic_ids[index]:
                     raise CorruptLogError(
-                        f"{topic} has the id {self._options.topic_ids[index]}, but the log was decided from a topic "
+                        f"{topic} has the id {self._topic_ids[index]}, but the log was decided from a topic "
                         f"with the id {cursors[index].topic_id}: it was deleted and made anew"
                     )
         await self._measure_lag(shards)
@@ -231,7 +217,7 @@ class ShardHost:
         """Compare every cursor with its topic: how much is undecided, and that the topic still has it (R4)."""
         # Before the bounds are asked for: a rival may decide in between what they do not hold yet.
         positions = self.positions()
-        for index, topic in enumerate(self._options.topics.commands):
+        for index, topic in enumerate(self._settings.log.topics.commands):
             bounds = await self.log.journal.bounds(topic, [positions[shard.number][index] for shard in self.shards])
             for number in (shard.number for shard in shards):
                 (first, end), offset = bounds[number], positions[number][index]
@@ -257,7 +243,7 @@ class ShardHost:
 
     async def _keep_house(self) -> None:
         """Join again for a shard that is ours and unowned for two session timeouts (R1)."""
-        patience_s = 2 * self._options.session_timeout_s
+        patience_s = 2 * self._settings.worker.session_timeout_s
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             waiting = [

@@ -237,6 +237,11 @@ class WorkerSettings:
         return _parse_address(self.listen)
 
     @property
+    def session_timeout_s(self) -> float:
+        """The session timeout in seconds."""
+        return self.session_timeout_ms / 1000
+
+    @property
     def full_name(self) -> str:
         """The name this process goes by."""
         return self.name or f"{socket.gethostname()}-{os.getpid()}"
@@ -368,6 +373,11 @@ class Settings:
     def group(self) -> str:
         """The workers' consumer group: never shared by two Drovers on one Kafka."""
         return self.worker.group or f"{self.log.prefix}-worker"
+
+    @property
+    def limits(self) -> dict[str, Limits]:
+        """The limits of every managed cluster."""
+        return {name: cluster.limits for name, cluster in self.clusters.items()}
 
     @property
     def holds_secrets(self) -> bool:

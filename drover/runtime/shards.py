@@ -22,6 +22,7 @@ from drover.runtime.clock import now
 from drover.runtime.contest import Contest
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
+from drover.runtime.settings import Settings
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.core import ShardCore
 from drover.shard.fold import RecordVerdict
@@ -29,7 +30,6 @@ from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival, ProposedBatch
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire
-from events.topics import TopicNames
 
 ACQUIRE_ATTEMPTS = 8
 # A core that asks to be woken in the past must not keep the loop from everybody else.
@@ -41,9 +41,7 @@ _log = structlog.get_logger(__name__)
 class ShardServices:
     """What all shards of a worker share; `fail` ends the process. Without `snapshots` none are written."""
 
-    owner: str
-    group: str
-    topics: TopicNames
+    settings: Settings
     log: FoldedLog
     clusters: ClusterSide
     source: Callable[[], CommandSource]
@@ -64,6 +62,9 @@ class HostedShard:
         self.unowned_since: float | None = None
         self.inbox = Inbox()
         self._services = services
+        self._owner = services.settings.worker.full_name
+        self._group = services.settings.group
+        self._topics = services.settings.log.topics
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
@@ -138,8 +139,8 @@ class HostedShard:
                 schema=SCHEMA_VERSION,
                 epoch=self.fold.epoch + 1,
                 token=token,
-                owner=services.owner,
-                group=services.group,
+                owner=self._owner,
+                group=self._group,
                 generation=services.source().generation,
             )
             await services.log.append(self.number, record, encode_record(record))
@@ -220,9 +221,9 @@ class HostedShard:
 
     async def _send_aside(self, proposed: ProposedBatch) -> None:
         """Forwarded commands and dead letters are acknowledged before the record whose cursors pass them."""
-        services = self._services
-        await forwarding.forward(services.log.journal, services.topics, self.number, proposed.forward)
-        await dead_letters.bury(services.log.journal, services.topics, self.number, proposed.dead_letters)
+        journal = self._services.log.journal
+        await forwarding.forward(journal, self._topics, self.number, proposed.forward)
+        await dead_letters.bury(journal, self._topics, self.number, proposed.dead_letters)
 
     def _settle(self, proposed: ProposedBatch) -> None:
         """The record is in the log and counts: only now it may have effects (R6)."""
@@ -244,7 +245,7 @@ class HostedShard:
             self._services.clusters.start(self.core, effects, self.wake)
 
     def _count(self, proposed: ProposedBatch) -> None:
-        metrics, topics = self._services.metrics, self._services.topics.commands
+        metrics, topics = self._services.metrics, self._topics.commands
         for outcome in proposed.record.outcomes:
             metrics.command_decided(outcome.type, outcome.verdict)
         for arrival, _ in proposed.forward:
@@ -269,7 +270,7 @@ class HostedShard:
         if self.tenure != tenure or self._closing:
             return False
         generation = self._services.source().generation
-        if self.fold.group == self._services.group and self.fold.generation > generation:
+        if self.fold.group == self._group and self.fold.generation > generation:
             _log.warning("a shard is yielded to a newer generation", shard=self.number, owner=self.fold.owner)
             self.assigned = False
             self.reset(self.next_offsets)
@@ -307,7 +308,7 @@ class HostedShard:
             self._services.source().release(index, self.number)
 
     async def _prove_gap(self, index: int, offset: int) -> None:
-        topic = self._services.topics.commands[index]
+        topic = self._topics.commands[index]
         expected, resets = self.inbox.expected(index), self._resets
         try:
             found = await self._services.log.journal.first_offset(topic, self.number, expected)

@@ -96,20 +96,18 @@ def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
     )
 
 
-async def init(
-    connection: LogConnection, admin_options: Mapping[str, object], shards: int = DEFAULT_SHARDS
-) -> tuple[str, ...]:
+async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple[str, ...]:
     """Create the topics that are missing, begin every shard of the log, and return the names of those created.
 
     Idempotent: topics that exist are left as they are (`check` tells of them), and an events topic that exists decides
     the number of shards. Raises `ConfigurationError` when Kafka will not have it so, with what to do.
     """
     names = connection.topics
-    present = await describe_topics(connection.bootstrap, (names.events,), admin_options)
+    present = await describe_topics(connection.bootstrap, (names.events,), connection.security)
     events = present[names.events]
     shards = shards if events is None else events.partitions
     wanted = rules(names, shards)
-    answers = await create_topics(connection.bootstrap, [rule.spec for rule in wanted], admin_options)
+    answers = await create_topics(connection.bootstrap, [rule.spec for rule in wanted], connection.security)
     for name, answer in answers.items():
         if answer.code == INVALID_REPLICATION_FACTOR:
             raise ConfigurationError(
@@ -118,18 +116,16 @@ async def init(
             )
         if answer.code not in (0, TOPIC_ALREADY_EXISTS):
             raise ConfigurationError(f"{name} could not be created: Kafka error {answer.code}, {answer.message}")
-    await _wait_until_shown(connection, tuple(answers), admin_options)
+    await _wait_until_shown(connection, tuple(answers))
     await _begin_shards(connection, shards)
     return tuple(name for name, answer in answers.items() if answer.code == 0)
 
 
-async def _wait_until_shown(
-    connection: LogConnection, names: tuple[str, ...], admin_options: Mapping[str, object]
-) -> None:
+async def _wait_until_shown(connection: LogConnection, names: tuple[str, ...]) -> None:
     try:
         async with asyncio.timeout(CREATION_TIMEOUT_S):
             while True:
-                described = await describe_topics(connection.bootstrap, names, admin_options)
+                described = await describe_topics(connection.bootstrap, names, connection.security)
                 if None not in described.values():
                     return
                 await asyncio.sleep(0.1)
@@ -149,15 +145,15 @@ async def _begin_shards(connection: LogConnection, shards: int) -> None:
         await journal.close()
 
 
-async def check(connection: LogConnection, admin_options: Mapping[str, object]) -> tuple[Finding, ...]:
+async def check(connection: LogConnection) -> tuple[Finding, ...]:
     """Compare every topic with how it must be; a worker starts only when nothing is found but about optional ones."""
-    described = await _describe(connection, admin_options)
+    described = await _describe(connection)
     return _findings(connection, described)
 
 
-async def verify(connection: LogConnection, admin_options: Mapping[str, object]) -> VerifiedTopics:
+async def verify(connection: LogConnection) -> VerifiedTopics:
     """Do what `check` does and return what a worker needs of them; raises `ConfigurationError` on findings."""
-    described = await _describe(connection, admin_options)
+    described = await _describe(connection)
     names = {rule.name for rule in rules(connection.topics, DEFAULT_SHARDS) if rule.optional}
     found = _findings(connection, described)
     findings = [finding for finding in found if finding.topic not in names]
@@ -171,11 +167,9 @@ async def verify(connection: LogConnection, admin_options: Mapping[str, object])
     return VerifiedTopics(events.partitions, ids, tuple(finding for finding in found if finding.topic in names))
 
 
-async def _describe(
-    connection: LogConnection, admin_options: Mapping[str, object]
-) -> Mapping[str, TopicDescription | None]:
+async def _describe(connection: LogConnection) -> Mapping[str, TopicDescription | None]:
     names = [rule.name for rule in rules(connection.topics, DEFAULT_SHARDS)]
-    return await describe_topics(connection.bootstrap, names, admin_options)
+    return await describe_topics(connection.bootstrap, names, connection.security)
 
 
 def _findings(connection: LogConnection, described: Mapping[str, TopicDescription | None]) -> tuple[Finding, ...]:

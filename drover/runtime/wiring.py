@@ -1,50 +1,36 @@
-"""From settings to a running worker: the one place that knows every real part."""
+"""From settings to a running worker: every part is made and wired here, and ended in the opposite order."""
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import structlog
 
+from agents.app import CommandGroup
+from agents.settings import GroupSettings
 from drover.cluster.kafka import KafkaDriver
 from drover.errors import LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.journal.kafka import KafkaJournal
 from drover.journal.port import Journal
+from drover.runtime import topics
 from drover.runtime.clusters import ClusterServices
+from drover.runtime.health import Check, HealthServer
+from drover.runtime.host import ShardHost
+from drover.runtime.logs import configure_logging
 from drover.runtime.metrics import Metrics
+from drover.runtime.ports import BesideWorker, ClusterSide
 from drover.runtime.settings import Settings
-from drover.runtime.watchdog import EXIT_FAULT
-from drover.runtime.worker import ProjectionFactory, WorkerOptions, run_worker
+from drover.runtime.snapshots import SnapshotKeeper
+from drover.runtime.watchdog import EXIT_FAULT, Watchdog
+from drover.runtime.worker import readiness, run_process, run_until_stopped
 from events.codec import encode_progress
 from events.progress import Progress
 
+ClusterSideFactory = Callable[[Settings, Journal, Metrics], ClusterSide]
 _log = structlog.get_logger(__name__)
-
-
-def serve(settings: Settings) -> int:
-    """Run a worker on these settings until it is told to stop; returns its exit code. See `run_worker`."""
-    host, port = settings.worker.address
-    connection = settings.log.connection()
-    options = WorkerOptions(
-        connection=connection,
-        name=settings.worker.full_name,
-        group=settings.group,
-        clusters={name: cluster.limits for name, cluster in settings.clusters.items()},
-        admin_options=connection.security,
-        session_timeout_s=settings.worker.session_timeout_ms / 1000,
-        instance_id=settings.worker.instance_id,
-        listen=(host, port),
-        snapshot_every_records=settings.worker.snapshot_every_records,
-        projection=_projection(settings) if settings.zookeeper.project else None,
-    )
-    return run_worker(options, lambda journal, metrics: cluster_services(settings, journal, metrics))
-
-
-def _projection(settings: Settings) -> ProjectionFactory:
-    settings.zookeeper.options()  # raises for what must not be, before anything is joined
-    from drover.runtime.projecting import ProjectionThread  # noqa: PLC0415 - a worker without it needs no kazoo
-
-    return lambda metrics: ProjectionThread(settings, metrics)
 
 
 def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> ClusterServices:
@@ -73,3 +59,63 @@ def _progress_key(sample: Progress) -> bytes:
 def _fail(error: BaseException) -> NoReturn:
     _log.critical("the worker ends", reason="watching or calling a cluster failed", exc_info=error)
     os._exit(EXIT_FAULT)
+
+
+def serve(settings: Settings, new_clusters: ClusterSideFactory = cluster_services) -> int:
+    """Run a worker until SIGTERM or SIGINT and return its exit code; `new_clusters` replaces the managed clusters.
+
+    Raises `ConfigurationError` before anything is joined when a setting cannot be used or a topic is not as it must be.
+    A fault while it runs ends the process with 70, a stop that takes too long with 71.
+    """
+    configure_logging()
+    return run_process(lambda stop, watchdog: _run(settings, new_clusters, stop, watchdog))
+
+
+async def _run(settings: Settings, new_clusters: ClusterSideFactory, stop: asyncio.Event, watchdog: Watchdog) -> None:
+    connection = settings.log.connection()
+    new_projection = _projection(settings)
+    checked = await topics.verify(connection)
+    for finding in checked.findings:
+        _log.warning("going on without snapshots", why=finding.detail, remedy=finding.remedy)
+    metrics = Metrics()
+    async with contextlib.AsyncExitStack() as stack:
+        journal = KafkaJournal(connection, checked.shards, settings.worker.full_name)
+        stack.push_async_callback(journal.close)
+        every_records = settings.worker.snapshot_every_records if checked.has_snapshots else 0
+        snapshots = SnapshotKeeper(journal, connection.topics, every_records, metrics)
+        clusters = new_clusters(settings, journal, metrics)
+        host = ShardHost(settings, checked.command_topic_ids, journal, clusters, snapshots, metrics)
+        group = CommandGroup(_group_settings(settings, connection), host)
+        host.attach(group)
+        beside = None if new_projection is None else new_projection(metrics)
+        if beside is not None:
+            stack.callback(beside.close)
+            beside.start()
+        live = (Check("loop", ok=True, detail="runs, since it answers"),)
+        server = HealthServer(
+            *settings.worker.address, live=lambda: live, ready=lambda: readiness(host, beside), metrics=metrics
+        )
+        await stack.enter_async_context(server)
+        await run_until_stopped(host, group, stop, watchdog)
+
+
+def _group_settings(settings: Settings, connection: LogConnection) -> GroupSettings:
+    session_s = settings.worker.session_timeout_s
+    return GroupSettings(
+        connection=connection,
+        group=settings.group,
+        client_id=settings.worker.full_name,
+        session_timeout_s=session_s,
+        heartbeat_interval_s=min(2.0, session_s / 5),
+        request_timeout_s=max(15.0, session_s + 3.0),
+        instance_id=settings.worker.instance_id,
+    )
+
+
+def _projection(settings: Settings) -> Callable[[Metrics], BesideWorker] | None:
+    if not settings.zookeeper.project:
+        return None
+    settings.zookeeper.options()  # raises for what must not be, before anything is joined
+    from drover.runtime.projecting import ProjectionThread  # noqa: PLC0415 - a worker without it needs no kazoo
+
+    return lambda metrics: ProjectionThread(settings, metrics)

@@ -89,6 +89,7 @@ class ShardCore:
         self._looked_for: frozenset[tuple[str, str]] = frozenset()
         # The clusters to visit in the next batch, those that may have effects, and when the others are due.
         self._touched: set[str] = set()
+        self._visited: list[str] = []
         self._acting: set[str] = set()
         self._due_ms: dict[str, int | None] = {}
 
@@ -137,6 +138,7 @@ class ShardCore:
         for name in visited:
             self._clusters.of(name).reconcile(batch)
             self._due_ms[name] = self._clusters.of(name).due_ms(now)
+        self._visited = visited
         self._acting.update(visited)
         # What has changed is visited once more.
         self._touched = {event.cluster for event in batch.events} | self._clusters.with_released()
@@ -157,7 +159,8 @@ class ShardCore:
         assert self.fold.sequence >= proposed.record.sequence, "a batch is committed after its record was folded"
         self._is_proposed = False
         self._proved_ms = self._proposed_ms
-        for name in self._acting:
+        self._acting.update(self._visited)
+        for name in self._visited:
             self._clusters.of(name).committed()
 
     def _begin(self, now: Moment) -> tuple[Moment, BatchBuilder]:

@@ -107,7 +107,7 @@ def _events(command: AnyCommand) -> tuple[AnyEvent, ...]:
 @asynccontextmanager
 async def tiny_owner(connection: LogConnection) -> AsyncIterator[TinyOwner]:
     """Run an owner on new topics; what it reads and writes is real."""
-    await topics.init(connection, {}, SHARDS)
+    await topics.init(connection, SHARDS)
     owner = TinyOwner(connection)
     await owner.start()
     work = [asyncio.create_task(owner.work(topic)) for topic in connection.topics.commands]

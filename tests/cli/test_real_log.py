@@ -176,7 +176,7 @@ async def test_without_an_owner_the_command_ends_with_3_and_says_so(
     tmp_path: Path, local_cluster: LocalCluster
 ) -> None:
     connection = LogConnection(local_cluster.bootstrap, TopicNames("unowned"))
-    await topics.init(connection, {}, SHARDS)
+    await topics.init(connection, SHARDS)
     shell = Shell(settings_file(tmp_path, local_cluster, "unowned"))
     done = await shell.run("freeze", "--reason", "x", "--timeout", "1s")
     assert done.code == 3
@@ -213,7 +213,7 @@ async def test_the_client_waits_for_outcomes_and_says_which_are_missing(
         sent = await client.submit_all([_freeze("c1"), _freeze("c2")])
         assert [answer.outcome.id for answer in await client.outcomes(sent, 30)] == ["c1", "c2"]
     unowned = LogConnection(local_cluster.bootstrap, TopicNames("unowned"))
-    await topics.init(unowned, {}, SHARDS)
+    await topics.init(unowned, SHARDS)
     async with Client(unowned) as client:
         lonely = await client.submit(_freeze("c3"))
         with pytest.raises(OutcomeMissingError) as missing:

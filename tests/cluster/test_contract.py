@@ -81,7 +81,7 @@ async def test_identify_names_the_cluster_and_the_racks_of_live_brokers(cluster:
 
 
 async def test_an_idle_cluster_lists_nothing(cluster: ClusterUnderTest) -> None:
-    assert await cluster.driver.moves() == {}
+    assert (await cluster.driver.list_moves()).moves == {}
 
 
 async def test_an_alter_or_cancel_of_an_unknown_partition_is_answered_with_3(cluster: ClusterUnderTest) -> None:
@@ -127,7 +127,7 @@ async def test_cancelling_what_does_not_move_is_answered_with_85(cluster: Cluste
 async def test_a_reorder_completes_at_once_and_leaves_the_leader(cluster: ClusterUnderTest) -> None:
     partition = TopicPartition(await cluster.create_topic({0: (1, 2, 3)}), 0)
     assert await alter_one(cluster, partition, 2, 3, 1) == NONE
-    assert partition not in await cluster.driver.moves()
+    assert partition not in (await cluster.driver.list_moves()).moves
     assert (await settled(cluster, partition, (2, 3, 1))).leader == 1
 
 
@@ -135,7 +135,7 @@ async def test_an_alter_to_the_current_list_changes_nothing(cluster: ClusterUnde
     partition = TopicPartition(await cluster.create_topic({0: (1, 2, 3)}), 0)
     before = await facts(cluster, partition)
     assert await alter_one(cluster, partition, 1, 2, 3) == NONE
-    assert partition not in await cluster.driver.moves()
+    assert partition not in (await cluster.driver.list_moves()).moves
     assert await facts(cluster, partition) == before
 
 
@@ -163,13 +163,13 @@ async def test_a_throttled_move_is_listed_and_observed_and_its_cancel_loses_the_
     partition = TopicPartition(await throttled_topic(cluster, {0: (1, 2, 3)}), 0)
     assert await alter_one(cluster, partition, 4, 2, 1) == NONE
     move = Move(replicas=(4, 2, 1, 3), adding=(4,), removing=(3,))
-    assert (await cluster.driver.moves())[partition] == move
+    assert (await cluster.driver.list_moves()).moves[partition] == move
     seen = await eventually(cluster, lambda: facts(cluster, partition), lambda found: found.replicas == move.replicas)
     assert (seen.move, set(seen.isr), seen.leader) == (move, {1, 2, 3}, 1)
     assert await cancel(cluster, partition) == NONE
     await settled(cluster, partition, (2, 1, 3))
     assert await alter_one(cluster, partition, 1, 2, 3) == NONE
-    assert partition not in await cluster.driver.moves()
+    assert partition not in (await cluster.driver.list_moves()).moves
     await settled(cluster, partition, (1, 2, 3))
     await unthrottle(cluster)
 
@@ -182,7 +182,7 @@ async def test_a_retarget_to_the_original_set_leaves_a_broker_in_both_lists_unti
     odd = Move(replicas=(1, 2, 3, 4), adding=(4,), removing=(4,))
     for _repeated in range(2):
         assert await alter_one(cluster, partition, 1, 2, 3) == NONE
-        assert (await cluster.driver.moves())[partition] == odd
+        assert (await cluster.driver.list_moves()).moves[partition] == odd
     await unthrottle(cluster)
     everybody = await eventually(
         cluster, lambda: facts(cluster, partition), lambda found: set(found.isr) == {1, 2, 3, 4}
@@ -195,10 +195,10 @@ async def test_a_retarget_to_the_original_set_leaves_a_broker_in_both_lists_unti
 async def test_a_retarget_to_a_superset_is_accepted_and_changes_nothing(cluster: ClusterUnderTest) -> None:
     partition = TopicPartition(await throttled_topic(cluster, {0: (2, 3, 1)}), 0)
     assert await alter_one(cluster, partition, 4, 3, 1) == NONE
-    before = (await cluster.driver.moves())[partition]
+    before = (await cluster.driver.list_moves()).moves[partition]
     assert before == Move(replicas=(4, 3, 1, 2), adding=(4,), removing=(2,))
     assert await alter_one(cluster, partition, 4, 3, 1, 2) == NONE
-    assert (await cluster.driver.moves())[partition] == before
+    assert (await cluster.driver.list_moves()).moves[partition] == before
     assert await cancel(cluster, partition) == NONE
     await unthrottle(cluster)
 
@@ -243,7 +243,7 @@ async def test_an_observation_says_what_exists_what_does_not_and_what_moves(clus
     assert observation.cluster == "under-test"
     assert observation.live_brokers == BROKERS
     assert observation.started_ms <= observation.ended_ms
-    assert observation.moves == await cluster.driver.moves()
+    assert observation.moves == (await cluster.driver.list_moves()).moves
     assert observation.min_isr == {topic: observation.min_isr[topic]}
     seen_idle, seen_moving = observation.partitions[idle], observation.partitions[moving]
     assert seen_idle is not None
@@ -251,6 +251,38 @@ async def test_an_observation_says_what_exists_what_does_not_and_what_moves(clus
     assert seen_moving is not None
     assert seen_moving.move == observation.moves[moving]
     assert await cancel(cluster, moving) == NONE
+    await unthrottle(cluster)
+
+
+async def test_an_observation_continues_from_a_listing_and_leaves_out_what_has_changed_since(
+    cluster: ClusterUnderTest,
+) -> None:
+    topic = await throttled_topic(cluster, {0: (1, 2, 3), 1: (2, 3, 1)})
+    idle, moving = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    before = await cluster.driver.list_moves()
+    assert await alter_one(cluster, moving, 4, 2, 1) == NONE
+    began = await cluster.driver.observe([idle, moving], since=before)
+    assert set(began.partitions) == {idle}
+    assert moving not in began.moves
+
+    during = await cluster.driver.list_moves()
+    seen = await cluster.driver.observe([idle, moving], since=during)
+    assert seen.moves == during.moves
+    assert {key: found and found.move for key, found in seen.partitions.items()} == {
+        idle: None,
+        moving: Move(replicas=(4, 2, 1, 3), adding=(4,), removing=(3,)),
+    }
+
+    assert await cancel(cluster, moving) == NONE
+    ended = await cluster.driver.observe([idle, moving], since=during)
+    assert set(ended.partitions) == {idle}
+    assert ended.moves == {}
+    assert [began.started_ms, seen.started_ms, ended.started_ms] == [
+        before.started_ms,
+        during.started_ms,
+        during.started_ms,
+    ]
+    assert before.started_ms <= during.started_ms <= seen.ended_ms <= ended.ended_ms
     await unthrottle(cluster)
 
 
@@ -296,18 +328,18 @@ async def test_a_dead_destination_is_accepted_and_does_not_stop_the_cancel(clust
     assert (await cluster.driver.change_throttles([rates]))[rates].code == BROKER_NOT_AVAILABLE
 
     assert await alter_one(cluster, dead_target, 4, 2, 1) == NONE
-    assert (await cluster.driver.moves())[dead_target].adding == (4,)
+    assert (await cluster.driver.list_moves()).moves[dead_target].adding == (4,)
     assert await cancel(cluster, dead_target) == NONE
     await settled(cluster, dead_target, (2, 1, 3))
 
     await eventually(cluster, lambda: facts(cluster, shrinking), lambda found: set(found.isr) == {1, 2, 3})
     assert await alter_one(cluster, shrinking, 3, 4) == NONE
-    waiting = (await cluster.driver.moves())[shrinking]
+    waiting = (await cluster.driver.list_moves()).moves[shrinking]
     assert waiting == Move(replicas=(3, 4, 1, 2), adding=(), removing=(1, 2))
     assert await cancel(cluster, shrinking) == NONE
     await settled(cluster, shrinking, (3, 4, 1, 2))
     assert await alter_one(cluster, shrinking, 1, 2) == NONE
-    assert shrinking not in await cluster.driver.moves()
+    assert shrinking not in (await cluster.driver.list_moves()).moves
     await settled(cluster, shrinking, (1, 2))
     await cluster.start_broker(4)
     assert tuple((await cluster.driver.identify()).racks) == BROKERS

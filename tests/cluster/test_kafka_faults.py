@@ -59,7 +59,7 @@ async def test_a_server_that_never_answers_costs_no_more_than_the_deadline_and_n
     for _again in range(MAX_CLIENTS_CLOSING * 2):
         started = time.monotonic()
         with pytest.raises(ClusterUnavailableError):
-            await driver.moves()
+            await driver.list_moves()
         assert time.monotonic() - started < 1
     await driver.close()
     deadline = time.monotonic() + 5
@@ -90,7 +90,7 @@ async def test_an_alter_that_a_hanging_cluster_swallowed_has_an_unknown_outcome(
         with pytest.raises(OutcomeUnknownError):
             await impatient.alter(ANYTHING)
         with pytest.raises(ClusterUnavailableError):
-            await impatient.moves()
+            await impatient.list_moves()
         assert time.monotonic() - started < 3
     finally:
         for broker in (1, 2, 3, 4):
@@ -122,11 +122,11 @@ async def test_calls_in_flight_when_an_impatient_one_replaces_the_client_end_wit
 
 @pytest.mark.cluster
 async def test_reads_go_round_a_broker_that_hangs(local_cluster: LocalCluster, driver: KafkaDriver) -> None:
-    await driver.moves()
+    await driver.list_moves()
     await local_cluster.pause(3)
     try:
         for _again in range(5):
-            await driver.moves()
+            await driver.list_moves()
             await driver.observe([TopicPartition("no-such-topic", 0)])
     finally:
         await local_cluster.resume(3)
@@ -139,7 +139,7 @@ async def test_the_same_driver_outlives_the_death_and_return_of_a_broker(
 ) -> None:
     await driver.identify()
     await local_cluster.kill(2)
-    await driver.moves()
+    await driver.list_moves()
     assert (await driver.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
     await local_cluster.start(2)
     await all_four_live(driver)
@@ -170,7 +170,7 @@ async def answers_again(driver: KafkaDriver) -> None:
     deadline = time.monotonic() + 20
     while True:
         try:
-            await driver.moves()
+            await driver.list_moves()
         except ClusterUnavailableError:
             assert time.monotonic() < deadline, "the cluster does not answer any more"
             await asyncio.sleep(0.05)

@@ -50,12 +50,17 @@ async def test_a_lost_answer_leaves_the_change_made(driver: SimulatedDriver) -> 
 async def test_a_read_whose_answer_is_lost_is_only_unavailable(driver: SimulatedDriver) -> None:
     driver.lose_next(Loss.ANSWER)
     with pytest.raises(ClusterUnavailableError):
-        await driver.moves()
+        await driver.list_moves()
 
 
 async def test_an_unreachable_cluster_fails_every_call_until_it_is_back(driver: SimulatedDriver) -> None:
     driver.unreachable = True
-    for call in (driver.identify, driver.moves, lambda: driver.observe([PARTITION]), lambda: driver.alter(REORDER)):
+    for call in (
+        driver.identify,
+        driver.list_moves,
+        lambda: driver.observe([PARTITION]),
+        lambda: driver.alter(REORDER),
+    ):
         with pytest.raises(ClusterUnavailableError):
             await call()
     assert replicas(driver) == (1, 2, 3)
@@ -127,7 +132,7 @@ async def test_a_whole_call_can_be_refused_and_not_controller_leaves_its_outcome
 
 async def test_without_a_controller_brokers_answer_only_what_they_know(driver: SimulatedDriver) -> None:
     driver.model.stop_controller()
-    for read in (driver.moves, lambda: driver.observe([PARTITION])):
+    for read in (driver.list_moves, lambda: driver.observe([PARTITION])):
         with pytest.raises(ClusterUnavailableError):
             await read()
     with pytest.raises(OutcomeUnknownError):

@@ -84,7 +84,7 @@ async def managed_state(installation: Installation) -> ClusterState:
 
 async def judge_cluster(installation: Installation, keys: tuple[TopicPartition, ...], story: Story) -> list[str]:
     """Each partition stands where its last reassignment ended, whole and in sync, and nothing moves."""
-    moves = await installation.driver.moves()
+    moves = (await installation.driver.list_moves()).moves
     faults = [f"{key} is still being moved: {move}" for key, move in moves.items()]
     for key in keys:
         facts = await installation.facts(key)

@@ -228,7 +228,7 @@ async def installation(
     config.write_text("\n".join(settings) + "\n")
     driver = KafkaDriver("observer", cluster.bootstrap)
     made = Installation(cluster, directory, names, config, driver)
-    await own_topics.init(made.connection, {})
+    await own_topics.init(made.connection)
     try:
         yield made
     finally:

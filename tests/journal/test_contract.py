@@ -45,7 +45,7 @@ def _in_memory() -> Subject:
 
 async def _on_kafka(bootstrap: str) -> Subject:
     connection = LogConnection(bootstrap, TopicNames(next(_prefixes)))
-    await topics.init(connection, {}, SHARDS)
+    await topics.init(connection, SHARDS)
 
     async def abort(topic: str, partition: int) -> None:
         writer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"{connection.topics.prefix}-abort")

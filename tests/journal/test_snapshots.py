@@ -234,7 +234,7 @@ async def test_nothing_is_looked_for_without_the_topic_or_in_a_short_log(
 @pytest_asyncio.fixture
 async def on_kafka(local_cluster: LocalCluster, log: Sequence[bytes]) -> AsyncIterator[KafkaJournal]:
     connection = LogConnection(local_cluster.bootstrap, TopicNames("snapshots"))
-    await topics.init(connection, {}, 1)
+    await topics.init(connection, 1)
     journal = KafkaJournal(connection, 1, "snapshots-test")
     await journal.start()
     for payload in log[1:]:

@@ -35,7 +35,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest_asyncio.fixture
 async def connection(local_cluster: LocalCluster) -> LogConnection:
     connection = LogConnection(local_cluster.bootstrap, TopicNames(next(_prefixes)))
-    await topics.init(connection, {}, 1)
+    await topics.init(connection, 1)
     return connection
 
 

@@ -199,7 +199,7 @@ class Drill:
 async def drill(bootstrap: str, prefix: str, directory: Path, seed: int = 1) -> AsyncIterator[Drill]:
     """Topics of its own, a producer, and workers that are all ended in the end, come what may."""
     connection = LogConnection(bootstrap, TopicNames(prefix))
-    await topics.init(connection, {}, SHARDS)
+    await topics.init(connection, SHARDS)
     producer = AIOKafkaProducer(
         bootstrap_servers=bootstrap, enable_idempotence=True, acks="all", max_request_size=2**22
     )

@@ -7,14 +7,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from drover.capability.messages import Effect
-from drover.journal.connection import LogConnection
 from drover.journal.port import Journal
 from drover.runtime.metrics import Metrics
-from drover.runtime.worker import WorkerOptions, run_worker
-from drover.scheduling.state import Limits
+from drover.runtime.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
+from drover.runtime.wiring import serve
 from drover.shard.core import ShardCore
 from events.partitions import TopicPartition
-from events.topics import TopicNames
 
 
 class NoClusters:
@@ -33,21 +31,24 @@ class NoClusters:
     async def close(self) -> None: ...
 
 
-def no_clusters(_journal: Journal, _metrics: Metrics) -> NoClusters:
+def no_clusters(_settings: Settings, _journal: Journal, _metrics: Metrics) -> NoClusters:
     return NoClusters()
 
 
 def main() -> int:
     bootstrap, prefix, name, session_timeout_s, clusters, *instance_id = sys.argv[1:]
-    options = WorkerOptions(
-        connection=LogConnection(bootstrap, TopicNames(prefix)),
-        name=name,
-        group=f"{prefix}-worker",
-        clusters=dict.fromkeys(clusters.split(","), Limits(1250, 5, 1)),
-        session_timeout_s=float(session_timeout_s),
-        instance_id=instance_id[0] if instance_id else None,
+    settings = Settings(
+        LogSettings(bootstrap, prefix),
+        clusters=dict.fromkeys(clusters.split(","), ClusterSettings("127.0.0.1:1")),
+        worker=WorkerSettings(
+            name=name,
+            instance_id=instance_id[0] if instance_id else None,
+            session_timeout_ms=round(float(session_timeout_s) * 1000),
+            listen="127.0.0.1:0",
+            snapshot_every_records=0,
+        ),
     )
-    return run_worker(options, no_clusters)
+    return serve(settings, no_clusters)
 
 
 if __name__ == "__main__":

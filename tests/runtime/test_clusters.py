@@ -208,9 +208,9 @@ async def test_a_fault_that_nobody_expects_reaches_the_supervisor(
     async def broken(self: SimulatedDriver) -> dict[TopicPartition, object]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(SimulatedDriver, "moves", broken)
-    monkeypatch.setattr(SimulatedDriver, "identify", broken)
     await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    monkeypatch.setattr(SimulatedDriver, "list_moves", broken)
+    monkeypatch.setattr(SimulatedDriver, "identify", broken)
     bench.services.own(bench.core, bench.wake)
     await until(lambda: bool(bench.faults))
     assert isinstance(bench.faults.pop(), ZeroDivisionError)

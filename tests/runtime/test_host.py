@@ -89,7 +89,7 @@ async def test_workers_of_two_groups_leave_each_other_time_and_do_not_fill_the_l
 
 
 async def test_a_newer_generation_of_the_group_is_yielded_to_and_then_joined_again(world: World) -> None:
-    host, group, clusters = await world.host("w", session_timeout_s=0.2)
+    host, group, clusters = await world.host("w", session_timeout_ms=1000)
     await world.assign(host, range(SHARDS), group.generation)
     _steal(world, 0, group=GROUP, generation=group.generation + 5)
     await world.until(lambda: not host.shards[0].assigned, "the shard to be yielded")

@@ -28,11 +28,11 @@ def _connection(cluster: LocalCluster, prefix: str) -> LogConnection:
 
 async def test_init_makes_every_topic_begins_every_shard_and_is_idempotent(local_cluster: LocalCluster) -> None:
     connection = _connection(local_cluster, "topics-init")
-    created = await topics.init(connection, {}, shards=3)
+    created = await topics.init(connection, shards=3)
     assert len(created) == 8
-    assert await topics.init(connection, {}, shards=5) == ()
-    assert await topics.check(connection, {}) == ()
-    assert (await topics.verify(connection, {})).shards == 3
+    assert await topics.init(connection, shards=5) == ()
+    assert await topics.check(connection) == ()
+    assert (await topics.verify(connection)).shards == 3
     journal = KafkaJournal(connection, 3, "test")
     await journal.start()
     try:
@@ -47,53 +47,53 @@ async def test_init_makes_every_topic_begins_every_shard_and_is_idempotent(local
 
 async def test_missing_topics_are_found_and_init_mends_them(local_cluster: LocalCluster) -> None:
     connection = _connection(local_cluster, "topics-missing")
-    findings = await topics.check(connection, {})
+    findings = await topics.check(connection)
     assert len(findings) == 8
     assert {finding.remedy for finding in findings} == {"drover topics init"}
     with pytest.raises(ConfigurationError, match="drover topics init"):
-        await topics.verify(connection, {})
+        await topics.verify(connection)
 
 
 async def test_a_worker_may_do_without_snapshots_and_nothing_else(local_cluster: LocalCluster) -> None:
     """An installation that is older than they are has no topic for them."""
     connection = _connection(local_cluster, "topics-snapshots")
-    await topics.init(connection, {}, shards=2)
-    assert (await topics.verify(connection, {})).has_snapshots
+    await topics.init(connection, shards=2)
+    assert (await topics.verify(connection)).has_snapshots
     name = connection.topics.snapshots
     admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
     try:
         _set(admin, name, "cleanup.policy", "delete")
         await wait_until(lambda: finds(connection, 1), what="the changed setting shows", timeout_s=10)
-        verified = await topics.verify(connection, {})
+        verified = await topics.verify(connection)
         assert (verified.shards, verified.has_snapshots) == (2, False)
         admin.delete_topics([name])
     finally:
         admin.close()
     async with asyncio.timeout(30):
         while True:
-            findings = await topics.check(connection, {})
+            findings = await topics.check(connection)
             if findings[0].remedy == "drover topics init":
                 break
-    verified = await topics.verify(connection, {})
+    verified = await topics.verify(connection)
     assert (verified.findings, verified.has_snapshots) == (findings, False)
-    assert await topics.init(connection, {}, shards=2) == (name,)
-    assert (await topics.verify(connection, {})).has_snapshots
+    assert await topics.init(connection, shards=2) == (name,)
+    assert (await topics.verify(connection)).has_snapshots
 
 
 async def finds(connection: LogConnection, count: int) -> bool:
-    return len(await topics.check(connection, {})) == count
+    return len(await topics.check(connection)) == count
 
 
 async def test_a_changed_setting_is_found_and_its_command_mends_it(local_cluster: LocalCluster) -> None:
     connection = _connection(local_cluster, "topics-setting")
-    await topics.init(connection, {}, shards=2)
+    await topics.init(connection, shards=2)
     name = connection.topics.events
     admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
     try:
         _set(admin, name, "retention.ms", "1000")
         # Brokers show a changed setting a moment later.
         await wait_until(lambda: finds(connection, 1), what="the changed setting shows", timeout_s=10)
-        (finding,) = await topics.check(connection, {})
+        (finding,) = await topics.check(connection)
         assert finding.topic == name
         words = shlex.split(finding.remedy)
         assert words[:3] == ["kafka-configs", "--bootstrap-server", local_cluster.bootstrap]
@@ -101,7 +101,7 @@ async def test_a_changed_setting_is_found_and_its_command_mends_it(local_cluster
         _set(admin, words[words.index("--entity-name") + 1], key, value)
         await wait_until(lambda: finds(connection, 0), what="the mended setting shows", timeout_s=10)
         _set(admin, name, "max.message.bytes", str(16 * 1024 * 1024))
-        assert await topics.check(connection, {}) == (), "more than asked for does no harm"
+        assert await topics.check(connection) == (), "more than asked for does no harm"
     finally:
         admin.close()
 
@@ -112,9 +112,9 @@ async def test_another_number_of_partitions_is_found_either_way(local_cluster: L
     admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
     try:
         admin.create_topics([NewTopic(names.commands[0], 1, 3)])
-        await topics.init(connection, {}, shards=2)
+        await topics.init(connection, shards=2)
         admin.create_partitions({names.commands[1]: NewPartitions(3)})
-        findings = await topics.check(connection, {})
+        findings = await topics.check(connection)
     finally:
         admin.close()
     found = {finding.topic: finding for finding in findings if "partitions" in finding.detail}
@@ -131,7 +131,7 @@ async def test_too_few_brokers_are_named_with_what_to_do(
 
     monkeypatch.setattr(topics, "create_topics", refuse)
     with pytest.raises(ConfigurationError, match="Start at least 3 brokers"):
-        await topics.init(_connection(local_cluster, "topics-few"), {})
+        await topics.init(_connection(local_cluster, "topics-few"))
 
 
 def _set(admin: KafkaAdminClient, topic: str, key: str, value: str) -> None:

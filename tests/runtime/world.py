@@ -7,9 +7,10 @@ from typing import NoReturn
 
 from drover.capability.messages import Effect
 from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
-from drover.runtime.host import HostOptions, ShardHost
+from drover.runtime.host import ShardHost
 from drover.runtime.metrics import Metrics
-from drover.scheduling.state import Limits
+from drover.runtime.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
+from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.core import ShardCore
 from drover.shard.fold import RecordVerdict, ShardFold
 from drover.shard.messages import Arrival
@@ -75,7 +76,7 @@ def cluster_in(shard: int) -> str:
     return next(name for name in (f"c{number}" for number in range(100)) if shard_of(name, SHARDS) == shard)
 
 
-CLUSTERS = {cluster_in(shard): Limits(10, 5, 1) for shard in range(SHARDS)}
+CLUSTERS = {cluster_in(shard): ClusterSettings("nowhere:1", max_partitions_in_flight=10) for shard in range(SHARDS)}
 
 
 def freeze(identity: str, shard: int = 0) -> Freeze:
@@ -103,17 +104,21 @@ class World:
     async def host(
         self,
         owner: str,
-        session_timeout_s: float = 10.0,
+        session_timeout_ms: int = 10_000,
         topic_ids: tuple[str, ...] = TOPIC_IDS,
         snapshot_every_records: int = 0,
         group_name: str = GROUP,
     ) -> tuple[ShardHost, FakeGroup, FakeClusters]:
         """A host that has replayed and runs; nothing is assigned yet."""
         group, clusters = FakeGroup(), FakeClusters()
-        options = HostOptions(
-            owner, group_name, self.broker.topics, topic_ids, CLUSTERS, session_timeout_s, snapshot_every_records
+        settings = Settings(
+            LogSettings("in-memory", self.broker.topics.prefix),
+            clusters=CLUSTERS,
+            worker=WorkerSettings(name=owner, group=group_name, session_timeout_ms=session_timeout_ms),
         )
-        host = ShardHost(options, MemoryJournal(self.broker, SHARDS), clusters, Metrics(), end=self._end)
+        journal, metrics = MemoryJournal(self.broker, SHARDS), Metrics()
+        snapshots = SnapshotKeeper(journal, self.broker.topics, snapshot_every_records, metrics)
+        host = ShardHost(settings, topic_ids, journal, clusters, snapshots, metrics, end=self._end)
         host.attach(group)
         await host.start()
         self.hosts.append(host)

@@ -46,8 +46,8 @@ async def probers(secure: SecureCluster) -> AsyncIterator[dict[tuple[Part, Place
         connection = LogConnection(secure.local.bootstrap, NAMES, secure.options_of(user_of(part, place)))
         made[part, place] = Prober(part, place, connection, MOVED_TOPIC)
     setup = made[Part.SETUP, Place.LOG].connection
-    await own_topics.init(setup, setup.security, SHARDS)
-    assert await own_topics.check(setup, setup.security) == ()
+    await own_topics.init(setup, SHARDS)
+    assert await own_topics.check(setup) == ()
     producer = LogProducer(secure.local.connection(NAMES), "something-to-read")
     await producer.start()
     try:

@@ -53,7 +53,7 @@ MUTANTS = (
         "act-before-durable",
         HOSTING,
         "        await self._send_aside(proposed)\n",
-        "        for name in self.core._acting:\n            self.core._clusters.of(name).committed()\n"
+        "        for name in self.core._visited:\n            self.core._clusters.of(name).committed()\n"
         "        self.core._proved_ms = self.core._proposed_ms\n        self._start_effects()\n"
         "        await self._send_aside(proposed)\n",
     ),

@@ -12,6 +12,7 @@ from drover.journal.folding import FoldedLog
 from drover.runtime.calls import look
 from drover.runtime.clusters import PACE_MS, UNREACHABLE_PACE_MS
 from drover.runtime.metrics import Metrics
+from drover.runtime.settings import LogSettings, Settings, WorkerSettings
 from drover.runtime.shards import HostedShard, ShardServices
 from drover.shard.core import ShardCore
 from drover.shard.fold import Folded, RecordVerdict, ShardFold, ShardState
@@ -210,9 +211,7 @@ class Worker:
         self.source = Source()
         self.log = WorkerLog(world, [fork(fold) for fold in world.checker.folds])
         services = ShardServices(
-            owner=name,
-            group=GROUP,
-            topics=TopicNames(),
+            settings=Settings(LogSettings("simulated"), worker=WorkerSettings(name=name, group=GROUP)),
             log=cast("FoldedLog", self.log),
             clusters=Clusters(self),
             source=lambda: self.source,

@@ -1,0 +1,99 @@
+"""What one look asks of a cluster, and from which moment on what it saw counts."""
+
+from collections.abc import Collection
+
+import pytest
+
+from drover.capability.contract import Urgency
+from drover.capability.messages import Identified, Input
+from drover.cluster.model import ClusterModel
+from drover.cluster.port import Listing
+from drover.cluster.simulated import SimulatedDriver
+from drover.facts import Move, Observation
+from drover.runtime.calls import look
+from events.partitions import TopicPartition
+from tests.shard.world import CLUSTER, World, alter
+
+ORDERS = TopicPartition("orders", 0)
+BETWEEN_MS = 40
+
+
+@pytest.fixture
+def world() -> World:
+    made = World(joins_by_itself=False)
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    return made
+
+
+@pytest.fixture
+def lists(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """When each List was answered."""
+    answered_ms: list[int] = []
+    answer = ClusterModel.moves
+
+    def counted(model: ClusterModel) -> dict[TopicPartition, Move]:
+        answered_ms.append(model.now_ms)
+        return answer(model)
+
+    monkeypatch.setattr(ClusterModel, "moves", counted)
+    return answered_ms
+
+
+async def look_once(world: World) -> Input | None:
+    return await look(world.driver, world.core, CLUSTER, lambda: world.now)
+
+
+async def start_moving(world: World) -> None:
+    await world.send(alter({ORDERS: [4, 2, 3]}))
+    await world.settle()
+    assert ORDERS in world.model.moves()
+    assert world.core.urgency(CLUSTER) is Urgency.BUSY
+
+
+async def test_a_look_at_what_moves_takes_two_lists(world: World, lists: list[int]) -> None:
+    await start_moving(world)
+    world.model.advance(100)
+    lists.clear()
+    seen = await look_once(world)
+    assert isinstance(seen, Observation)
+    assert ORDERS in seen.partitions
+    assert len(lists) == 2
+
+
+async def test_a_look_that_wants_nothing_takes_one_list(world: World, lists: list[int]) -> None:
+    idle = await look_once(world)
+    assert isinstance(idle, Identified)
+    assert len(lists) == 1
+    await start_moving(world)
+    world.model.advance(100)
+    await world.look()
+    await world.settle()
+    lists.clear()
+    assert await look_once(world) is None
+    assert len(lists) == 1
+
+
+async def test_a_look_began_when_its_first_list_did(
+    world: World, lists: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await start_moving(world)
+    world.model.advance(100)
+    began_ms = world.model.now_ms
+    lists.clear()
+    observe = SimulatedDriver.observe
+
+    async def later(
+        driver: SimulatedDriver,
+        partitions: Collection[TopicPartition],
+        *,
+        since: Listing | None = None,
+        with_min_isr: bool = False,
+    ) -> Observation:
+        world.model.advance(BETWEEN_MS)
+        return await observe(driver, partitions, since=since, with_min_isr=with_min_isr)
+
+    monkeypatch.setattr(SimulatedDriver, "observe", later)
+    seen = await look_once(world)
+    assert isinstance(seen, Observation)
+    assert lists == [began_ms, began_ms + BETWEEN_MS]
+    assert (seen.started_ms, seen.ended_ms) == (began_ms, began_ms + BETWEEN_MS)

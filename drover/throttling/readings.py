@@ -15,6 +15,9 @@ class Readings:
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}
         self._topics: dict[str, tuple[ThrottledReplicas | None, int]] = {}
         self._changed_ms = 0
+        self._topic_ids: dict[str, str] = {}
+        self._distrusted: set[str] = set()
+        self.is_reading = False
 
     def recent(self, now_ms: int) -> Read:
         """Return what was read within the last 2 s: an older reading is no baseline."""
@@ -27,11 +30,23 @@ class Readings:
         )
 
     def take(self, read: ThrottlesRead, heard_ms: int) -> None:
-        """Take settings in, unless they were read before the last change."""
+        """Take settings in, unless they were read before the last change, or of a topic's earlier incarnation."""
+        self.is_reading = False
+        distrusted, self._distrusted = self._distrusted, set()
         if read.started_ms < self._changed_ms:
             return
         self._brokers.update((broker, (rates, heard_ms)) for broker, rates in read.brokers.items())
-        self._topics.update((topic, (lists, heard_ms)) for topic, lists in read.topics.items())
+        trusted = ((topic, lists) for topic, lists in read.topics.items() if topic not in distrusted)
+        self._topics.update((topic, (lists, heard_ms)) for topic, lists in trusted)
+
+    def see(self, topic: str, topic_id: str) -> None:
+        """Forget what was read of a topic that is seen to be another one, and what is just being read of it."""
+        if self._topic_ids.get(topic) == topic_id:
+            return
+        self._topic_ids[topic] = topic_id
+        self._topics.pop(topic, None)
+        if self.is_reading:
+            self._distrusted.add(topic)
 
     def forget(self, brokers: Iterable[int], topics: Iterable[str], ended_ms: int) -> None:
         """Forget what was read of everything that was just written."""

@@ -14,7 +14,7 @@ from drover.capability.messages import (
     ThrottlesRead,
 )
 from drover.capability.observations import FRESH_MS, ObservationCache
-from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, ThrottledReplicas
+from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, Observation, ThrottledReplicas
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand
@@ -47,7 +47,6 @@ class ThrottlingReconciler(Reconciler):
         self._pending_brokers: set[int] = set()
         self._pending_topics: set[str] = set()
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
-        self._is_reading = False
         self._is_changing = False
         self._write_from_ms = 0
         self._live: frozenset[int] = frozenset()
@@ -90,8 +89,11 @@ class ThrottlingReconciler(Reconciler):
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
         """Take in what was read and what was written."""
-        if isinstance(entry, ThrottlesRead):
-            self._is_reading = False
+        if isinstance(entry, Observation):
+            for key, facts in entry.partitions.items():
+                if facts is not None:
+                    self._readings.see(key.topic, facts.topic_id)
+        elif isinstance(entry, ThrottlesRead):
             self._readings.take(entry, batch.now.monotonic_ms)
             self._demand.changed_brokers.update(entry.brokers)
             self._demand.changed_topics.update(entry.topics)
@@ -179,8 +181,8 @@ class ThrottlingReconciler(Reconciler):
             self._is_changing = True
             yield writes
         brokers, topics = self._to_read
-        if (brokers or topics) and not self._is_reading and not self._is_changing:
-            self._is_reading = True
+        if (brokers or topics) and not self._readings.is_reading and not self._is_changing:
+            self._readings.is_reading = True
             yield ReadThrottles(self.state.name, brokers, topics)
 
     def _writes(self, now_ms: int, start_by_ms: int) -> ChangeThrottles | None:

@@ -74,7 +74,7 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
     reason = waiting_reason(state, entry.key)
     waiting = None if reason is None else str(reason)
     if waiting is None and transfer is not None and transfer.closing_rate is not None and transfer.closing_rate < 0:
-        waiting = "producers write faster than is copied"
+        waiting = "producers write faster than the copy proceeds"
     return StatusRow(
         cluster=state.name,
         topic=entry.key.topic,
@@ -198,7 +198,7 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
     if state.mismatched_kafka_cluster_id is not None:
         yield (
             f"{state.name}: another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of "
-            f"{state.kafka_cluster_id}); no call is made"
+            f"{state.kafka_cluster_id}); Drover makes no calls"
         )
     if state.freeze is not None:
         yield f"{state.name} is frozen by {state.freeze.by}: {state.freeze.reason}"
@@ -211,7 +211,7 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
         yield f"{state.name}: {stuck} moves of others can never end (a broker is both added and removed): `drover mend`"
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
-        yield f"{state.name}: the throttle of broker {brokers} is to be taken back yet (of a dead one when it returns)"
+        yield f"{state.name}: the throttle of broker {brokers} must still be put back (on a dead one, once it returns)"
     if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):
         said = (
             f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"

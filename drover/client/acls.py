@@ -1,8 +1,7 @@
-"""What each part of Drover must be allowed to do on Kafka, and nothing that it can do without.
+"""The ACLs that each part of Drover needs on Kafka, and no others.
 
 One table: `drover acls` prints it, `drover local up --secure` grants it, and a test takes every single ACL away and
-shows what fails then. The log's Kafka and the managed clusters are asked for different things, so that one user for
-each is possible.
+shows what fails then. The log's Kafka and the managed clusters have their own ACLs, so that each can have its own user.
 """
 
 from dataclasses import dataclass

@@ -174,7 +174,7 @@ class Client:
         payload = encode_command(command)
         if len(payload) > MAX_COMMAND_BYTES:
             raise ConfigurationError(
-                f"the command {command.id} has {len(payload)} bytes, at most {MAX_COMMAND_BYTES} are read: split it"
+                f"the command {command.id} has {len(payload)} bytes, but only {MAX_COMMAND_BYTES} are allowed: split it"
             )
         shard = shard_of(command.cluster, await self._partitions(topic))
         try:
@@ -204,4 +204,4 @@ def topic_of(command: Command, topics: TopicNames) -> str:
     for topic, types in zip(topics.commands, TYPES_BY_TOPIC, strict=True):
         if isinstance(command, types):
             return topic
-    raise AssertionError(f"{type(command).__name__} is no command")
+    raise AssertionError(f"{type(command).__name__} is not a command")

@@ -27,7 +27,7 @@ class Compared:
         return self.comparison is not None and not self.comparison.differences
 
     def lines(self) -> list[str]:
-        """Say what was found: every difference, and a line that sums up."""
+        """List every difference, and a line that sums up."""
         if self.comparison is None:
             return [f"{self.cluster} in ZooKeeper: not compared: {self.why_not}"]
         found = self.comparison
@@ -62,6 +62,6 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
         try:
             compared.append(Compared(cluster, await compare_tree(settings, cluster)))
         except DroverError as error:
-            # What was found in the log must be said all the same.
+            # The findings in the log must be reported all the same.
             compared.append(Compared(cluster, why_not=str(error)))
     return compared

@@ -1,4 +1,4 @@
-"""`drover history`: who asked for what, why, what happened, and where in the log it stands."""
+"""`drover history`: show who asked for what, why, what happened, and where in the log it is."""
 
 import asyncio
 from datetime import datetime

@@ -70,7 +70,7 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows are asked for; None means all."""
+    """A selection of rows; None means all."""
 
     cluster: str | None = None
     topic: str | None = None

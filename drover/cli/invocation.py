@@ -62,7 +62,7 @@ class Invocation:
 
     @property
     def author(self) -> str:
-        """Who asks: `--by`, or user@host."""
+        """The person or program that asks: `--by`, or user@host."""
         return self.by or f"{getpass.getuser()}@{socket.gethostname()}"
 
 

@@ -53,7 +53,7 @@ class Place(click.ParamType):
 
 
 def place_document(fold: ShardFold) -> dict[str, object]:
-    """Say where in the log a fold stands, for programs; fields may be added and never changed."""
+    """Return the place of a fold in the log for programs; fields may be added and never changed."""
     return {
         "shard": fold.shard,
         "offset": fold.position - 1,
@@ -66,7 +66,7 @@ def place_document(fold: ShardFold) -> dict[str, object]:
 
 
 def place_text(fold: ShardFold) -> str:
-    """Say where in the log a fold stands."""
+    """Describe the place of a fold in the log."""
     if fold.chain_offset < 0:
         return f"shard {fold.shard}, before its first decision"
     return f"shard {fold.shard} after offset {fold.position - 1}, decided until {timestamp(fold.at_ms)}"

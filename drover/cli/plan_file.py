@@ -34,7 +34,7 @@ class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class AlterRequest:
-    """What one `drover alter` asks for, beside the partitions."""
+    """The request of one `drover alter`, besides the partitions."""
 
     id: str
     cluster: str

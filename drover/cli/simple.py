@@ -1,4 +1,4 @@
-"""What commands without parts of their own share: send one command, print its outcome."""
+"""Shared by all commands that send a single message: send it and print its outcome."""
 
 import click
 

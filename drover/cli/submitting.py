@@ -48,7 +48,7 @@ class Request:
 
     @property
     def envelope(self) -> Envelope:
-        """What every command says, as keyword arguments."""
+        """The common fields of a command, as keyword arguments."""
         return {
             "id": self.id,
             "cluster": self.cluster,

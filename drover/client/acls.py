@@ -14,7 +14,7 @@ EVERY = "*"
 
 
 class Part(StrEnum):
-    """Who needs it: the worker, the commands of daily use, or the commands that create and check the topics."""
+    """The part that needs it: the worker, the commands of daily use, or those that create and check the topics."""
 
     WORKER = "worker"
     OPERATOR = "operator"
@@ -22,7 +22,7 @@ class Part(StrEnum):
 
 
 class Place(StrEnum):
-    """Which Kafka: the one that holds the log, or a managed cluster."""
+    """The Kafka it applies to: the one that holds the log, or a managed cluster."""
 
     LOG = "log"
     MANAGED = "managed"

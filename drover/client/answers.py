@@ -35,7 +35,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Who may write a shard, as its log says; `owner` is empty if nobody ever could.
+    """The owner of a shard, by its log; `owner` is empty if there has been none.
 
     `last_record_ms` is the broker's time of the shard's last record, None if there is none.
     """
@@ -127,5 +127,5 @@ def _after_holding(held: Answer, recorded: Sequence[Answer]) -> Answer | None:
 
 
 def ownership_of(fold: ShardFold, last_record_ms: int | None) -> Ownership:
-    """Say who owns a shard."""
+    """Return the ownership of a shard."""
     return Ownership(fold.shard, fold.owner, fold.epoch, last_record_ms)

@@ -101,7 +101,7 @@ async def _read_to_end(reader: LogReader, connection: LogConnection, log: Folded
 
 
 def doubt(shard: int, why: str) -> None:
-    """Say that a snapshot is not used, and why: the result is the same, and takes longer."""
+    """Log that a snapshot is not used, and why: the result is the same, but takes longer."""
     _log.warning("the snapshot of shard %d is not used: %s", shard, why)
 
 

@@ -53,7 +53,7 @@ class Ended:
 
 
 class _Glance(msgspec.Struct, frozen=True):
-    """What is read of a record before it is folded."""
+    """The fields of a record that are read before it is folded."""
 
     token: bytes = b""
     at_ms: int | None = None

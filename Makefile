@@ -1,10 +1,10 @@
-# Drover. `make` lists what there is. Python >= 3.11 with venv, make and git are all that must be there.
+# Drover. `make` lists the targets. Python >= 3.11 with venv, make and git are all that you need.
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit pythons format demo bench soak soak-faults mutants clean
+.PHONY: help install test lint types unit pythons format demo bench picture soak soak-faults mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -15,11 +15,11 @@ $(STAMP): uv.lock pyproject.toml .ci/install
 	@PYTHON='$(PYTHON)' .ci/install
 	@touch $@
 
-test: lint ## Check everything: lint, types, layers, then all tests, or those that ARGS=... tells pytest
+test: lint ## Check everything: lint, types, layers, then all tests, or those that ARGS=... selects
 ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
-	@# Spark has the machine for itself, since it uses all of it. The rest mostly waits, so two processes share it.
+	@# Spark gets the whole machine, because it uses all of it. The rest mostly waits, so two processes share it.
 	@status=0; set -x; \
 	$(BIN)/pytest tests/spark || status=1; \
 	$(BIN)/pytest --ignore tests/spark --numprocesses 2 --dist loadgroup || status=1; \
@@ -34,13 +34,13 @@ lint: types ## Check formatting, style, types and import layers
 types: install ## Check types
 	$(BIN)/mypy
 
-unit: install ## Run the tests that need no cluster (ARGS=... is handed to pytest)
+unit: install ## Run the tests that need no cluster (ARGS=... is passed on to pytest)
 	$(BIN)/pytest -m 'not cluster' $(ARGS)
 
-pythons: install ## Run those tests on every Python from 3.11 to 3.13 that is found
+pythons: install ## Run those tests on every Python from 3.11 to 3.13 that can be found
 	.ci/pythons $(ARGS)
 
-format: install ## Format the code and mend what can be mended
+format: install ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -54,7 +54,10 @@ soak: install ## Simulate SEEDS=2000 new seeds of STEPS=2000, then go on for HOU
 	$(BIN)/python -m tests.simulation soak --seeds $(or $(SEEDS),2000) --steps $(or $(STEPS),2000) \
 		--hours $(or $(HOURS),0) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED))
 
-mutants: install ## Put deliberate faults into copies of the source, see that each is noticed; writes docs/mutants.md
+picture: install ## Play a story on a local cluster and draw it as the picture of the README
+	$(BIN)/python -m bench.picture
+
+mutants: install ## Put deliberate faults into copies of the source and check that each is noticed; writes docs/mutants.md
 	$(BIN)/python -m tests.simulation.mutate
 
 soak-faults: install ## Break a local cluster and its workers at random for HOURS=... (default 1), see docs/faults.md

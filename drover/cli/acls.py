@@ -1,4 +1,4 @@
-"""`drover acls`: what each part of Drover must be allowed to do, ready to be pasted."""
+"""`drover acls`: print the ACLs that each part of Drover needs, ready to paste."""
 
 import click
 
@@ -9,15 +9,15 @@ from drover.runtime.settings import Security, Settings
 
 
 @click.command()
-@click.option("--part", type=click.Choice([part.value for part in Part]), help="Only what this part needs.")
+@click.option("--part", type=click.Choice([part.value for part in Part]), help="Only the ACLs of this part.")
 @click.option("--user", help="For this user.  [default: the one in the settings, or the part's name]")
 @output_option
 @common_options
 @pass_invocation
 def acls(invocation: Invocation, part: str | None, user: str | None, output: str) -> None:
-    """Print the ACLs that Drover needs, as calls of Kafka's own tool; asks nobody and changes nothing.
+    """Print the ACLs that Drover needs, as calls of Kafka's own tool; contacts no cluster.
 
-    `worker` is `drover worker`, `setup` is `drover topics`, `operator` every other command.
+    `worker` is for `drover worker`, `setup` for `drover topics`, and `operator` for every other command.
     """
     settings = invocation.settings()
     found = [need for need in needs(settings.log.topics, settings.group) if part in {None, need.part.value}]
@@ -43,14 +43,14 @@ def acls(invocation: Invocation, part: str | None, user: str | None, output: str
 
 
 def _at(settings: Settings, need: Need) -> list[tuple[str, Security]]:
-    """Say on which Kafkas something is needed."""
+    """Return the Kafkas on which something is needed."""
     if need.place is Place.LOG:
         return [(settings.log.bootstrap, settings.log.security)]
     return [(cluster.bootstrap, cluster.security) for cluster in settings.clusters.values()]
 
 
 def _user(security: Security, need: Need) -> str:
-    """Name the worker's user as the settings do; the others' are not in a worker's settings."""
+    """Name the worker's user as the settings do; they do not name the users of the other parts."""
     named = security.sasl_plain_username if need.part is Part.WORKER else None
     return named or {Part.WORKER: "drover", Part.OPERATOR: "operator", Part.SETUP: "admin"}[need.part]
 

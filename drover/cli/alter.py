@@ -24,13 +24,13 @@ from events.commands import Alter, PartitionTarget
 @click.argument(
     "file", metavar="[PLAN.json]", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
-@click.option("--undo", metavar="PLAN", help="Instead of a file: bring back what this plan has completed.")
-@click.option("--plan", metavar="NAME", help="The plan's name; several commands may add to one.  [default: the id]")
+@click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
+@click.option("--plan", metavar="NAME", help="The plan's name; several commands may share one.  [default: the id]")
 @click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second.")
-@click.option("--queue", is_flag=True, help="Let it wait behind everything that was accepted before (KIP-236).")
+@click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236).")
 @click.option("--follow", is_flag=True, help="Show the plan's progress until it ends.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show what would be sent and send nothing; only --undo has to read the log for it."
+    "--dry-run", is_flag=True, help="Show what would be sent, and send nothing; only --undo reads the log for this."
 )
 @write_options
 @pass_invocation
@@ -48,9 +48,9 @@ def alter(
 ) -> None:
     """Move partitions to the replicas that PLAN.json names (- reads standard input).
 
-    The file is in the format of kafka-reassign-partitions, or the whole output of its --generate; where it says null
-    for a partition's replicas, that partition is stopped. With --undo a new plan takes back what PLAN has completed;
-    partitions that were moved since are refused.
+    The file has the format of kafka-reassign-partitions, or is the whole output of its --generate. If it says null for
+    a partition's replicas, that partition's move is stopped. With --undo, a new plan takes back what PLAN has
+    completed; partitions that have been moved since are refused.
     """
     if (file is None) is (undo is None):
         raise click.UsageError("give either a PLAN.json or --undo PLAN")
@@ -107,7 +107,7 @@ def _show(commands: Sequence[Alter], output: str) -> ExitCode:
         print_document({"commands": rows}, rows, output)
         return ExitCode.DONE
     lines = [_line(target) for command in commands for target in command.partitions]
-    console().print(table(("partition", "replicas", "must be now"), lines))
+    console().print(table(("partition", "replicas", "expected now"), lines))
     count = sum(len(command.partitions) for command in commands)
     size = sum(len(encode_command(command)) for command in commands)
     click.echo(

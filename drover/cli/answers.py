@@ -12,7 +12,7 @@ from drover.client.answers import Answer
 from events.records import Outcome
 from events.refusals import RefusalCode
 
-# Refusals by a rule that protects the cluster: the request was understood, and something must be said or mended first.
+# Refusals by a rule that protects the cluster: the request was understood, but something has to be corrected first.
 GUARDS = frozenset(
     {
         RefusalCode.DROVER_TOPIC,
@@ -24,7 +24,7 @@ GUARDS = frozenset(
 
 
 def exit_code(answers: Sequence[Answer]) -> ExitCode:
-    """Done, or failed as soon as anything was refused; guarded if nothing but guards stood in the way of everything."""
+    """Return failed if anything was refused; guarded if nothing was accepted and only guards refused; else done."""
     refusals = [refusal for answer in answers for refusal in answer.outcome.refusals]
     if not refusals and all(answer.outcome.verdict != "refused" for answer in answers):
         return ExitCode.DONE
@@ -75,7 +75,7 @@ def print_answers(answers: Sequence[Answer], output: str) -> None:
 
 
 def sentence(answer: Answer) -> str:
-    """Say in one line what became of a command."""
+    """Describe the outcome of a command in one line."""
     outcome = answer.outcome
     parts: list[str] = [outcome.verdict]
     if outcome.plan:
@@ -83,11 +83,11 @@ def sentence(answer: Answer) -> str:
     if outcome.accepted:
         parts.append(plural(len(outcome.accepted), "partition"))
     if outcome.unchanged:
-        parts.append(f"{len(outcome.unchanged)} already as asked")
+        parts.append(f"{len(outcome.unchanged)} already in place")
     of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
     if of_partitions:
         parts.append(f"{of_partitions} refused")
-    again = "; this very command had been decided before" if answer.repeated else ""
+    again = "; this command had already been decided" if answer.repeated else ""
     return f"{outcome.type} {outcome.id}: {', '.join(parts)} (log {answer.shard}@{answer.offset}){again}"
 
 

@@ -58,17 +58,17 @@ def _moment(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is no moment: write 2h for two hours ago, 2026-10-01 for the beginning of that day in UTC, or "
+            f"{text!r} is not a time: write 2h for two hours ago, 2026-10-01 for the beginning of that day in UTC, or "
             "2026-10-01T15:04Z"
         ) from None
     if moment.tzinfo is None and ("T" in text or " " in text):
-        raise ValueError(f"{text!r} does not say in which zone: write {text}Z for UTC, or {text}+01:00")
+        raise ValueError(f"{text!r} has no time zone: write {text}Z for UTC, or {text}+01:00")
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 @click.group(invoke_without_command=True)
-@click.option("--since", "since_ms", type=UtcMoment(), help="From then on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
-@click.option("--until", "until_ms", type=UtcMoment(), help="Up to then, written in the same way.")
+@click.option("--since", "since_ms", type=UtcMoment(), help="From this time on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
+@click.option("--until", "until_ms", type=UtcMoment(), help="Up to this time, written the same way.")
 @click.option("--offsets", metavar="SHARD:FIRST-LAST,...", help="These records, as an earlier audit names them.")
 @click.option("--plan", metavar="NAME", help="Only this plan.")
 @click.option("--topic", metavar="T", help="Only this topic's partitions.")
@@ -82,14 +82,14 @@ def _moment(text: str) -> datetime:
 def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> None:
     """Show who asked for what and why, what was done, refused and undone, how long it took and how much was copied.
 
-    Of the whole log, or of a part. Times are the log's own, in UTC, and are resolved to offsets, which every audit
-    names: with --offsets the same audit can be made again at any time. Reassignments are shown that ended in the part,
-    or were under way at its end. Reads the log from its first record with Spark.
+    Covers the whole log, or a part of it. Times are the log's own, in UTC. Every audit names the offsets that they
+    stand for, and --offsets repeats the same audit at any time. Shows the reassignments that ended in that part or
+    were under way at its end. Reads the log from its first record with Spark.
     """
     given = {name: value for name, value in asked.items() if value is not None and name != "output"}
     if context.invoked_subcommand is not None:
         if given or asked["output"] != "table":
-            raise click.UsageError(f"options of the audit itself mean nothing to {context.invoked_subcommand}")
+            raise click.UsageError(f"options of the audit itself do not apply to {context.invoked_subcommand}")
         return
     _check(asked)
     settings = invocation.settings()
@@ -114,7 +114,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
 
 
 def _check(asked: dict[str, Any]) -> None:
-    """Refuse what contradicts itself, before anything is started."""
+    """Refuse contradictory options before anything is started."""
     output, to, section = asked["output"], asked["to"], asked["section"]
     if asked["offsets"] is not None and (asked["since_ms"] is not None or asked["until_ms"] is not None):
         raise click.UsageError("--offsets says which records, --since and --until say when: give one of them")
@@ -135,7 +135,7 @@ def _check(asked: dict[str, Any]) -> None:
 
 
 def _check_writable(to: Path, *, is_directory: bool) -> None:
-    """Refuse a place that cannot be written rather than find out after the whole log was read; makes nothing."""
+    """Refuse a place that cannot be written before the whole log is read; creates nothing."""
     try:
         obstacle = _obstacle(to.absolute(), is_directory=is_directory)
     except OSError as error:  # a directory above it may not be searched
@@ -145,13 +145,13 @@ def _check_writable(to: Path, *, is_directory: bool) -> None:
 
 
 def _obstacle(place: Path, *, is_directory: bool) -> str | None:
-    """Say what is in the way of a file, whose directory must be there, or of a directory, which may be made."""
+    """Say what prevents writing a file, whose directory must exist, or a directory, which may be created."""
     if is_directory:
         place = next(one for one in (place, *place.parents) if one.exists())
         if not place.is_dir():
-            return f"{place} is no directory"
+            return f"{place} is not a directory"
     elif place.is_dir():
-        return f"{place} is a directory, and a file is to be written"
+        return f"{place} is a directory, not a file"
     elif not place.exists():
         place = place.parent
         if not place.is_dir():
@@ -170,12 +170,12 @@ def _wish(asked: dict[str, Any]) -> "Wish":
 
 
 async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOTHING) -> "Log":
-    """Look where the log begins and ends now; refuses shards and offsets that it does not have."""
+    """Find where the log begins and ends now; refuses shards and offsets that it does not have."""
     connection = settings.log.connection()
     starts, ends = await _bounds(connection)
     for shard, (_, last) in sorted(wanted.items()):
         if shard not in ends:
-            raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, and not {shard}")
+            raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, not {shard}")
         if last >= ends[shard]:
             raise ConfigurationError(f"shard {shard} of the log ends with offset {ends[shard] - 1}, before {last}")
     from drover.runtime.java_options import java_client_options  # noqa: PLC0415 - see audit
@@ -224,12 +224,12 @@ def _show(found: "Report", log: "Log", asked: dict[str, Any], named: dict[str, s
 @common_options
 @pass_invocation
 def verify(invocation: Invocation, output: str) -> None:
-    """Hold every record of the log against the log's rules, and each recorded state hash against the state derived.
+    """Check every record of the log against the log's rules, and each recorded state hash against the derived state.
 
-    Where a reader stops at the first broken rule, this names them all, and goes on. Ends with exit code 5 if there is
-    any. Where a ZooKeeper is configured, each configured cluster's tree is compared with the log, too, as by
-    `drover project verify`; a difference ends with exit code 1. Reads the log from its first record with Spark, its
-    shards side by side; with --cluster only that cluster's.
+    A reader stops at the first broken rule; this names all of them, and ends with exit code 5 if there are any. If a
+    ZooKeeper is configured, each configured cluster's tree is compared with the log as well, as by `drover project
+    verify`; a difference ends with exit code 1. Reads the log from its first record with Spark, all shards in parallel;
+    with --cluster only that cluster's shard.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)

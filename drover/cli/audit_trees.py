@@ -1,4 +1,4 @@
-"""The trees in ZooKeeper beside the log, for `drover audit verify`: where the projection is configured."""
+"""The trees in ZooKeeper beside the log, for `drover audit verify`: if the projection is configured."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
@@ -27,9 +27,9 @@ class Compared:
         return self.comparison is not None and not self.comparison.differences
 
     def lines(self) -> list[str]:
-        """Say what was found: every difference, and a line that sums up."""
+        """List every difference, and a line that sums up."""
         if self.comparison is None:
-            return [f"{self.cluster} in ZooKeeper: not compared, {self.why_not}"]
+            return [f"{self.cluster} in ZooKeeper: not compared: {self.why_not}"]
         found = self.comparison
         verdict = plural(len(found.differences), "difference") if found.differences else "no difference"
         summary = f"{plural(found.nodes, 'node')}, {verdict}, {plural(found.behind, 'event')} behind."
@@ -48,7 +48,7 @@ class Compared:
 async def compare_trees(settings: Settings, only: str | None, shards: int, broken: Collection[int]) -> list[Compared]:
     """Compare the tree of every configured cluster, or of one; none if no ZooKeeper is configured.
 
-    `broken` are shards whose log breaks a rule: what they make cannot be told.
+    `broken` are shards whose log breaks a rule: what they result in cannot be known.
     """
     if settings.zookeeper.hosts is None:
         return []
@@ -57,11 +57,11 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
     compared = []
     for cluster in sorted(settings.clusters) if only is None else [only]:
         if shard_of(cluster, shards) in broken:
-            compared.append(Compared(cluster, why_not="since its shard of the log breaks a rule"))
+            compared.append(Compared(cluster, why_not="its shard of the log breaks a rule"))
             continue
         try:
             compared.append(Compared(cluster, await compare_tree(settings, cluster)))
         except DroverError as error:
-            # What was found in the log must be said all the same.
+            # The findings in the log must be reported all the same.
             compared.append(Compared(cluster, why_not=str(error)))
     return compared

@@ -61,7 +61,7 @@ _COUNTS: Mapping[str, Cell] = {
     "stopped": _value("stopped"),
     "failed": _value("failed"),
 }
-# What a person wants to see of each section; json, csv and parquet have every column.
+# The columns of each section that a person wants to see; json, csv and parquet have all of them.
 COLUMNS: Mapping[str, Mapping[str, Cell]] = {
     "requesters": {
         "requester": _value("requester"),
@@ -143,7 +143,7 @@ def print_report(found: Report, only: str | None) -> None:
             cells = COLUMNS[name]
             screen.print(table(tuple(cells), [[cell(row) for cell in cells.values()] for row in rows], right=_RIGHT))
     if not any(found.sections[name] for name in SECTIONS if only in {None, name}):
-        click.echo("Nothing of that kind is in that part of the log.", err=True)
+        click.echo("That part of the log holds nothing of the kind.", err=True)
 
 
 def totals_of(found: Report) -> list[tuple[str, str]]:
@@ -190,7 +190,7 @@ def write_files(found: Report, output: str, directory: Path) -> None:
 
 
 def print_verification(found: Verification, trees: Sequence[Compared], output: str) -> None:
-    """Print what an inspection of the log came to, and the comparison with what is in ZooKeeper."""
+    """Print the findings of an inspection of the log, and its comparison with ZooKeeper."""
     if output != "table":
         document = verification_document(found) | {"zookeeper": [tree.document() for tree in trees]}
         print_document(document, document["findings"], output)
@@ -204,9 +204,9 @@ def print_verification(found: Verification, trees: Sequence[Compared], output: s
     hashes = sum(shard.state_hashes for shard in found.shards)
     for line in (line for tree in trees for line in tree.lines()):
         click.echo(line)
-    broken = plural(len(found.findings), "break") if found.findings else "no break"
+    broken = plural(len(found.findings), "broken rule") if found.findings else "no broken rule"
     said = f"{plural(records, 'record')} inspected, {hashes:,} recorded state hashes agree"
-    click.echo(f"{said}; {broken} of a rule.", err=True)
+    click.echo(f"{said}; {broken}.", err=True)
 
 
 def verification_document(found: Verification) -> dict[str, Any]:
@@ -232,5 +232,5 @@ def _shard_cells(shard: Summary) -> tuple[str, ...]:
     return (
         str(shard.shard),
         *(f"{count:,}" for count in (*counts, shard.state_hashes, shard.unchecked_hashes)),
-        "not to be derived" if shard.state_hash is None else shard.state_hash.hex(),
+        "cannot be derived" if shard.state_hash is None else shard.state_hash.hex(),
     )

@@ -15,7 +15,7 @@ from events.commands import Blacklist
 
 @click.group()
 def blacklist() -> None:
-    """Brokers that should not lead; always the complete list."""
+    """Set, clear or show the list of brokers that should not lead."""
 
 
 @blacklist.command(name="set")
@@ -48,7 +48,7 @@ def _send(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, A
 @common_options
 @pass_invocation
 def show(invocation: Invocation, output: str) -> None:
-    """Show the list as the log has it."""
+    """Show the list that the log holds."""
     connection, cluster = connect(invocation)
     from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
 

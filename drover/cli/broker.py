@@ -27,7 +27,7 @@ def broker() -> None:
 @write_options
 @pass_invocation
 def failed(invocation: Invocation, number: int, at: datetime | None, **options: Any) -> None:
-    """Record that broker N failed; the first time that was reported holds."""
+    """Record that broker N failed; the first time reported is kept."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "broker-failed", cluster, options)
     send_one(connection, BrokerFailed(**request.envelope, broker=number, at_ms=_milliseconds(at)), request)

@@ -22,7 +22,7 @@ from events.partitions import TopicPartition
 @click.option("--partition", "partitions", multiple=True, type=Partition(), metavar="T:P", help="May be repeated.")
 @click.option("--topic", "topics", multiple=True, metavar="T", help="Every move of a topic; may be repeated.")
 @click.option("--plan", metavar="NAME", help="Every move of a plan, which is then closed.")
-@click.option("--queued", metavar="ID", help="What of the alter command with this id still waits in the queue.")
+@click.option("--queued", metavar="ID", help="Whatever the alter command with this id still has in the queue.")
 @click.option("--all", "everything", is_flag=True, help="Every move of the cluster; asks first.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
@@ -44,9 +44,9 @@ def cancel(
     Exactly one of --partition, --topic, --plan, --queued and --all. --queued needs neither --rollback nor --stop.
     """
     if mode is None and queued is None:
-        raise click.UsageError("say how with --rollback or --stop")
+        raise click.UsageError("choose --rollback or --stop")
     if sum((bool(partitions), bool(topics), plan is not None, queued is not None, everything)) != 1:
-        raise click.UsageError("say what with exactly one of --partition, --topic, --plan, --queued and --all")
+        raise click.UsageError("give exactly one of --partition, --topic, --plan, --queued and --all")
     connection, cluster = connect(invocation)
     if everything and not yes:
         _ask(connection, cluster, mode or "rollback")
@@ -66,7 +66,7 @@ def cancel(
 
 def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
     if not _can_ask():
-        raise click.UsageError("--all needs -y where nobody can be asked")
+        raise click.UsageError("--all needs -y when there is no terminal to ask on")
     from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
 
     (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()

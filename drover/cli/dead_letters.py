@@ -19,7 +19,7 @@ _HEADERS = "__connect.errors."
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record that was no command, where it stood, and why it was put aside.
+    """One record that was not a command, where it was, and why it was set aside.
 
     `content` is the payload as text if any decoder makes sense of it, else base64.
     """

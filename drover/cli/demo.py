@@ -28,7 +28,7 @@ from events.partitions import TopicPartition
 BROKERS = 4
 TOPIC, PARTITIONS, MEGABYTES = "orders", 8, 8
 PLAN, THROTTLE = "friday-drain", "700kB"
-# Short, so that nobody waits long for the takeover; the default is 10 s.
+# Short, for a quick takeover; the default is 10 s.
 SESSION_TIMEOUT_MS = 6000
 MANAGED = "local"
 FIRST = TopicPartition(TOPIC, 0)
@@ -44,7 +44,7 @@ class Worker:
 
 
 class Stage:
-    """Where the story is told: says what happens, and runs `drover` as a user would."""
+    """Tells the story: says what happens, and runs `drover` as a user would."""
 
     def __init__(self, console: Console, directory: Path, config: Path) -> None:
         self.console = console
@@ -158,7 +158,7 @@ async def _story(stage: Stage, bootstrap: str, workers: list[Worker], directory:
     await stage.run("cancel", "--rollback", "--partition", f"{TOPIC}:0", "--reason", "latency alarm")
     await _until(connection, lambda log: FIRST not in _managed(log).reassignments, f"{FIRST} is rolled back")
     await _take_over(stage, connection, workers)
-    stage.say("The other worker carries on where the log says things stand: nothing is cancelled or sent again.")
+    stage.say("The other worker carries on from the log: nothing is cancelled or sent again.")
     await _until(connection, _is_done, "the plan is done and its throttles are gone", timeout_s=90)
     await stage.run("status")
     await _show_replicas(stage, bootstrap)
@@ -167,7 +167,7 @@ async def _story(stage: Stage, bootstrap: str, workers: list[Worker], directory:
 
 
 async def _show_replicas(stage: Stage, bootstrap: str) -> None:
-    """Ask Kafka itself, past every log."""
+    """Ask Kafka itself, bypassing the log."""
     driver = KafkaDriver(MANAGED, bootstrap)
     targets = {TopicPartition(TOPIC, number): _target(number) for number in range(PARTITIONS)}
     try:

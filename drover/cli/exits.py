@@ -1,4 +1,4 @@
-"""What the exit codes of every command mean; they are public and never change."""
+"""The exit codes of every command; they are public and never change."""
 
 from enum import IntEnum
 

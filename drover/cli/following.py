@@ -1,4 +1,4 @@
-"""Showing the present until it is over or Ctrl-C: live in a terminal, a line per change elsewhere."""
+"""Showing the present state until all is done or Ctrl-C: live in a terminal, a line per change elsewhere."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ from drover.journal.connection import LogConnection
 from drover.plans.state import Plan
 
 PAUSE_S = 0.5
-# What is not the table in a live view: headings, notices, the totals.
+# Lines of a live view that are not the table's: headings, notices, totals.
 OTHER_LINES = 8
 
 

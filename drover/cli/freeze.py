@@ -1,4 +1,4 @@
-"""`drover freeze` and `drover unfreeze`: the switch that lets nothing new start."""
+"""`drover freeze` and `drover unfreeze`: start nothing new on a cluster, or allow it again."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from events.commands import Freeze, Unfreeze
 @write_options
 @pass_invocation
 def freeze(invocation: Invocation, **options: Any) -> None:
-    """Let nothing new start on the cluster; what is copying goes on."""
+    """Start nothing new on the cluster; copies under way continue."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "freeze", cluster, options)
     send_one(connection, Freeze(**request.envelope), request)
@@ -24,7 +24,7 @@ def freeze(invocation: Invocation, **options: Any) -> None:
 @write_options
 @pass_invocation
 def unfreeze(invocation: Invocation, **options: Any) -> None:
-    """Let work start again."""
+    """Allow new work to start again."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "unfreeze", cluster, options)
     send_one(connection, Unfreeze(**request.envelope), request)

@@ -1,4 +1,4 @@
-"""`drover history`: who asked for what, why, what happened, and where in the log it stands."""
+"""`drover history`: show who asked for what, why, what happened, and where in the log it is."""
 
 import asyncio
 from datetime import datetime
@@ -30,7 +30,7 @@ COLUMNS = ("time", "log", "cluster", "what", "partition", "plan", "by", "reason"
 @click.option("--id", "id_", metavar="ID", help="Only the command with this id.")
 @click.option("--since", type=Moment(), help="2h for the last two hours, or an ISO date.")
 @click.option(
-    "--diff", nargs=2, type=Place(), metavar="A B", help="What is different at B from A; each an offset, -2h or a time."
+    "--diff", nargs=2, type=Place(), metavar="A B", help="What changed from A to B; each is an offset, -2h or a time."
 )
 @output_option
 @click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
@@ -46,8 +46,8 @@ def history(
 ) -> None:
     """Show every command and everything that followed from it, oldest first.
 
-    Only what counts: records of an owner that had been replaced are left out. LOG is shard@offset. With --diff: what
-    of one cluster is different between two places in its shard's log, or two moments of the log's time.
+    Records without effect, because their owner had been replaced, are left out. LOG is shard@offset. With --diff, show
+    what changed in one cluster between two places in its shard's log, or between two moments of the log's time.
     """
     if diff is not None and (since is not None or id_ is not None or any(wanted.values())):
         raise click.UsageError("--diff goes with --cluster and -o only")
@@ -68,14 +68,14 @@ def history(
     elif rows:
         console().print(table(COLUMNS, map(cells_of, rows), right=("log",)))
     else:
-        click.echo("Nothing of that kind is in the log.", err=True)
+        click.echo("The log holds nothing of that kind.", err=True)
 
 
 def _show_difference(connection: LogConnection, cluster: str, points: tuple[Point, Point], output: str) -> None:
     found = asyncio.run(travel(connection, cluster, points))
     before, after = (found.reached[point] for point in points)
     if before.position > after.position:
-        raise click.UsageError(f"the first place lies behind the second one: {place_text(before)}; {place_text(after)}")
+        raise click.UsageError(f"the first place is later than the second: {place_text(before)}; {place_text(after)}")
     was, now = (fold.state.clusters.get(cluster) or ClusterState(cluster) for fold in (before, after))
     changes = differences.diff(was, now, found.ended)
     if output != "table":
@@ -84,7 +84,7 @@ def _show_difference(connection: LogConnection, cluster: str, points: tuple[Poin
     elif changes:
         console().print(table(diff_view.COLUMNS, map(diff_view.cells_of, changes)))
     else:
-        click.echo(f"Nothing of {cluster} is different.", err=True)
+        click.echo(f"Nothing has changed in {cluster}.", err=True)
 
 
 async def _read(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:

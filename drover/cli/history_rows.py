@@ -70,7 +70,7 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows are asked for; None means all."""
+    """A selection of rows; None means all."""
 
     cluster: str | None = None
     topic: str | None = None
@@ -204,17 +204,17 @@ class Chronicle:
 
 
 def outcome_detail(outcome: Outcome) -> str:
-    """Say what became of a command, refusals included, in one line."""
+    """Describe the outcome of a command in one line, refusals included."""
     parts = []
     if outcome.accepted:
         parts.append(f"{len(outcome.accepted)} accepted")
     if outcome.unchanged:
-        parts.append(f"{len(outcome.unchanged)} already as asked")
+        parts.append(f"{len(outcome.unchanged)} already in place")
     if outcome.verdict == "held":
-        parts.append("waits until what it names in after is decided")
+        parts.append("waits until the commands in after are decided")
     if outcome.verdict == "duplicate":
         where = "in this record" if outcome.first_offset is None else f"at offset {outcome.first_offset}"
-        parts.append(f"decided before, {where}")
+        parts.append(f"already decided {where}")
     parts += [f"{refusal.key or 'all'}: {refusal.code.value}, {refusal.detail}" for refusal in outcome.refusals[:3]]
     if len(outcome.refusals) > 3:
         parts.append(f"and {len(outcome.refusals) - 3} more refused")

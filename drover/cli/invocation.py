@@ -1,4 +1,4 @@
-"""What holds for every command: where its settings come from, which cluster is meant, and who is asking."""
+"""The options of every command: where its settings come from, which cluster is meant, and who is asking."""
 
 import getpass
 import logging
@@ -29,7 +29,7 @@ class Invocation:
     def settings(self, overrides: Mapping[str, Any] | None = None) -> Settings:
         """Read the settings; `overrides` holds further flags in the shape of the file."""
         if not self.debug:
-            # What the clients log about connections is said once, in the error message.
+            # What the clients log about connections is in the error message already.
             logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
         return load_settings(self.config, overrides)
 
@@ -50,7 +50,9 @@ class Invocation:
     def checked_cluster(self, settings: Settings, name: str) -> str:
         """Refuse a cluster that is not configured, unless none is: a client may know only the log."""
         if not is_cluster_name(name):
-            raise ConfigurationError(f"{name!r} is no name of a cluster: lower case letters, digits, '.', '_' and '-'")
+            raise ConfigurationError(
+                f"{name!r} is not the name of a cluster: use lower case letters, digits, '.', '_' and '-'"
+            )
         if settings.clusters and name not in settings.clusters:
             raise ConfigurationError(
                 f"cluster {name} is not configured (configured: {', '.join(sorted(settings.clusters))}); "
@@ -60,7 +62,7 @@ class Invocation:
 
     @property
     def author(self) -> str:
-        """Who asks: `--by`, or user@host."""
+        """The person or program that asks: `--by`, or user@host."""
         return self.by or f"{getpass.getuser()}@{socket.gethostname()}"
 
 
@@ -76,7 +78,7 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
 
 
 def common_options(command: Decorated) -> Decorated:
-    """Add what every command takes; it may stand before or after the command's name."""
+    """Add the options that every command takes, before or after its name."""
     for option in (
         click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
         click.option(
@@ -95,7 +97,7 @@ def common_options(command: Decorated) -> Decorated:
 
 
 def author_option(command: Decorated) -> Decorated:
-    """Add `--by`; it may stand before or after the command's name."""
+    """Add `--by`, which may be given before or after the command's name."""
     return click.option(
         "--by", expose_value=False, callback=_keep, metavar="WHO", help="Who asks.  [default: user@host]"
     )(command)

@@ -27,7 +27,7 @@ class LazyGroup(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _, name = self._lazy[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), name)
-        assert isinstance(command, click.Command), f"{module}:{name} is no command"
+        assert isinstance(command, click.Command), f"{module}:{name} is not a command"
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature

@@ -27,7 +27,7 @@ directory_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=DEFAULT_DIRECTORY,
     show_default=True,
-    help="Where the cluster keeps everything.",
+    help="The cluster's directory.",
 )
 node_argument = click.argument("node", metavar="NODE")
 
@@ -42,11 +42,11 @@ def local() -> None:
 
 @local.command()
 @click.option("--brokers", type=int, help="How many brokers, at least 3.  [default: 4]")
-@click.option("--racks", type=int, help="Over how many racks they are spread.  [default: 3]")
+@click.option("--racks", type=int, help="How many racks to spread them over.  [default: 3]")
 @click.option("--secure", is_flag=True, help="With TLS, a password for every client, and ACLs.")
 @directory_option
 def up(brokers: int | None, racks: int | None, directory: Path, *, secure: bool) -> None:
-    """Start the cluster and wait until it serves; all of it or nothing."""
+    """Start the cluster and wait until it serves; starts all of it or nothing."""
     programs = prepare()  # here and not inside: Ctrl-C ends a download at once
     cluster = LocalCluster(directory, programs)
     started = _run(cluster.up(brokers, racks, secure=secure))
@@ -59,14 +59,14 @@ def up(brokers: int | None, racks: int | None, directory: Path, *, secure: bool)
     lines = _first_steps(cluster)
     states = {str(broker.id): broker.state for broker in status.brokers}
     states |= {"100": status.controller_state, "zookeeper": status.zookeeper_state}
-    mends = {"dead": "start", "paused": "resume"}
-    lines += [f"drover local {mends[state]} {node}{where}" for node, state in states.items() if state in mends]
+    remedies = {"dead": "start", "paused": "resume"}
+    lines += [f"drover local {remedies[state]} {node}{where}" for node, state in states.items() if state in remedies]
     lines += [f"drover local status{where}", f"drover local down{where}"]
     console.print("Next:", *(f"  {line}" for line in lines), sep="\n", highlight=False, soft_wrap=True)
 
 
 def _first_steps(cluster: LocalCluster) -> list[str]:
-    """Say how to make it useful; in a secure cluster everybody comes in as the user who may do just that."""
+    """Suggest the next commands; in a secure cluster, each as the user who may run it."""
 
     def config(user: str) -> str:
         return shlex.quote(str(cluster.config_of(user)))
@@ -84,7 +84,7 @@ def _first_steps(cluster: LocalCluster) -> list[str]:
 @click.option("--keep", is_flag=True, help="Keep data and ports for the next `up`.")
 @directory_option
 def down(directory: Path, *, keep: bool) -> None:
-    """End every process of the cluster and remove its files, whoever started it."""
+    """Stop every process of the cluster and remove its files, whoever started it."""
     cluster = LocalCluster(directory)
     was_there = _run(cluster.down(keep=keep))
     kept = "; its data is kept" if keep else ""
@@ -128,7 +128,7 @@ def pause(node: str, directory: Path) -> None:
 @node_argument
 @directory_option
 def resume(node: str, directory: Path) -> None:
-    """Let a paused node go on, and wait until it serves."""
+    """Resume a paused node, and wait until it serves."""
     cluster = LocalCluster(directory)
     _run(cluster.resume(node))
     _run(cluster.wait_until_serving(node))
@@ -146,10 +146,10 @@ def start(node: str, directory: Path) -> None:
 
 @local.command()
 @node_argument
-@click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last so many lines.")
+@click.option("-n", "--lines", type=click.IntRange(min=1), help="How many lines to print, from the end.")
 @directory_option
 def logs(node: str, lines: int | None, directory: Path) -> None:
-    """Print what a node logged, its earlier runs included."""
+    """Print the log of a node, earlier runs included."""
     file = LocalCluster(directory).log_file(node)
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     kept = text.splitlines() if lines is None else text.splitlines()[-lines:]
@@ -164,9 +164,9 @@ def logs(node: str, lines: int | None, directory: Path) -> None:
 @click.option("--megabytes", type=click.IntRange(0, 1024), default=4, show_default=True, help="Data per partition.")
 @directory_option
 def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: Path) -> None:
-    """Create TOPIC with data in it, to have something to move.
+    """Create TOPIC and fill it with data, to have something to move.
 
-    Partition 0 lies on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring.
+    Partition 0 is on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring.
     """
     connection = LocalCluster(directory).connection()
     _run(seed_topic(connection, topic, partitions=partitions, replicas=replicas, megabytes=megabytes))

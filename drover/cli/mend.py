@@ -19,14 +19,14 @@ from events.partitions import TopicPartition
     multiple=True,
     type=Partition(),
     metavar="T:P",
-    help="May be repeated.  [default: all that are known]",
+    help="May be repeated.  [default: all known ones]",
 )
 @write_options
 @pass_invocation
 def mend(invocation: Invocation, partitions: tuple[TopicPartition, ...], **options: Any) -> None:
-    """End moves in which a broker is both being added and being removed, whoever began them.
+    """End moves in which a broker is both being added and being removed, whoever started them.
 
-    Kafka lists such a move for ever; `drover status` names them.
+    Kafka never ends such a move by itself; `drover status` names them.
     """
     connection, cluster = connect(invocation)
     request = make_request(invocation, "mend", cluster, options)

@@ -17,12 +17,12 @@ def parse_rate(text: str) -> int:
     """Read `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second. Raises `ValueError`."""
     match = _RATE.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no rate: write 10MB/s, 50MiB or a number of bytes per second")
+        raise ValueError(f"{text!r} is not a rate: write 10MB/s, 50MiB or a number of bytes per second")
     amount, scale, binary, _ = match.groups()
     base = 1024 if binary else 1000
     rate = int(float(amount) * base ** (" kmgt".index(scale.lower() or " ")))
     if rate < 1:
-        raise ValueError(f"{text!r} would stop the copying: at least 1 byte per second")
+        raise ValueError(f"{text!r} would stop all copying: give at least 1 byte per second")
     return rate
 
 
@@ -31,7 +31,7 @@ def parse_duration(text: str) -> float:
     text = text.strip()
     match = _DURATION.fullmatch(text + "s" if text.replace(".", "", 1).isdecimal() else text)
     if match is None:
-        raise ValueError(f"{text!r} is no duration: write 500ms, 30s, 5m, 2h or 1d")
+        raise ValueError(f"{text!r} is not a duration: write 500ms, 30s, 5m, 2h or 1d")
     return float(match.group(1)) * _SECONDS[match.group(2).lower()]
 
 
@@ -39,7 +39,7 @@ def parse_partition(text: str) -> TopicPartition:
     """Read `topic:partition`. Raises `ValueError`."""
     topic, colon, partition = text.rpartition(":")
     if not (topic and colon and partition.isdecimal()):
-        raise ValueError(f"{text!r} is no partition: write TOPIC:PARTITION, such as orders:3")
+        raise ValueError(f"{text!r} is not a partition: write TOPIC:PARTITION, such as orders:3")
     return TopicPartition(topic, int(partition))
 
 
@@ -52,7 +52,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
-        raise ValueError(f"{text!r} is no moment: write 2h for two hours ago, or 2026-11-20T15:04") from None
+        raise ValueError(f"{text!r} is not a time: write 2h for two hours ago, or 2026-11-20T15:04") from None
 
 
 class _Parsed(click.ParamType):

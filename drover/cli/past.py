@@ -1,4 +1,4 @@
-"""What the commands that look into the past share: how a place in the log is typed, and where it was found."""
+"""Places in the log: how people type them, and how they are shown."""
 
 from datetime import UTC, datetime
 
@@ -24,12 +24,12 @@ def parse_point(text: str, now: datetime) -> Point:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is no place in the log: write an offset such as 120, -2h for two hours ago, or 2026-11-20T15:04Z"
+            f"{text!r} is not a place in the log: write an offset, -2h for two hours ago, or 2026-11-20T15:04Z"
         ) from None
     if moment.tzinfo is None:
-        raise ValueError(f"{text!r} does not say in which zone: write {text}Z for UTC, or {text}+01:00")
+        raise ValueError(f"{text!r} has no time zone: write {text}Z for UTC, or {text}+01:00")
     if moment > now:
-        raise ValueError(f"{text!r} is still to come")
+        raise ValueError(f"{text!r} is in the future")
     return Point(at_ms=_milliseconds(moment))
 
 
@@ -53,7 +53,7 @@ class Place(click.ParamType):
 
 
 def place_document(fold: ShardFold) -> dict[str, object]:
-    """Say where in the log a fold stands, for programs; fields may be added and never changed."""
+    """Return the place of a fold in the log for programs; fields may be added and never changed."""
     return {
         "shard": fold.shard,
         "offset": fold.position - 1,
@@ -66,7 +66,7 @@ def place_document(fold: ShardFold) -> dict[str, object]:
 
 
 def place_text(fold: ShardFold) -> str:
-    """Say where in the log a fold stands."""
+    """Describe the place of a fold in the log."""
     if fold.chain_offset < 0:
         return f"shard {fold.shard}, before its first decision"
     return f"shard {fold.shard} after offset {fold.position - 1}, decided until {timestamp(fold.at_ms)}"

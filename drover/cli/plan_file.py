@@ -34,7 +34,7 @@ class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class AlterRequest:
-    """What one `drover alter` asks for, beside the partitions."""
+    """The request of one `drover alter`, besides the partitions."""
 
     id: str
     cluster: str
@@ -76,7 +76,7 @@ def parse_plan(text: str, name: str) -> tuple[PartitionTarget, ...]:
 
 
 def _document(text: str, name: str) -> str:
-    """Cut the JSON of the plan out of what was pasted."""
+    """Extract the JSON of the plan from pasted output."""
     _, heading, proposed = text.partition(PROPOSED_HEADING)
     if heading:
         start = proposed.find("{")

@@ -1,4 +1,4 @@
-"""`drover progress`: the tables that the Spark job keeps; reads them as they are, whether the job runs or not."""
+"""`drover progress`: show the tables that the Spark job keeps, whether or not it is running."""
 
 import sys
 import time
@@ -31,13 +31,15 @@ TABLES = (
 
 @click.command()
 @click.option("--follow", is_flag=True, help="Keep showing until Ctrl-C, or until the plan named has finished.")
-@click.option("--plan", help="Only this plan, also when it has finished.")
-@click.option("--table", "one_table", type=click.Choice(TABLES), help="A whole table instead; see spark/README.md.")
+@click.option("--plan", help="Only this plan, even if it has finished.")
+@click.option(
+    "--table", "one_table", type=click.Choice(TABLES), help="Show a whole table instead; see spark/README.md."
+)
 @click.option(
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the job keeps everything.  [default: .local/spark]",
+    help="The job's directory.  [default: .local/spark]",
 )
 @output_option
 @common_options
@@ -53,7 +55,7 @@ def progress(
 ) -> None:
     """Show every plan's progress, rates and stalled partitions, from the tables that `drover spark run` keeps.
 
-    `drover status` reads the log itself and is never behind; this reads tables that may be, and says of when they are.
+    `drover status` reads the log itself and is never behind; these tables may be, and the last line tells their age.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
@@ -184,7 +186,7 @@ def _layout(view: "Overview") -> "Group":
                 *(row.cluster, f"{row.topic}:{row.partition}", row.plan, row.state, _cell(row.step)),
                 *(amount(row.bytes_done), amount(row.bytes_total)),
                 *("-" if row.rate is None else f"{amount(row.rate)}/s", _time(row.remaining_ms)),
-                "stalled: the copy does not grow" if row.has_stalled else row.detail or "",
+                "stalled: the copy is not growing" if row.has_stalled else row.detail or "",
             )
             for row in view.reassignments
         ],
@@ -195,7 +197,9 @@ def _layout(view: "Overview") -> "Group":
 
 def _age(view: "Overview") -> str:
     newest = timestamp(view.standing.newest_ms) if view.standing.newest_ms else "nothing"
-    running = "the job keeps them up to date" if view.is_alive else "NO JOB RUNS: start one with `drover spark run`"
+    running = (
+        "the job keeps them up to date" if view.is_alive else "NO JOB IS RUNNING: start one with `drover spark run`"
+    )
     return f"tables as of {newest}, batch {view.standing.batch}; {running}"
 
 

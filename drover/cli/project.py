@@ -1,4 +1,4 @@
-"""`drover project`: show the state in ZooKeeper, make that view anew, and compare it with the log."""
+"""`drover project`: write the state to ZooKeeper, build that view again, and compare it with the log."""
 
 import asyncio
 from dataclasses import asdict
@@ -11,14 +11,15 @@ from drover.cli.output import output_option, plural, print_document
 
 
 @click.group(invoke_without_command=True)
-@click.option("--listen", metavar="HOST:PORT", help="Where /livez, /readyz and /metrics are served; port 0: any.")
+@click.option("--listen", metavar="HOST:PORT", help="Where to serve /livez, /readyz and /metrics; port 0 picks one.")
 @common_options
 @click.pass_context
 @pass_invocation
 def project(invocation: Invocation, context: click.Context, listen: str | None) -> None:
     """Write the state of every cluster to ZooKeeper as it changes, until SIGTERM or Ctrl-C.
 
-    Several may run: one writes each cluster's tree at a time. Workers do the same with `zookeeper.project = true`.
+    Several may run; only one of them writes a cluster's tree at a time. Workers do the same with
+    `zookeeper.project = true`.
     """
     if context.invoked_subcommand is not None:
         return
@@ -33,9 +34,9 @@ def project(invocation: Invocation, context: click.Context, listen: str | None) 
 @common_options
 @pass_invocation
 def rebuild(invocation: Invocation) -> None:
-    """Make a cluster's tree anew from the log, beside the old one, and switch to it.
+    """Build a cluster's tree again from the log, beside the old one, and switch to it.
 
-    Projectors may run: they carry on behind it.
+    Projectors may keep running; they carry on from the new tree.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
@@ -50,7 +51,7 @@ def rebuild(invocation: Invocation) -> None:
 @common_options
 @pass_invocation
 def verify(invocation: Invocation, output: str) -> None:
-    """Compare a cluster's tree with the log, up to where the tree follows it; exit code 1 names every difference."""
+    """Compare a cluster's tree with the log, up to where the tree follows it; exit code 1 if they differ."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
     from drover.runtime.projecting import compare_tree  # noqa: PLC0415 - see project

@@ -1,4 +1,4 @@
-"""`drover replay`: fold the whole log from its first record and say what it makes."""
+"""`drover replay`: fold the whole log from its first record and show the result."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ COLUMNS = ("shard", "records", "batches", "events", "commands", "fenced", "activ
 
 @dataclass(slots=True)
 class ShardReplay:
-    """What one shard's records came to; `state_hashes` counts those recorded and recomputed."""
+    """The result of one shard's records; `state_hashes` counts those recorded and recomputed."""
 
     shard: int
     records: int = 0
@@ -38,14 +38,14 @@ class ShardReplay:
     state_hash: str = ""
 
     def count(self, record: ValidRecord) -> None:
-        """Count one batch that counts."""
+        """Count one valid batch."""
         self.batches += 1
         self.events += len(record.batch.events)
         self.commands += len(record.batch.outcomes)
         self.state_hashes += record.batch.state_hash is not None
 
     def finish(self, fold: ShardFold) -> None:
-        """Take over what the fold knows at the end."""
+        """Add what the fold knows at the end."""
         self.records = fold.position
         self.fenced = fold.fenced_batches
         self.stale_acquires = fold.stale_acquires
@@ -56,17 +56,17 @@ class ShardReplay:
 
 
 @click.command()
-@click.option("--verify", is_flag=True, help="Also check the snapshots, and say what was checked.")
+@click.option("--verify", is_flag=True, help="Also check the snapshots, and say what was verified.")
 @output_option
 @common_options
 @pass_invocation
 def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
     """Fold the log from its first record; print counts, the state's hash per shard and the speed.
 
-    Every reading checks the rules of the log: sequence, the chain of hashes, cursors, and each recorded state hash
-    against the one recomputed. What breaks one ends with exit code 5 and the position. With --verify each stored
-    snapshot is held against the log too; one that differs is never used as long as it is found out, ends with exit code
-    1, and is replaced by the next.
+    Every reader checks the rules of the log: sequence, hash chain, cursors, and each recorded state hash against the
+    recomputed one. A broken rule ends with exit code 5 and its position. With --verify, each stored snapshot is also
+    compared with the log. A snapshot that differs ends with exit code 1; readers that notice this do not use it, and
+    the next snapshot replaces it.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
@@ -89,8 +89,8 @@ def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
     if verify:
         click.echo(
             f"Verified: {plural(document['batches'], 'chain link')} and {document['state_hashes']:,} recorded state "
-            f"hashes agree; {len(snapshots) - len(wrong)} of {plural(len(snapshots), 'stored snapshot')} hold what the "
-            "log makes."
+            f"hashes agree; {len(snapshots) - len(wrong)} of {plural(len(snapshots), 'stored snapshot')} agree "
+            "with the log."
         )
     _end(wrong)
 
@@ -103,7 +103,7 @@ def _end(wrong: list[str]) -> None:
 async def _replay(
     connection: LogConnection, cluster: str | None, *, verify: bool
 ) -> tuple[list[ShardReplay], list[str]]:
-    """Fold everything; returns what came of each shard, and of each stored snapshot what is wrong with it, if any."""
+    """Fold everything; returns the result of each shard, and what is wrong with each stored snapshot, if anything."""
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, cluster)
         shards = {shard: ShardReplay(shard) for shard in log.folds}

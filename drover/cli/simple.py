@@ -1,4 +1,4 @@
-"""What the commands that carry a single word share: send one command, print its outcome."""
+"""Shared by all commands that send a single message: send it and print its outcome."""
 
 import click
 
@@ -8,7 +8,7 @@ from events.commands import Command
 
 
 def send_one(connection: LogConnection, command: Command, request: Request) -> None:
-    """Send a command, print what became of it and end with its exit code."""
+    """Send a command, print its outcome and end with its exit code."""
     answers = send(connection, [command], request)
     if request.timeout_s is None:
         return

@@ -29,15 +29,15 @@ def spark() -> None:
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the job keeps everything.  [default: .local/spark]",
+    help="The job's directory.  [default: .local/spark]",
 )
-@click.option("--history", is_flag=True, help="Keep all that has ended in Parquet files, too.")
+@click.option("--history", is_flag=True, help="Also keep everything that has ended, in Parquet files.")
 @common_options
 @pass_invocation
 def run(invocation: Invocation, master: str | None, directory: Path | None, *, history: bool) -> None:
     """Read the log and the samples into tables, until SIGTERM or Ctrl-C; `drover progress` shows them.
 
-    A query that fails ends the job with exit code 1 and its cause. Started again, it goes on where it was.
+    A query that fails ends the job with exit code 1 and its cause. When started again, it continues where it was.
     """
     settings = invocation.settings()
     asyncio.run(_check_topics(settings.log.connection()))
@@ -49,19 +49,19 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
         signal.signal(number, lambda *_: stop.set())
     click.echo(f"Starting Spark; its own log is {options.files.spark_log}", err=True)
     run_job(options, stop, started=lambda: click.echo(f"Keeping the tables in {options.files.tables}", err=True))
-    click.echo("Stopped; started again, it goes on from here.", err=True)
+    click.echo("Stopped; when started again, the job continues from here.", err=True)
 
 
 @spark.command()
 def jars() -> None:
-    """Print the files that spark-submit must be given with --jars, separated by commas; fetches them once."""
+    """Print the files to pass to spark-submit with --jars, separated by commas; downloads them once."""
     from drover.jars import ensure  # noqa: PLC0415 - the other commands need it only with Spark
 
     click.echo(",".join(map(str, ensure("spark"))))
 
 
 async def _check_topics(connection: LogConnection) -> None:
-    """Say that a topic is not there, or its Kafka not to be reached, before Spark says it in its own way."""
+    """Report a missing topic or an unreachable Kafka before Spark does so in its own words."""
     topics = (connection.topics.events, connection.topics.progress)
     async with LogReader(connection) as reader:
         counts = await reader.partition_counts(topics)

@@ -1,4 +1,4 @@
-"""`drover state`: a cluster as the log says it is, or was at any place in the log or moment."""
+"""`drover state`: show a cluster's state now, or at any place or moment of the log."""
 
 import asyncio
 from typing import Any
@@ -24,10 +24,10 @@ from drover.state.cluster import ClusterState
 @common_options
 @pass_invocation
 def state(invocation: Invocation, point: Point | None, shard: int | None, output: str) -> None:
-    """Show everything that the log's events have made of a cluster.
+    """Show a cluster's whole state, as the log has it.
 
-    Plans, reassignments with step and block, the queue, the throttle ledger, freeze, limits and brokers: as it was
-    right after the record at an offset of the cluster's shard, or at a moment by the log's own time.
+    Plans, reassignments with step and block, the queue, the throttle ledger, freeze, limits and brokers, as they were
+    right after the record at an offset of the cluster's shard, or at a moment of the log's own time.
     """
     if shard is not None and invocation.cluster is not None:
         raise click.UsageError("say either --shard or --cluster")

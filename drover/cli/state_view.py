@@ -17,7 +17,7 @@ from events.throttles import Rates
 def state_document(state: ClusterState) -> dict[str, Any]:
     """Return a cluster's state for programs; fields may be added and never changed.
 
-    Maps by name are lists whose entries say what they are about: plans in the order in which they were opened,
+    Maps by name become lists whose entries hold the name: plans in the order in which they were opened,
     reassignments in the order of acceptance, the queue in its own, everything else sorted.
     """
     return {
@@ -50,7 +50,7 @@ def _about(key: tuple[str, int], entry: Any) -> dict[str, Any]:
 
 
 def layout(where: str, states: Sequence[ClusterState]) -> RenderableType:
-    """Lay clusters out for people; what a cluster has none of is left out."""
+    """Lay clusters out for people; empty tables are left out."""
     parts: list[RenderableType] = [Text(f"As of {where}.", style="dim")]
     for state in states:
         parts += [Text(""), Text(state.name, style="bold"), *map(Text, _lines(state)), *_tables(state)]
@@ -73,7 +73,7 @@ def _lines(state: ClusterState) -> list[str]:
     if state.deferred:
         lines.append(f"Commands that wait for others: {', '.join(state.deferred)}.")
     if not (state.plans or state.reassignments):
-        lines.append("No plan was ever opened.")
+        lines.append("There are no plans.")
     return lines
 
 

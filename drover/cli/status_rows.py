@@ -76,7 +76,7 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
     reason = waiting_reason(state, entry.key)
     waiting = None if reason is None else str(reason)
     if waiting is None and transfer is not None and transfer.closing_rate is not None and transfer.closing_rate < 0:
-        waiting = "producers write faster than is copied"
+        waiting = "producers write faster than the copy proceeds"
     return StatusRow(
         cluster=state.name,
         topic=entry.key.topic,
@@ -130,7 +130,7 @@ class ForeignRow:
 
     @property
     def remedy(self) -> str:
-        """Say what there is to do."""
+        """Suggest what to do about the move."""
         if not self.never_ends:
             return "somebody else's: Drover leaves it alone"
         return f"never ends, broker {', '.join(map(str, self.never_ends))} is both added and removed: `drover mend`"
@@ -196,11 +196,11 @@ def _plan(plan: Any) -> dict[str, Any]:
 
 
 def notices(state: ClusterState, projection: ProjectionSample | None = None) -> Iterable[str]:
-    """Say what an operator should know before reading the table."""
+    """Yield the lines that an operator should read before the table."""
     if state.mismatched_kafka_cluster_id is not None:
         yield (
             f"{state.name}: another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of "
-            f"{state.kafka_cluster_id}); no call is made"
+            f"{state.kafka_cluster_id}); Drover makes no calls"
         )
     if state.freeze is not None:
         yield f"{state.name} is frozen by {state.freeze.by}: {state.freeze.reason}"
@@ -213,7 +213,7 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
         yield f"{state.name}: {stuck} moves of others can never end (a broker is both added and removed): `drover mend`"
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
-        yield f"{state.name}: the throttle of broker {brokers} is to be taken back yet (of a dead one when it returns)"
+        yield f"{state.name}: throttles must still be put back on broker {brokers} (on a dead one, once it returns)"
     if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):
         said = (
             f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"

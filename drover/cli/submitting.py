@@ -1,4 +1,4 @@
-"""Sending commands and saying what became of them: the half that all writing commands share."""
+"""Sending commands and reporting their outcomes: the half that all writing commands share."""
 
 import asyncio
 import secrets
@@ -48,7 +48,7 @@ class Request:
 
     @property
     def envelope(self) -> Envelope:
-        """What every command says, as keyword arguments."""
+        """The common fields of a command, as keyword arguments."""
         return {
             "id": self.id,
             "cluster": self.cluster,
@@ -78,15 +78,15 @@ def write_options(command: Decorated) -> Decorated:
             metavar="ID",
             help="Decide this only after the command with that id, which must come within 30 s; may be repeated.",
         ),
-        click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id is done once."),
-        click.option("--reason", required=True, help="Why; recorded for ever."),
+        click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id takes effect once."),
+        click.option("--reason", required=True, help="Why; kept in the log for ever."),
     ):
         command = option(command)
     return common_options(author_option(command))
 
 
 def new_id(kind: str) -> str:
-    """Choose an id that says what and when, and is never chosen twice."""
+    """Choose a unique id that says what and when."""
     return f"{kind}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
@@ -107,7 +107,7 @@ def checked(command: AnyCommandType) -> AnyCommandType:
     """Refuse a command that its reader would call malformed, before it is sent."""
     read = decode_command(encode_command(command))
     if isinstance(read, Malformed):
-        raise click.UsageError(f"this makes no command: {read.detail}")
+        raise click.UsageError(f"this is not a valid command: {read.detail}")
     return command
 
 
@@ -122,7 +122,11 @@ def send(connection: LogConnection, commands: Sequence[Command], request: Reques
     try:
         return asyncio.run(_send(connection, commands, request, sent))
     except KeyboardInterrupt:
-        said = "Detached; the command goes on." if sent else "Interrupted; the command may have been written."
+        said = (
+            "Detached; the command will still be decided."
+            if sent
+            else "Interrupted; the command may have been written."
+        )
         click.echo(f"{said} {_look_again(request)}", err=True)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     except OutcomeMissingError as error:
@@ -139,7 +143,7 @@ async def _send(
         sent.extend(await client.submit_all(commands))
         if request.timeout_s is None:
             for one in sent:
-                click.echo(f"{one.command.id} stands at {one.topic} {one.shard}@{one.offset}.", err=True)
+                click.echo(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
             click.echo(_look_again(request), err=True)
             return ()
         return await client.outcomes(sent, request.timeout_s)
@@ -159,12 +163,12 @@ def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
         silent = time.time() - (shard.last_record_ms or 0) / 1000
         word = (
             f"shard {shard.shard} was last owned by {shard.owner} (epoch {shard.epoch}), "
-            f"which last wrote {max(0, silent):.0f} s ago: see whether that worker runs"
+            f"which last wrote {max(0, silent):.0f} s ago: check whether that worker is running"
         )
     count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
     return Failure(
         f"no outcome was recorded within {request.timeout_s:g} s for {count}; {word}. "
-        f"The command stands and will be decided once the shard has an owner. {_look_again(request)}",
+        f"The command remains valid and will be decided once the shard has an owner. {_look_again(request)}",
         ExitCode.UNFINISHED,
     )
 

@@ -28,10 +28,10 @@ def topics() -> None:
 @common_options
 @pass_invocation
 def init(invocation: Invocation, shards: int) -> None:
-    """Create the topics that are missing and begin every shard of the log; harmless when repeated."""
+    """Create missing topics and begin every shard of the log; harmless when repeated."""
     log = invocation.settings().log
     created = asyncio.run(own_topics.init(log.connection(), shards))
-    click.echo(f"Created {', '.join(created)}." if created else "Every topic was there already.")
+    click.echo(f"Created {', '.join(created)}." if created else "Every topic already exists.")
 
 
 @topics.command()
@@ -39,7 +39,7 @@ def init(invocation: Invocation, shards: int) -> None:
 @common_options
 @pass_invocation
 def check(invocation: Invocation, output: str) -> None:
-    """Compare every topic with how it must be; exit code 1 and the mending command for each that is not so."""
+    """Compare every topic with what Drover needs; for a difference, print a remedy and end with exit code 1."""
     log = invocation.settings().log
     findings = asyncio.run(own_topics.check(log.connection()))
     if output != "table":
@@ -47,7 +47,7 @@ def check(invocation: Invocation, output: str) -> None:
         print_document({"findings": rows}, rows, output)
     else:
         for finding in findings:
-            click.echo(f"{finding.detail}; mend it with\n  {finding.remedy}")
+            click.echo(f"{finding.detail}; correct it with\n  {finding.remedy}")
         if not findings:
-            click.echo("Every topic is as it must be.")
+            click.echo("Every topic is configured as Drover needs it.")
     raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)

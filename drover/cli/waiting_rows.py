@@ -11,7 +11,7 @@ from events.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One partition in the queue: from which command, in which plan, where to, since when, and what it waits for."""
+    """One partition in the queue: its command, plan and target, since when it waits, and for what."""
 
     cluster: str
     topic: str
@@ -65,9 +65,7 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
 
 
 def _why_waiting(key: TopicPartition, state: ClusterState, before: int) -> str:
-    return why_passed_over(key, state) or (
-        "its turn: it is the next" if not before else f"its turn: {before} before it"
-    )
+    return why_passed_over(key, state) or ("its turn: it is next" if not before else f"its turn: {before} ahead of it")
 
 
 def held_rows(state: ClusterState) -> list[HeldRow]:

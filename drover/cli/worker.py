@@ -10,8 +10,8 @@ from drover.cli.invocation import Invocation, common_options, pass_invocation
 @click.command()
 @click.option("--name", help="The owner's name in the log.  [default: host-pid]")
 @click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
-@click.option("--instance-id", help="Static membership: unique per worker, the same after its restart.")
-@click.option("--listen", metavar="HOST:PORT", help="Where /livez, /readyz and /metrics are served; port 0: any.")
+@click.option("--instance-id", help="Static membership: unique per worker, and the same after a restart.")
+@click.option("--listen", metavar="HOST:PORT", help="Where to serve /livez, /readyz and /metrics; port 0 picks one.")
 @common_options
 @pass_invocation
 def worker(invocation: Invocation, **flags: Any) -> None:

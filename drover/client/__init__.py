@@ -1,4 +1,4 @@
-"""What any Python program uses: send a command, await its recorded outcome, read the log.
+"""The Python client of Drover: send a command, await its recorded outcome, read the log.
 
 async with Client(LogConnection("kafka-1:9092")) as client:
     sent = await client.submit(Freeze(id="f1", cluster="prod", by="me", reason="a quiet Friday"))

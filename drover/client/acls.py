@@ -1,8 +1,7 @@
-"""What each part of Drover must be allowed to do on Kafka, and nothing that it can do without.
+"""The ACLs that each part of Drover needs on Kafka, and no others.
 
 One table: `drover acls` prints it, `drover local up --secure` grants it, and a test takes every single ACL away and
-shows what fails then. The log's Kafka and the managed clusters are asked for different things, so that one user for
-each is possible.
+shows what fails then. The log's Kafka and the managed clusters have their own ACLs, so that each can have its own user.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ EVERY = "*"
 
 
 class Part(StrEnum):
-    """Who needs it: the worker, the commands of daily use, or the commands that create and check the topics."""
+    """The part that needs it: the worker, the commands of daily use, or those that create and check the topics."""
 
     WORKER = "worker"
     OPERATOR = "operator"
@@ -23,7 +22,7 @@ class Part(StrEnum):
 
 
 class Place(StrEnum):
-    """Which Kafka: the one that holds the log, or a managed cluster."""
+    """The Kafka it applies to: the one that holds the log, or a managed cluster."""
 
     LOG = "log"
     MANAGED = "managed"

@@ -1,4 +1,4 @@
-"""PURE: finding what became of commands among the folded records of their shard."""
+"""PURE: finding the outcomes of commands among the folded records of their shard."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from events.records import Batch, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A command that stands durably in its topic: which one, and where."""
+    """A command that is durable in its topic, and where it is."""
 
     command: Command
     topic: str
@@ -23,7 +23,7 @@ class Sent:
 class Answer:
     """The recorded outcome of a command and the record that holds it.
 
-    `repeated` says that the same command had been decided before: `outcome` is the one of that first time.
+    `repeated` says that the same command had already been decided: `outcome` is that of the first time.
     """
 
     outcome: Outcome
@@ -35,7 +35,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """Who may write a shard, as its log says; `owner` is empty if nobody ever could.
+    """The owner of a shard, by its log; `owner` is empty if there has been none.
 
     `last_record_ms` is the broker's time of the shard's last record, None if there is none.
     """
@@ -47,7 +47,7 @@ class Ownership:
 
 
 class OutcomeMissingError(DroverError):
-    """No outcome was recorded in time: the commands stand in their topic and will be decided by the shard's owner.
+    """No outcome was recorded in time: the commands remain in their topic, and the shard's owner will decide them.
 
     `ownership` is None when not even the log could be read in that time.
     """
@@ -69,7 +69,7 @@ class Answers:
         self._recorded: dict[tuple[str, str], list[Answer]] = {identity: [] for identity in self._wanted}
 
     def see(self, folded: Folded, shard: int) -> None:
-        """Take note of one record; only valid batches say anything."""
+        """Take note of one record; only valid batches matter."""
         record = folded.record
         if folded.verdict is not RecordVerdict.VALID or not isinstance(record, Batch):
             return
@@ -89,7 +89,7 @@ class Answers:
         return None
 
     def repeated_from(self, *, before: int) -> tuple[int, ...]:
-        """Return the offsets below `before` at which first outcomes stand that duplicates repeat."""
+        """Return the offsets below `before` of the first outcomes that duplicates repeat."""
         found = {answer.outcome.first_offset for recorded in self._recorded.values() for answer in recorded}
         return tuple(sorted(offset for offset in found if offset is not None and offset < before))
 
@@ -117,7 +117,7 @@ def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
 
 
 def _after_holding(held: Answer, recorded: Sequence[Answer]) -> Answer | None:
-    """Find what became of a held command when it was released: the second outcome of where it stands."""
+    """Find the outcome of a held command after its release: the second one for its place in the topic."""
     place = (held.outcome.topic, held.outcome.offset)
     for answer in recorded:
         outcome = answer.outcome
@@ -127,5 +127,5 @@ def _after_holding(held: Answer, recorded: Sequence[Answer]) -> Answer | None:
 
 
 def ownership_of(fold: ShardFold, last_record_ms: int | None) -> Ownership:
-    """Say who owns a shard."""
+    """Return the ownership of a shard."""
     return Ownership(fold.shard, fold.owner, fold.epoch, last_record_ms)

@@ -28,7 +28,7 @@ CLIENT_ID = "drover-client"
 
 @dataclass(slots=True)
 class _Watch:
-    """What is known while outcomes are awaited."""
+    """The knowledge of a client that awaits outcomes."""
 
     answers: Answers
     fold: ShardFold | None = None
@@ -49,7 +49,7 @@ class _Watch:
 
     @property
     def ownership(self) -> Ownership | None:
-        """Who may write the shard, None while that is not known."""
+        """The ownership of the shard; None while it is not known."""
         if self.fold is None:
             return None
         # Where nothing came after the snapshot, its last batch was the last.
@@ -119,7 +119,7 @@ class Client:
         """Await what was recorded about commands of one cluster, in their order.
 
         The shard is folded, from a snapshot that is older than the commands or from its first record, so that only
-        what counts is believed. Raises `OutcomeMissingError` after `timeout_s` seconds; without it waits for ever.
+        valid records matter. Raises `OutcomeMissingError` after `timeout_s` seconds; without it waits for ever.
         """
         (shard,) = {one.shard for one in sent}
         watch = _Watch(Answers(sent))
@@ -153,7 +153,7 @@ class Client:
                 if answers.complete:
                     break
         for offset in answers.repeated_from(before=begin):
-            # What a duplicate repeats may lie before the snapshot; a valid batch says that it counts.
+            # The outcome that a duplicate repeats may be older than the snapshot; a valid batch vouches for it.
             async with aclosing(reader.read(topic, {fold.shard: offset})) as reading:
                 (first, *_) = await anext(reading)
             answers.see(Folded(first.offset, RecordVerdict.VALID, decode_record(first.payload)), fold.shard)
@@ -174,7 +174,7 @@ class Client:
         payload = encode_command(command)
         if len(payload) > MAX_COMMAND_BYTES:
             raise ConfigurationError(
-                f"the command {command.id} has {len(payload)} bytes, at most {MAX_COMMAND_BYTES} are read: split it"
+                f"the command {command.id} has {len(payload)} bytes, but only {MAX_COMMAND_BYTES} are allowed: split it"
             )
         shard = shard_of(command.cluster, await self._partitions(topic))
         try:
@@ -204,4 +204,4 @@ def topic_of(command: Command, topics: TopicNames) -> str:
     for topic, types in zip(topics.commands, TYPES_BY_TOPIC, strict=True):
         if isinstance(command, types):
             return topic
-    raise AssertionError(f"{type(command).__name__} is no command")
+    raise AssertionError(f"{type(command).__name__} is not a command")

@@ -1,4 +1,4 @@
-"""PURE: what is different between two states of a cluster, as one list."""
+"""PURE: the differences between two states of a cluster, as one list."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

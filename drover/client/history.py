@@ -1,4 +1,4 @@
-"""Reading the event log: every shard folded, and what counted on the way."""
+"""Reading the event log: every shard folded, and the valid batches on the way."""
 
 import logging
 from collections.abc import AsyncGenerator, Collection
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ValidRecord:
-    """A batch that counts, and where it stands."""
+    """A valid batch, and where it is."""
 
     shard: int
     offset: int
@@ -37,7 +37,7 @@ class FoldedLog:
         return {shard: fold.position for shard, fold in self.folds.items()}
 
     def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:
-        """Fold records and return the batches among them that count.
+        """Fold records and return the valid batches among them.
 
         Raises `CorruptLogError` for what breaks a rule of the log.
         """
@@ -67,7 +67,7 @@ async def open_log(reader: LogReader, connection: LogConnection, cluster: str | 
 async def read_log(
     reader: LogReader, connection: LogConnection, log: FoldedLog
 ) -> AsyncGenerator[list[ValidRecord], None]:
-    """Fold everything that is in the log now; yields what counts, each shard's in its order."""
+    """Fold everything that is in the log now; yields the valid batches, in the order of each shard."""
     async for records in reader.read(connection.topics.events, log.positions):
         yield log.take(records)
 
@@ -75,13 +75,13 @@ async def read_log(
 async def follow_log(
     reader: LogReader, connection: LogConnection, log: FoldedLog
 ) -> AsyncGenerator[list[ValidRecord], None]:
-    """Fold on from where `log` stands, for ever."""
+    """Continue to fold from where `log` is, for ever."""
     async for records in reader.follow(connection.topics.events, log.positions):
         yield log.take(records)
 
 
 async def fold_to_end(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
-    """Fold every shard, or the one of a cluster, to its present end: from a snapshot where there is a good one."""
+    """Fold every shard, or the one of a cluster, to its present end, from a snapshot if there is a good one."""
     log = await open_log(reader, connection, cluster)
     log.folds.update(await load_snapshots(reader, connection.topics, log.folds.keys(), doubt))
     if any(log.positions.values()):
@@ -101,7 +101,7 @@ async def _read_to_end(reader: LogReader, connection: LogConnection, log: Folded
 
 
 def doubt(shard: int, why: str) -> None:
-    """Say that a snapshot is not used, and why: the result is the same, and takes longer."""
+    """Log that a snapshot is not used, and why: the result is the same, but takes longer."""
     _log.warning("the snapshot of shard %d is not used: %s", shard, why)
 
 

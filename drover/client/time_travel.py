@@ -53,7 +53,7 @@ class Ended:
 
 
 class _Glance(msgspec.Struct, frozen=True):
-    """What is read of a record before it is folded."""
+    """The fields of a record that are read before it is folded."""
 
     token: bytes = b""
     at_ms: int | None = None
@@ -82,7 +82,7 @@ class Travel:
     def take(self, offset: int, payload: bytes) -> None:
         """Fold one record, unless every point lies before it. Raises what `ShardFold.fold` raises."""
         seen = _glance.decode(payload)
-        # What a fenced owner's clock said is no time of this log.
+        # The clock of a fenced owner does not count as the log's time.
         at_ms = seen.at_ms if seen.token == self.fold.token else None
         self._reach([point for point in self.points if point.is_before(offset, at_ms)])
         if not self.is_over:
@@ -123,9 +123,7 @@ async def travel(connection: LogConnection, shard: int | str, points: Sequence[P
         end = (await reader.end_offsets(events, (number,)))[number]
         for point in points:
             if point.offset is not None and point.offset >= end:
-                raise ConfigurationError(
-                    f"shard {number} of the log has offsets 0 to {end - 1}, and not {point.offset}"
-                )
+                raise ConfigurationError(f"shard {number} of the log has offsets 0 to {end - 1}, not {point.offset}")
         fold = (await load_snapshots(reader, connection.topics, (number,), doubt)).get(number)
         if fold is not None and not any(point.is_behind(fold) for point in points):
             try:
@@ -151,5 +149,5 @@ def _shard_number(shard: int | str, shards: int) -> int:
     if isinstance(shard, str):
         return shard_of(shard, shards)
     if shard >= shards:
-        raise ConfigurationError(f"the log has shards 0 to {shards - 1}, and not {shard}")
+        raise ConfigurationError(f"the log has shards 0 to {shards - 1}, not {shard}")
     return shard

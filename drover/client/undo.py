@@ -1,4 +1,4 @@
-"""The inverse of a plan: for each partition that it has completed, the way back from the list reached."""
+"""The inverse of a plan: for each partition that it has completed, the replica list from before."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class Undo:
             raise NothingToUndoError(f"there is no plan {self.plan} in {self.cluster}: see `drover history`")
         if not targets:
             raise NothingToUndoError(
-                f"plan {self.plan} has completed nothing in {self.cluster}: nothing is to be undone"
+                f"plan {self.plan} has completed nothing in {self.cluster}: there is nothing to undo"
             )
         return targets
 

@@ -1,4 +1,4 @@
-"""PURE: stored snapshots held against the log that they are of."""
+"""PURE: compares stored snapshots with the log."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from drover.shard.snapshot import Manifest, differences, restore
 
 
 class SnapshotCheck:
-    """Compares each snapshot with the fold of the log when that stands where the snapshot was taken."""
+    """Compares each snapshot with the fold of the log at the offset at which the snapshot was taken."""
 
     def __init__(self, stored: Iterable[tuple[Manifest, Sequence[bytes]]]) -> None:
         self._stored: defaultdict[tuple[int, int], list[tuple[Manifest, Sequence[bytes]]]] = defaultdict(list)
@@ -18,7 +18,7 @@ class SnapshotCheck:
         self._results: list[str] = []
 
     def see(self, fold: ShardFold) -> None:
-        """Look whether a snapshot was taken here."""
+        """Compare any snapshot that was taken here."""
         for manifest, chunks in self._stored.pop((fold.shard, fold.position), ()):
             try:
                 wrong = ", ".join(differences(restore(manifest, chunks), fold))
@@ -28,10 +28,10 @@ class SnapshotCheck:
                 self._add(manifest, wrong and f"it differs from the log in {wrong}")
 
     def results(self) -> list[str]:
-        """Say of each snapshot what is wrong with it, empty for one that holds what the log makes."""
+        """Say what is wrong with each snapshot; empty for one that agrees with the log."""
         for left in self._stored.values():
             for manifest, _ in left:
-                self._add(manifest, "the log has nothing there")
+                self._add(manifest, "the log has no record there")
         self._stored.clear()
         return self._results
 

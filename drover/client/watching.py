@@ -21,7 +21,7 @@ SAMPLES_MS = 4 * WINDOW_MS
 class View:
     """The folded log and the samples, up to now; `news` is what was recorded since it was last shown.
 
-    `projections` holds, per cluster, what the projector said last that writes it, or else any that waits to.
+    `projections` holds, per cluster, the last sample of the projector that writes it, or else of one that waits to.
     """
 
     log: FoldedLog
@@ -39,9 +39,9 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
 
 
 async def watch(connection: LogConnection, cluster: str | None, pause_s: float) -> AsyncGenerator[View, None]:
-    """Show the present again and again, whenever something is new and at least every `pause_s` seconds.
+    """Yield the present whenever something is new, and at least every `pause_s` seconds.
 
-    Ends never; close the generator. `news` is cleared after each time.
+    Never ends; close the generator. `news` is cleared after each time.
     """
     async with LogReader(connection) as log_reader, LogReader(connection) as sample_reader:
         view = await _opened(log_reader, connection, cluster)

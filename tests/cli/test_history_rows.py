@@ -102,7 +102,7 @@ def test_what_waits_is_told_with_who_caused_it_and_under_which_plan() -> None:
         ("foreign-move-seen", None, "", None),
         ("command-released", "f", "eve", None),
     ]
-    assert found[0].detail == "waits until what it names in after is decided"
+    assert found[0].detail == "waits until the commands in after are decided"
     assert "payload" not in "".join(row.detail for row in found)
 
 
@@ -122,7 +122,7 @@ def test_details_leave_out_what_has_its_own_column() -> None:
     assert queued.detail == "original [1,2], target [2,3]"
     assert event_detail(ReassignmentRolledBack(**NAME, replicas=(1,), started=False)) == "replicas [1], started no"
     duplicate = outcome("a", verdict="duplicate", first_offset=7)
-    assert outcome_detail(duplicate) == "decided before, at offset 7"
+    assert outcome_detail(duplicate) == "already decided at offset 7"
     many = outcome("a", refusals=(Refusal(RefusalCode.MALFORMED, "x"),) * 5)
     assert outcome_detail(many).endswith("and 2 more refused")
 

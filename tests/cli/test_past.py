@@ -46,10 +46,10 @@ def test_a_place_in_the_log_is_read(text: str, point: Point) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("yesterday", "is no place in the log: write an offset such as 120, -2h for two hours ago, or 2026"),
-        ("-2w", "is no duration: write 500ms, 30s, 5m, 2h or 1d"),
-        ("2026-11-21T11:00", "does not say in which zone: write 2026-11-21T11:00Z for UTC"),
-        ("2026-11-21T12:00:01Z", "is still to come"),
+        ("yesterday", "is not a place in the log: write an offset, -2h for two hours ago, or 2026"),
+        ("-2w", "is not a duration: write 500ms, 30s, 5m, 2h or 1d"),
+        ("2026-11-21T11:00", "has no time zone: write 2026-11-21T11:00Z for UTC"),
+        ("2026-11-21T12:00:01Z", "is in the future"),
     ],
 )
 def test_what_is_no_place_is_refused_in_one_sentence(text: str, why: str) -> None:
@@ -58,7 +58,7 @@ def test_what_is_no_place_is_refused_in_one_sentence(text: str, why: str) -> Non
 
 
 def test_click_reports_it_as_wrong_usage() -> None:
-    with pytest.raises(click.BadParameter, match="no place in the log"):
+    with pytest.raises(click.BadParameter, match="not a place in the log"):
         Place().convert("soon", None, None)
 
 
@@ -114,7 +114,7 @@ async def test_nothing_yet_is_shown_as_such() -> None:
     with console.capture() as captured:
         console.print(layout(place_text(ShardFold(2, 3)), [ClusterState("prod")]))
     assert "shard 2, before its first decision" in captured.get()
-    assert "No plan was ever opened." in captured.get()
+    assert "There are no plans." in captured.get()
 
 
 async def test_a_difference_is_a_row_that_can_be_read() -> None:

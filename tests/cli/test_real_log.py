@@ -160,7 +160,7 @@ async def test_following_shows_what_is_recorded_meanwhile_until_interrupted(shel
 
 
 async def test_topics_are_checked_and_created_once(shell: Shell) -> None:
-    assert (await shell.run("topics", "init")).out == "Every topic was there already.\n"
+    assert (await shell.run("topics", "init")).out == "Every topic already exists.\n"
     assert (await shell.run("topics", "check")).code == 0
 
 
@@ -291,8 +291,8 @@ async def test_the_past_and_what_is_different_since_are_shown(shell: Shell) -> N
     (change,) = json.loads(changed.out)["changes"]
     assert (change["what"], change["after"]["reason"]) == ("frozen", "incident 7")
     assert "freeze frozen" in (await shell.run("history", "--diff", at, "-0s")).out
-    assert "Nothing of prod is different." in (await shell.run("history", "--diff", str(then), at)).err
+    assert "Nothing has changed in prod." in (await shell.run("history", "--diff", str(then), at)).err
     backwards = await shell.run("history", "--diff", "-0s", str(then))
-    assert (backwards.code, "the first place lies behind the second one" in backwards.err) == (2, True)
+    assert (backwards.code, "the first place is later than the second" in backwards.err) == (2, True)
     beyond = await shell.run("state", "--at", "1000000")
     assert (beyond.code, "of the log has offsets 0 to" in beyond.err) == (2, True)

@@ -67,7 +67,7 @@ def test_the_queue_is_shown_in_its_order_with_what_each_waits_for() -> None:
         (0, "a1", "p", (3, 4), 1000),
         (1, "a1", "p", (3, 4), 1000),
     ]
-    assert [row.waiting for row in rows] == ["its turn: it is the next", "its turn: 1 before it"]
+    assert [row.waiting for row in rows] == ["its turn: it is next", "its turn: 1 ahead of it"]
     assert "No reassignment is under way; 2 partitions in the queue." in printed(view)
     assert "and 1 more in the queue" in printed(view, most_rows=1)
 
@@ -78,7 +78,7 @@ def test_what_was_accepted_before_and_a_move_to_the_same_list_are_waited_for() -
     same, _ = folded(MOVING, PREPARED, added(9), added(0))
     assert [row.waiting for row in queue_rows(same)] == [
         "its move to that very list in plan p",
-        "its turn: 1 before it",
+        "its turn: 1 ahead of it",
     ]
 
 

@@ -59,5 +59,5 @@ def test_what_cannot_be_read_and_what_the_log_does_not_reach_is_wrong() -> None:
     far = Stored(msgspec.structs.replace(good.manifest, position=99), good.chunks)
     assert checked(Stored(good.manifest, ()), far) == [
         "snapshot of shard 0 at offset 4: its chunks are not those that its manifest names",
-        "snapshot of shard 0 at offset 99: the log has nothing there",
+        "snapshot of shard 0 at offset 99: the log has no record there",
     ]

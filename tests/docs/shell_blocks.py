@@ -1,5 +1,6 @@
 """What the documentation tells people to type: the `drover ...` and `make ...` of every code block and inline code."""
 
+import html
 import re
 import shlex
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """One command line, split into words, and where it stands."""
+    """One command line, split into words, and the document it is in."""
 
     file: str
     words: tuple[str, ...]
@@ -31,6 +32,13 @@ def documents() -> tuple[Path, ...]:
 def typed(program: str) -> tuple[Typed, ...]:
     """Return every call of a program, in fenced shell blocks and in inline code."""
     return tuple(Typed(str(document), words) for document in documents() for words in _calls(document, program))
+
+
+def pictured(program: str) -> tuple[tuple[str, ...], ...]:
+    """Return every call of a program that the picture in the README shows being typed."""
+    picture = (ROOT / "docs" / "pictures" / "rollback.svg").read_text(encoding="utf-8").replace("\xa0", " ")
+    lines = re.findall(r">\$ ([^<]*)</text>", picture)
+    return tuple(words for line in lines for words in _call(html.unescape(line), program))
 
 
 def _calls(document: Path, program: str) -> Iterator[tuple[str, ...]]:

@@ -6,10 +6,12 @@ import click
 import pytest
 
 from drover.cli.main import cli
-from tests.docs.shell_blocks import ROOT, Typed, typed
+from tests.docs.shell_blocks import ROOT, Typed, pictured, typed
 
 DROVER = typed("drover")
 MAKE = typed("make")
+PICTURED = pictured("drover")
+GUIDES = ("README.md", "docs/operating.md")
 
 
 def parse(words: tuple[str, ...]) -> click.Command:
@@ -37,10 +39,8 @@ def test_a_documented_command_exists_with_these_options(call: Typed) -> None:
     assert parse(call.words) is not cli
 
 
-@pytest.mark.parametrize(
-    "call", [call for call in DROVER if call.file == "README.md" and "--reason" in call.words], ids=str
-)
-def test_a_command_that_can_be_copied_from_the_readme_is_complete(call: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", [call for call in DROVER if call.file in GUIDES and "--reason" in call.words], ids=str)
+def test_a_command_that_can_be_copied_from_a_guide_is_complete(call: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Click itself parses it: required options, argument counts and types."""
     command = parse(call.words)
     depth = 1
@@ -48,6 +48,15 @@ def test_a_command_that_can_be_copied_from_the_readme_is_complete(call: Typed, m
         depth += 1
     monkeypatch.chdir(ROOT)
     command.make_context(call.words[depth], list(call.words[depth + 1 :]))
+
+
+@pytest.mark.parametrize("words", PICTURED, ids=" ".join)
+def test_a_command_in_the_picture_exists_with_these_options(words: tuple[str, ...]) -> None:
+    assert parse(words) is not cli
+
+
+def test_the_picture_shows_a_move_a_rollback_and_the_history() -> None:
+    assert [words[1] for words in PICTURED] == ["alter", "status", "cancel", "history"]
 
 
 @pytest.mark.parametrize("call", MAKE, ids=str)
@@ -63,6 +72,6 @@ def test_the_documentation_names_commands_at_all() -> None:
 
 
 @pytest.mark.parametrize("name", cli.list_commands(click.Context(cli)))
-def test_every_command_is_in_the_readme_or_the_changelog(name: str) -> None:
-    text = "".join((ROOT / file).read_text(encoding="utf-8") for file in ("README.md", "CHANGELOG.md"))
+def test_every_command_is_in_a_guide_or_the_changelog(name: str) -> None:
+    text = "".join((ROOT / file).read_text(encoding="utf-8") for file in (*GUIDES, "CHANGELOG.md"))
     assert re.search(rf"drover {name}\b|`{name}`", text)

@@ -28,7 +28,7 @@ _HEAD = f"""# Deliberate faults
 Tests are only as good as what they notice. `make mutants` puts each fault below into a copy of the source, one at a
 time, and runs seeds of the simulation (at most {MAX_SEEDS}, {STEPS} steps each, from seed 0) until a promise is broken.
 The table is written by that command; the faults themselves are in `tests/simulation/mutants.py`, and a test checks that
-the source still has the text that each of them changes. What a promise means stands in [promises.md](promises.md).
+the source still has the text that each of them changes. [promises.md](promises.md) says what each promise means.
 
 """
 

@@ -105,7 +105,7 @@ async def test_an_audit_by_time_names_offsets_that_give_it_again(bootstrap: str,
 async def test_verify_finds_nothing_in_a_sound_log_and_names_what_is_damaged(bootstrap: str, tmp_path: Path) -> None:
     sound = await run(settings_file(tmp_path / "sound.toml", bootstrap, SOUND), "verify")
     assert sound.exit_code == 0, sound.stderr
-    assert sound.stderr.endswith("no break of a rule.\n")
+    assert sound.stderr.endswith("no broken rule.\n")
     broken = await run(settings_file(tmp_path / "broken.toml", bootstrap, DAMAGED), "verify", "-o", "json")
     assert broken.exit_code == ExitCode.CORRUPT
     ((offset, rule),) = damaged(Damage.CURSOR)[1]
@@ -184,7 +184,7 @@ async def test_a_zookeeper_that_is_away_and_a_log_that_is_broken_are_told_beside
         zookeeper=ZooKeeperSettings("zk:2181"),
     )
     (broken,) = await compare_trees(settings, None, 1, {0})
-    assert broken.lines() == ["east in ZooKeeper: not compared, since its shard of the log breaks a rule"]
+    assert broken.lines() == ["east in ZooKeeper: not compared: its shard of the log breaks a rule"]
     (away,) = await compare_trees(settings, "east", 1, ())
     assert not away.is_good
     assert away.document()["not_compared"] == "zk:2181 does not answer"
@@ -196,7 +196,7 @@ async def test_parts_that_the_log_does_not_have_and_topics_that_are_not_there_ar
     bootstrap: str, tmp_path: Path
 ) -> None:
     config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
-    for offsets, said in (("7:0-1", "has shards 0 to 1, and not 7"), ("0:0-9999", "ends with offset 34, before 9999")):
+    for offsets, said in (("7:0-1", "has shards 0 to 1, not 7"), ("0:0-9999", "ends with offset 34, before 9999")):
         done = await run(config, "--offsets", offsets)
         assert done.exit_code == ExitCode.USAGE
         assert said in done.stderr
@@ -208,8 +208,8 @@ async def test_parts_that_the_log_does_not_have_and_topics_that_are_not_there_ar
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--since", "yesterday"], "is no moment: write 2h"),
-        (["--since", "2026-10-01T10:00"], "does not say in which zone: write 2026-10-01T10:00Z"),
+        (["--since", "yesterday"], "is not a time: write 2h"),
+        (["--since", "2026-10-01T10:00"], "has no time zone: write 2026-10-01T10:00Z"),
         (["--since", "2026-10-02", "--until", "2026-10-01"], "--since is later than --until"),
         (["--offsets", "0:1-2", "--since", "2h"], "give one of them"),
         (["--offsets", "0-2"], "is no part of a shard"),
@@ -220,7 +220,7 @@ async def test_parts_that_the_log_does_not_have_and_topics_that_are_not_there_ar
         (["-o", "html", "--section", "plans"], "-o html has all"),
         (["-o", "xml"], "is not one of"),
         (["--section", "all"], "is not one of"),
-        (["--plan", "p", "verify"], "mean nothing to verify"),
+        (["--plan", "p", "verify"], "do not apply to verify"),
     ],
 )
 async def test_what_contradicts_itself_is_refused_before_anything_starts(
@@ -235,11 +235,11 @@ async def test_what_contradicts_itself_is_refused_before_anything_starts(
 @pytest.mark.parametrize(
     ("output", "to", "said"),
     [
-        ("html", "there", "there is a directory, and a file is to be written"),
+        ("html", "there", "there is a directory, not a file"),
         ("html", "absent/audit.html", "absent"),
         ("html", "file/audit.html", "file"),
-        ("parquet", "file", "file is no directory"),
-        ("csv", "file/audit/deep", "file is no directory"),
+        ("parquet", "file", "file is not a directory"),
+        ("csv", "file/audit/deep", "file is not a directory"),
     ],
 )
 async def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(

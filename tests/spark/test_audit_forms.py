@@ -230,8 +230,8 @@ def test_a_verification_names_every_finding(capsys: pytest.CaptureFixture[str]) 
     )  # fmt: skip
     audit_view.print_verification(Verification((finding,), (shard,)), (), "table")
     said = capsys.readouterr()
-    for words in ("17", "chain", "2026-09-21T14:13:20.000Z", "not to be derived"):
+    for words in ("17", "chain", "2026-09-21T14:13:20.000Z", "cannot be derived"):
         assert words in said.out
-    assert said.err == "20 records inspected, 3 recorded state hashes agree; 1 break of a rule.\n"
+    assert said.err == "20 records inspected, 3 recorded state hashes agree; 1 broken rule.\n"
     audit_view.print_verification(Verification((finding,), (shard,)), (), "jsonl")
     assert '"rule":"chain"' in capsys.readouterr().out

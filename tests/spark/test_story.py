@@ -143,7 +143,7 @@ async def test_progress_is_shown_also_when_no_job_runs(story: Story) -> None:
     (plan,) = shown["plans"]
     assert (plan["plan"], plan["stopped"], plan["rolled_back"], plan["under_way"]) == ("slow", 2, 1, 0)
     table = await story.drover.drover("progress")
-    assert "NO JOB RUNS" in table.output
+    assert "NO JOB IS RUNNING" in table.output
     rows = (await story.drover.drover("progress", "--table", "durations", "-o", "json")).document["durations"]
     copying = next(row for row in rows if row["state"] == "copying")
     assert copying["durations"] >= 4

@@ -7,6 +7,7 @@ import asyncio
 from typing import Any
 
 import faust
+import structlog
 from faust.types import TP, TransportT
 
 from agents import alter, blacklist, broker_failed, cancel
@@ -15,6 +16,7 @@ from agents.ports import CommandHost
 from agents.settings import GroupSettings
 
 JOINING_POLL_S = 0.5
+_log = structlog.get_logger(__name__)
 
 
 class DroverApp(faust.App):
@@ -70,9 +72,18 @@ class CommandGroup:
         await self._app.wait_until_stopped()
 
     async def stop(self) -> None:
-        """Leave the group; may hang while a broker is down, so the caller keeps a deadline."""
+        """Leave the group; may hang while a broker is down, so the caller keeps a deadline.
+
+        A stop that fails half way leaves nothing undone that the log does not say: the shards were let go before, and
+        the group gives them to others when the session is over.
+        """
         self._stopping = True
-        await self._app.stop()
+        # A task of its own: a `GeneratorExit` that Faust lets out of a future would close our caller, not be raised.
+        stopping = asyncio.create_task(self._app.stop())
+        await asyncio.wait((stopping,))
+        error = asyncio.CancelledError() if stopping.cancelled() else stopping.exception()
+        if error is not None:
+            _log.warning("the group was not left in order", error=repr(error), exc_info=error)
 
     @property
     def generation(self) -> int:

@@ -1,4 +1,4 @@
-"""The only overrides of Faust's aiokafka driver: the group's consumer, and where it stands after a rebalance.
+"""The only overrides of Faust's aiokafka driver: the consumer, where it stands after a rebalance, how its calls end.
 
 * The assignor is aiokafka's range: the same shards of all four topics go to one member. Faust's own choice, round
   robin, scatters them with four members and looks right by luck with three.
@@ -7,13 +7,15 @@
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.errors import ConsumerStoppedError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, TransportT
+from mode.utils.futures import maybe_async
 
 from agents.ports import CommandHost
 from agents.settings import GroupSettings
@@ -26,6 +28,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, _transport: TransportT) -> AIOKafkaConsumer:
         self._assignor = RangePartitionAssignor
         return new_group_consumer(cast("Consumer", self.consumer).settings)
+
+    async def call_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a function in the consumer's own thread; raises `ConsumerStoppedError` when the thread ends meanwhile.
+
+        mode would hand over the `GeneratorExit` with which Python closes what the thread leaves behind. In a task that
+        awaits it, that closes every coroutine up to the worker's first one, past all supervisors.
+        """
+        return await super().call_thread(closed_as_fault(fun), *args, **kwargs)
 
     async def seek_to_cursors(self, positions: Mapping[int, tuple[int, ...]], topics: tuple[str, ...]) -> dict[TP, int]:
         """Set every assigned partition to its position; runs in the consumer's own thread."""
@@ -121,6 +131,18 @@ def new_group_consumer(settings: GroupSettings) -> AIOKafkaConsumer:
         metadata_max_age_ms=30_000,
         **settings.connection.client_options,
     )
+
+
+def closed_as_fault(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Make a coroutine function of any function; closed before its end, it raises a fault and not `GeneratorExit`."""
+
+    async def guarded(*arguments: Any, **more: Any) -> Any:
+        try:
+            return await maybe_async(function(*arguments, **more))
+        except GeneratorExit as end:
+            raise ConsumerStoppedError from end
+
+    return guarded
 
 
 def assigned_partitions(assignment: set[TopicPartition], topics: tuple[str, ...]) -> dict[str, list[int]]:

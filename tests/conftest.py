@@ -1,6 +1,8 @@
 """What every test may use: one real cluster per session, started by the first test that asks for it."""
 
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -11,6 +13,18 @@ from drover.local import local_cluster as run_local_cluster
 
 RUNNING = pytest.StashKey[LocalCluster]()
 TOPICS_PER_CALL = 50
+
+SHARED_CLUSTER = "shared-cluster"
+# Folders whose tests share something that is started for them alone.
+OWN_PARTS = frozenset({"faults", "local", "projections", "secure", "spark"})
+# How long the long groups take on two quiet cores, measured: the sooner these begin, the less waits for the last.
+LONG_S = {
+    SHARED_CLUSTER: 300,
+    "faults": 150,
+    "secure": 90,
+    "simulation/test_seeds": 80,
+}
+WORTH_TELLING_S = 0.5
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -46,7 +60,34 @@ def _delete_topics(bootstrap: str) -> None:
         admin.close()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a directory's tests in one process: they share what takes long to start."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep in one process what shares something that takes long to start, and let the longest begin first."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: -LONG_S.get(group_of(item), 0))
+
+
+def group_of(item: pytest.Item) -> str:
+    """Name what shares a process: the users of the one cluster, a folder with something of its own, or a file."""
+    folder = item.path.parent.name
+    if item.get_closest_marker("cluster") and folder not in OWN_PARTS:
+        return SHARED_CLUSTER
+    return folder if folder in OWN_PARTS else f"{folder}/{item.path.stem}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say where the time went: by folder, or by file if there was only one."""
+    reports = [one for kind in terminalreporter.stats.values() for one in kind if isinstance(one, pytest.TestReport)]
+    folders = {Path(report.nodeid.partition("::")[0]).parent for report in reports}
+    seconds: defaultdict[Path, float] = defaultdict(float)
+    tests: Counter[Path] = Counter()
+    for report in reports:
+        file = Path(report.nodeid.partition("::")[0])
+        place = file.parent if len(folders) > 1 else file
+        seconds[place] += report.duration
+        tests[place] += report.when == "call"
+    terminalreporter.section("where the time went")
+    for place, spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
+        if spent >= WORTH_TELLING_S:
+            terminalreporter.line(f"{spent:7.1f} s  {tests[place]:5} tests  {place}")

@@ -38,6 +38,7 @@ share.coordinator.state.topic.replication.factor=3
 share.coordinator.state.topic.min.isr=2
 share.coordinator.state.topic.num.partitions=2
 group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
 replica.lag.time.max.ms=5000
 log.cleaner.dedupe.buffer.size=2097152
 num.network.threads=1

@@ -26,3 +26,9 @@ def text_of(path: Path) -> str:
 def tree_of(path: Path) -> ast.Module:
     """Parse one file."""
     return ast.parse(text_of(path), filename=str(path))
+
+
+@functools.cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """List every node of one file's syntax tree."""
+    return tuple(ast.walk(tree_of(path)))

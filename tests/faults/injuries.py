@@ -29,7 +29,7 @@ from tests.faults.planning import Planning
 from tests.integration.support import MANAGED, Installation
 from tests.kill.hostile import steal
 
-SESSION_TIMEOUT_S = 6.0
+SESSION_TIMEOUT_S = 3.0
 SERVE_ATTEMPTS = 3
 RIVAL = "rival"
 FIGHT_BEGINS_WITHIN_S = 20.0

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import psutil
 
-from drover.client.history import fold_shards
 from drover.cluster import messages
 from drover.cluster.configs import topic_configs
 from drover.cluster.messages import BROKER_RESOURCE
@@ -17,7 +16,7 @@ from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from tests.faults.injuries import Scene
 from tests.integration.story import Story, read_story
-from tests.integration.support import MANAGED, Installation
+from tests.integration.support import Installation
 from tests.kill.hostile import EVIL
 from tests.kill.verifier import Verdicts, verify_log
 
@@ -73,13 +72,6 @@ def judge_state(state: ClusterState) -> list[str]:
 def blocked(state: ClusterState) -> list[str]:
     """Name what waits."""
     return [f"{key}: {one.block.why}: {one.block.detail}" for key, one in state.reassignments.items() if one.block]
-
-
-async def managed_state(installation: Installation) -> ClusterState:
-    """The managed cluster as the log says it is."""
-    log = await fold_shards(installation.connection, MANAGED)
-    (fold,) = log.folds.values()
-    return fold.state.clusters.get(MANAGED) or ClusterState(MANAGED)
 
 
 async def judge_cluster(installation: Installation, keys: tuple[TopicPartition, ...], story: Story) -> list[str]:

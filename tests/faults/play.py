@@ -117,7 +117,7 @@ async def _settle(scene: Scene, report: Report) -> None:
     """Wait until everything that was asked for has ended; what waits for a reason that has a name may go on waiting."""
 
     async def settled() -> bool:
-        state = await oracles.managed_state(scene.installation)
+        state = await scene.installation.managed()
         return not (state.reassignments or state.broker_throttles or state.topic_throttles)
 
     async def decided() -> bool:
@@ -128,14 +128,14 @@ async def _settle(scene: Scene, report: Report) -> None:
         await wait_for(decided, "every command to be decided", SETTLED_WITHIN_S)
         await wait_for(settled, "every reassignment to end", SETTLED_WITHIN_S)
     except AssertionError as late:
-        state = await oracles.managed_state(scene.installation)
+        state = await scene.installation.managed()
         report.figures["late"] = f"{late}; waiting: {oracles.blocked(state)}"
 
 
 async def _judge(scene: Scene, traffic: Traffic, before: oracles.Configs, report: Report) -> None:
     made, planning, crew = scene.installation, scene.planning, scene.crew
     faults, verdicts, story = await oracles.judge_commands(scene)
-    state = await oracles.managed_state(made)
+    state = await made.managed()
     after = await oracles.configs_set(made.cluster.bootstrap, scene.brokers, tuple({key.topic for key in traffic.keys}))
     stored = await read_back(traffic.bootstrap, traffic.keys)
     report.faults += [

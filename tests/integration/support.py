@@ -12,22 +12,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drover.client.history import fold_shards
+from drover.client.history import FoldedLog, open_log, read_log
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.topics import TopicSpec, create_topics
 from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
+from drover.journal.reader import LogReader
 from drover.local import LocalCluster
 from drover.plans.state import Plan
 from drover.runtime import topics as own_topics
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
-from events.topics import TopicNames
+from events.topics import DEFAULT_SHARDS, TopicNames, shard_of
 
 REPOSITORY = Path(__file__).parents[2]
 MANAGED = "local"
 DROVER = ("-m", "drover")
 RECORD_BYTES = 64 * 1024
+# Between two looks that each start a process: it is what all others wait for meanwhile.
+LOOK_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,48 @@ class Finished:
         return json.loads(self.output)
 
 
-async def wait_for(condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0) -> float:
+async def wait_for(
+    condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0, pause_s: float = 0.05
+) -> float:
     """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline."""
     began = time.monotonic()
     while not await condition():
         assert time.monotonic() - began < timeout_s, f"not within {timeout_s:.0f} s: {what}"
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(pause_s)
     return time.monotonic() - began
+
+
+class FollowedLog:
+    """Every shard of a log, folded on from where it was folded last, by one connection that is kept."""
+
+    def __init__(self, connection: LogConnection) -> None:
+        self._connection = connection
+        self._one_at_a_time = asyncio.Lock()
+        self._reader: LogReader | None = None
+        self._log = FoldedLog({})
+
+    async def up_to_now(self) -> FoldedLog:
+        """Fold what is new; whoever fails to read begins anew the next time."""
+        async with self._one_at_a_time:
+            try:
+                return await self._read_on()
+            except BaseException:
+                await self.close()
+                raise
+
+    async def _read_on(self) -> FoldedLog:
+        if self._reader is None:
+            reader = await LogReader(self._connection).__aenter__()
+            self._reader = reader
+            self._log = await open_log(reader, self._connection)
+        async for _ in read_log(self._reader, self._connection, self._log):
+            pass
+        return self._log
+
+    async def close(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            await reader.__aexit__(None, None, None)
 
 
 @dataclass
@@ -63,6 +102,7 @@ class Installation:
     config: Path
     driver: KafkaDriver
     workers: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+    _followed: FollowedLog | None = None
 
     @property
     def connection(self) -> LogConnection:
@@ -114,12 +154,36 @@ class Installation:
             await process.wait()
         self.workers.clear()
 
+    async def close(self) -> None:
+        """End every process and every connection."""
+        await self.end_workers()
+        if self._followed is not None:
+            await self._followed.close()
+        await self.driver.close()
+
     def worker_log(self, name: str) -> str:
         return (self.directory / f"{name}.log").read_text()
 
+    # -- what the log says, read without a process of its own, since many wait for it
+
+    async def log(self) -> FoldedLog:
+        """The log folded up to its present end; what was read before is not read again."""
+        if self._followed is None:
+            self._followed = FollowedLog(self.connection)
+        return await self._followed.up_to_now()
+
+    async def managed(self) -> ClusterState:
+        """The managed cluster as the log says it is."""
+        fold = (await self.log()).folds[shard_of(MANAGED, DEFAULT_SHARDS)]
+        return fold.state.clusters.get(MANAGED) or ClusterState(MANAGED)
+
+    async def plan(self, name: str) -> Plan:
+        """A plan as the log says it is."""
+        return (await self.managed()).plans[name]
+
     async def owners(self) -> Mapping[int, str]:
-        """Who owns each shard, as the log says; read without a process of its own, since many wait for it."""
-        return {number: fold.owner for number, fold in (await fold_shards(self.connection)).folds.items()}
+        """Who owns each shard."""
+        return {number: fold.owner for number, fold in (await self.log()).folds.items()}
 
     async def wait_until_owned(self, *workers: str) -> None:
         """Wait until exactly these workers own all shards."""
@@ -193,18 +257,11 @@ class Installation:
     async def status(self) -> Any:
         return (await self.drover("status", "-o", "json")).document
 
-    async def plan(self, name: str) -> Plan:
-        """A plan as the log says it is."""
-        log = await fold_shards(self.connection, MANAGED)
-        (fold,) = log.folds.values()
-        return fold.state.clusters[MANAGED].plans[name]
-
     async def wait_until_settled(self, timeout_s: float = 60.0) -> float:
         """Wait until nothing is under way and no throttle is left in the ledger."""
 
         async def settled() -> bool:
-            (fold,) = (await fold_shards(self.connection, MANAGED)).folds.values()
-            state = fold.state.clusters[MANAGED]
+            state = await self.managed()
             if state.reassignments or state.broker_throttles or state.topic_throttles:
                 return False
             return not (await self.status())["reassignments"]
@@ -214,7 +271,7 @@ class Installation:
 
 @asynccontextmanager
 async def installation(
-    cluster: LocalCluster, directory: Path, prefix: str, *, session_timeout_ms: int = 6000, **limits: int
+    cluster: LocalCluster, directory: Path, prefix: str, *, session_timeout_ms: int = 3000, **limits: int
 ) -> AsyncIterator[Installation]:
     """Make topics and a settings file of its own; workers are ended with it."""
     names = TopicNames(prefix)
@@ -232,5 +289,4 @@ async def installation(
     try:
         yield made
     finally:
-        await made.end_workers()
-        await driver.close()
+        await made.close()

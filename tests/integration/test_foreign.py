@@ -8,7 +8,7 @@ from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRat
 from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from events.partitions import TopicPartition
 from tests.integration.story import read_story
-from tests.integration.support import Installation, wait_for
+from tests.integration.support import LOOK_S, Installation, wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -69,7 +69,7 @@ async def test_a_move_of_somebody_else_is_shown_told_and_left_alone(drover: Inst
         return await foreign(drover, key) is not None
 
     # An idle cluster is looked at every 10 s, and what is seen must last for 2 s.
-    await wait_for(seen, "the move of somebody else to be shown")
+    await wait_for(seen, "the move of somebody else to be shown", pause_s=LOOK_S)
     row = await foreign(drover, key)
     assert row is not None
     assert (row["adding"], row["removing"], row["never_ends"]) == ([4], [3], [])
@@ -80,7 +80,7 @@ async def test_a_move_of_somebody_else_is_shown_told_and_left_alone(drover: Inst
     async def over() -> bool:
         return await foreign(drover, key) is None
 
-    await wait_for(over, "its end to be noticed")
+    await wait_for(over, "its end to be noticed", pause_s=LOOK_S)
     assert await drover.replicas(key) == (4, 1, 2)
     assert [what for what in await told(drover, key) if what.startswith("foreign")] == [
         "foreign-move-seen",
@@ -99,7 +99,7 @@ async def test_a_move_that_never_ends_is_found_named_and_mended(drover: Installa
         row = await foreign(drover, key)
         return row is not None and row["never_ends"] == [4]
 
-    await wait_for(named, "the move that never ends to be named")
+    await wait_for(named, "the move that never ends to be named", pause_s=LOOK_S)
     assert "`drover mend`" in (await drover.drover("status")).output
 
     async def in_sync() -> bool:

@@ -13,7 +13,7 @@ from projections.options import ZooKeeperOptions
 from projections.position import decode_position
 from projections.store import Create, Delete, Store
 from projections.zookeeper import ZooKeeperStore
-from tests.integration.support import MANAGED, Installation, installation, wait_for
+from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 
 pytestmark = pytest.mark.cluster
 REQUEST = "/admin/reassignment_requests/request_0000000001"
@@ -40,7 +40,7 @@ async def wait_until_shown(made: Installation) -> None:
         found = await made.drover("project", "verify", "-o", "json")
         return bool(found.output) and not found.document["differences"] and not found.document["behind"]
 
-    await wait_for(shown, "the tree has everything", timeout_s=60)
+    await wait_for(shown, "the tree has everything", timeout_s=60, pause_s=LOOK_S)
 
 
 async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
@@ -122,4 +122,4 @@ async def told_by_status(made: Installation) -> None:
         projection = (await made.status())["clusters"][0]["projection"]
         return projection is not None and (projection["role"], projection["lag_events"]) == ("writing", 0)
 
-    await wait_for(told, "status tells of the projection", timeout_s=30)
+    await wait_for(told, "status tells of the projection", pause_s=LOOK_S)

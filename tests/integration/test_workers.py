@@ -20,7 +20,6 @@ pytestmark = pytest.mark.cluster
 
 COMMANDS = 300
 PARTITIONS = 24
-SESSION_TIMEOUT_MS = 6000
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 
 
@@ -28,9 +27,7 @@ async def test_a_plan_survives_kill_pause_and_stop_of_its_owner_with_nothing_los
     local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = tmp_path_factory.mktemp("two-workers")
-    async with installation(
-        local_cluster, directory, "two", session_timeout_ms=SESSION_TIMEOUT_MS, max_moves_per_broker=3
-    ) as made:
+    async with installation(local_cluster, directory, "two", max_moves_per_broker=3) as made:
         layout = {number: [1 + number % 4, 1 + (number + 1) % 4] for number in range(PARTITIONS)}
         await made.create_topic("orders", layout, kilobytes=1536)
         for name in ("first", "second"):

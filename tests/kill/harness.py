@@ -24,7 +24,7 @@ from events.commands import TYPES_BY_TOPIC, AnyCommand, Freeze
 from events.topics import TopicNames, shard_of
 
 SHARDS = 6
-SESSION_TIMEOUT_S = 6.0
+SESSION_TIMEOUT_S = 3.0
 REPOSITORY = Path(__file__).parents[2]
 
 

@@ -137,8 +137,8 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return next((broker for broker in step.load if not self._has_room_at(broker)), None)",
-        "return None",
+        "return [broker for broker in step.load if not self._has_room_at(broker)]",
+        "return []",
     ),
     Mutant(
         "grow-at-once",

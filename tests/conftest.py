@@ -21,12 +21,14 @@ ROOT = Path(__file__).parents[1]
 SHARED_CLUSTER = "shared-cluster"
 # Folders whose tests share something that is started for them alone.
 OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "secure", "spark"})
-# How long the long groups take on two quiet cores, measured: the sooner these begin, the less waits for the last.
+# About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
     SHARED_CLUSTER: 300,
     "faults": 150,
     "secure": 90,
-    "simulation/test_seeds": 80,
+    "simulation/test_seeds": 60,
+    "projections": 50,
+    "docs": 40,
 }
 WORTH_TELLING_S = 0.5
 

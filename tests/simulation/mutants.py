@@ -231,7 +231,35 @@ MUTANTS = (
         "    phase = before.phase if before.call_open else _ROLLING_BACK",
         "    phase = _ROLLING_BACK",
     ),
+    Mutant(
+        "cancel-what-goes-back-by-itself",
+        BACK,
+        "    lists = set(reassignment.unresolved_targets)",
+        "    lists = {reassignment.original, *reassignment.unresolved_targets}",
+        layer="tests/shard/test_foreign_rollback.py",
+    ),
+    Mutant(
+        "believe-in-a-lost-cancel",
+        BACK,
+        "        if (reassignment.unsure or strange or done) and not context.persisted:",
+        "        if (strange or done) and not context.persisted:",
+        layer="tests/shard/test_old_metadata.py",
+    ),
     # -- throttles
+    Mutant(
+        "count-on-the-old-topics-entries",
+        THROTTLES,
+        "    if known.topic_id != demand.topics[topic].topic_id:",
+        "    if not known.topic_id:",
+        layer="tests/throttling/test_ledger.py",
+    ),
+    Mutant(
+        "write-throttles-without-a-record",
+        CORE,
+        "        self._proved_ms = self._proposed_ms",
+        "        self._proved_ms = 1 << 60",
+        layer="tests/shard/test_takeover.py",
+    ),
     Mutant(
         "drop-throttle-restore",
         THROTTLES,

@@ -38,6 +38,8 @@ class _Entry:
     turn: int
     # What it is expected to take when it was looked at.
     expected: Needs = ()
+    # What has room again, if that is why it is ready.
+    woken_by: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,9 @@ class Candidates:
             del self.looks[key]
         for resource in entry.expected:
             self.expected[resource] -= 1
+        if entry.woken_by is not None:
+            # Whether it has taken the room or not, the next one is to be found.
+            self._full[entry.woken_by] = None
 
     def _is_current(self, key: TopicPartition, turn: int) -> bool:
         entry = self._entries.get(key)
@@ -113,6 +118,7 @@ class Candidates:
     def offer(self, key: TopicPartition, rank: Rank, woken_by: Resource | None = None) -> None:
         """Let it be tried."""
         heapq.heappush(self._ready, (rank, self._move(key, rank, Where.READY), key, woken_by))
+        self._entries[key].woken_by = woken_by
 
     def park(self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource]) -> None:
         """Let it wait for room at all that it needs; `full` is what has none now."""

@@ -53,7 +53,7 @@ MUTANTS = (
         "act-before-durable",
         HOSTING,
         "        await self._send_aside(proposed)\n",
-        "        for name in self.core._visited:\n            self.core._clusters.of(name).committed()\n"
+        "        for name in self.core._agenda.visited:\n            self.core._clusters.of(name).committed()\n"
         "        self.core._proved_ms = self.core._proposed_ms\n        self._start_effects()\n"
         "        await self._send_aside(proposed)\n",
     ),
@@ -73,8 +73,8 @@ MUTANTS = (
         "return self._is_configured",
     ),
     # -- commands: none lost, none doubled
-    Mutant("advance-cursor-early", CORE, "= arrival.offset + 1", "= arrival.offset + 2"),
-    Mutant("forget-cursor", CORE, "= arrival.offset + 1", "= arrival.offset"),
+    Mutant("advance-cursor-early", INTAKE, "= arrival.offset + 1", "= arrival.offset + 2"),
+    Mutant("forget-cursor", INTAKE, "= arrival.offset + 1", "= arrival.offset"),
     Mutant("forget-digests", INTAKE, "index.earlier(identity), index.digest(identity)", "None, None"),
     Mutant(
         "forget-what-was-fenced",

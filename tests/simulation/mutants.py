@@ -275,8 +275,8 @@ MUTANTS = (
     Mutant(
         "leave-entries-behind",
         THROTTLES,
-        "        tuple(entry for entry in known.present.follower if entry not in asked.follower),",
-        "        (),",
+        "_sorted(members(present.follower) - asked.follower)",
+        "()",
     ),
     Mutant(
         "start-before-the-throttle",

@@ -249,8 +249,8 @@ MUTANTS = (
     Mutant(
         "count-on-the-old-topics-entries",
         THROTTLES,
-        "    if known.topic_id != demand.topics[topic].topic_id:",
-        "    if not known.topic_id:",
+        " and known.topic_id != demand.topics[topic].topic_id:",
+        " and not known.topic_id:",
         layer="tests/throttling/test_ledger.py",
     ),
     Mutant(

@@ -17,8 +17,8 @@ from drover.reassignment.state import Phase, Reassignment, Step
 from drover.reassignment.verdict import blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Rank, Resource
 from drover.scheduling.steps import intend_step, prepare_step
+from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
-from drover.throttling.reconciler import ThrottlingReconciler
 from events.base import PartitionEvent
 from events.clusters import LimitsSet
 from events.partitions import TopicPartition
@@ -42,17 +42,17 @@ class Starter(Reconciler):
         observed: ObservationCache,
         backoff: Backoff,
         sizes: CopySizes,
-        throttling: ThrottlingReconciler,
+        throttles: Throttles,
     ) -> None:
         super().__init__(state, observed)
         self._backoff = backoff
         self._sizes = sizes
-        self._throttling = throttling
+        self._throttles = throttles
         self._unconfirmed = Unconfirmed()
         self.candidates = Candidates(MAX_LOOKS)
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
-        self._throttling_version = 0
+        self._throttles_version = 0
         self._live: frozenset[int] = frozenset()
         self._is_behind = False
 
@@ -125,8 +125,8 @@ class Starter(Reconciler):
             # Which replica a step adds, and whether it can be added at all, depends on who is alive.
             self._live = self.observed.live
             self.candidates.recheck_parked()
-        if self._throttling.version != self._throttling_version:
-            self._throttling_version = self._throttling.version
+        if self._throttles.version != self._throttles_version:
+            self._throttles_version = self._throttles.version
             for key in self._unthrottled:
                 self._offer(key)
             self._unthrottled = {}
@@ -198,7 +198,7 @@ class Starter(Reconciler):
 
     def _has_room_at(self, resource: Resource) -> bool:
         if isinstance(resource, str):
-            return self._throttling.entries_of(resource) < MAX_THROTTLED_ENTRIES_PER_TOPIC
+            return self._throttles.entries_of(resource) < MAX_THROTTLED_ENTRIES_PER_TOPIC
         return self.state.loads.get(resource, 0) < self.state.limits.max_moves_per_broker
 
     def _may_have_room_at(self, resource: Resource) -> bool:
@@ -208,15 +208,15 @@ class Starter(Reconciler):
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""
         key, cluster = reassignment.key, self.state.name
-        if not step.adding or not self._throttling.is_throttled(reassignment):
+        if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))
         elif reassignment.phase is not Phase.PREPARED:
-            if self._throttling.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
+            if self._throttles.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
                 self.candidates.park(key, rank, (key.topic,))
             else:
                 batch.emit(prepare_step(cluster, key, step))
                 self._unthrottled[key] = None
-        elif self._throttling.is_ready(reassignment, batch.now):
+        elif self._throttles.is_ready(reassignment, batch.now):
             batch.emit(intend_step(cluster, key, step))
         else:
             self._unthrottled[key] = None

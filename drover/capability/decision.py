@@ -27,6 +27,21 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Looks:
+    """Which partitions to look at before a command is decided, as the state is now.
+
+    `worth` are worth a look: what is moving to another list than the one asked for is among them, since its new brokers
+    must be alive. `required` are those of them that cannot be decided unseen: Drover is not moving them.
+    """
+
+    worth: tuple[TopicPartition, ...] = ()
+    required: tuple[TopicPartition, ...] = ()
+
+
+NO_LOOKS = Looks()
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionDecision:
     """What becomes of one partition of a command: accepted if there are events, refused, or as asked already.
 

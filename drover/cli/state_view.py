@@ -11,6 +11,7 @@ from drover.client.differences import plain
 from drover.reassignment.state import Block
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
+from drover.state.declared import declarations
 from events.throttles import Rates
 
 
@@ -18,9 +19,10 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     """Return a cluster's state for programs; fields may be added and never changed.
 
     Maps by name become lists whose entries hold the name: plans in the order in which they were opened,
-    reassignments in the order of acceptance, the queue in its own, everything else sorted.
+    reassignments in the order of acceptance, the queue in its own, everything else sorted. A value that is not named
+    here is shown as it is recorded.
     """
-    return {
+    document = {
         "cluster": state.name,
         "kafka_cluster_id": state.kafka_cluster_id,
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
@@ -41,6 +43,10 @@ def state_document(state: ClusterState) -> dict[str, Any]:
         ],
         "topic_throttles": [{"topic": topic, **plain(entry)} for topic, entry in sorted(state.topic_throttles.items())],
     }
+    for attribute, declared in declarations(ClusterState).items():
+        if declared.told_as and declared.name not in document:
+            document[declared.name] = plain(getattr(state, attribute))
+    return document
 
 
 def _about(key: tuple[str, int], entry: Any) -> dict[str, Any]:

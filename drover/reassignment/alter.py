@@ -1,8 +1,16 @@
 """Deciding an alter command: each partition is accepted, already as asked, or refused for a named reason (KIP-455)."""
 
-from drover.capability.decision import Decision, Facts, PartitionDecision, refuse, refuse_partition
+from drover.capability.decision import (
+    NO_LOOKS,
+    Decision,
+    Facts,
+    Looks,
+    PartitionDecision,
+    refuse,
+    refuse_partition,
+)
 from drover.plans.state import PlanStatus
-from drover.reassignment.cancellation import Asking, cancel
+from drover.reassignment.cancellation import Asking, cancel, has_lost_its_start
 from drover.reassignment.targets import NewTarget, decide_target, refuse_original
 from drover.scheduling.queue_entries import enter
 from drover.state.cluster import ClusterState
@@ -44,6 +52,28 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
         refusals=tuple(refusals),
         plan=command.plan_name if moves(command) else command.plan,
     )
+
+
+def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
+    """Say which partitions to look at: those that go somewhere else than Drover is taking them already."""
+    if command.queue:
+        return NO_LOOKS
+    worth: list[TopicPartition] = []
+    required: list[TopicPartition] = []
+    for target in command.partitions:
+        if target.replicas is None:
+            continue
+        key = target.key
+        moving = state.reassignments.get(key)
+        if moving is None:
+            worth.append(key)
+            required.append(key)
+            continue
+        if has_lost_its_start(moving):
+            required.append(key)
+        if moving.target != target.replicas or moving.is_cancelled:
+            worth.append(key)
+    return Looks(tuple(worth), tuple(required))
 
 
 def moves(command: Alter) -> bool:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drover.capability.decision import Decision, Facts
+from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_blacklist
-from drover.reassignment.alter import decide_alter
+from drover.reassignment.alter import decide_alter, looks_for_alter
 from drover.reassignment.cancel import decide_cancel
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
 from drover.state.cluster import ClusterState
-from drover.unmanaged.repair import decide_repair
+from drover.unmanaged.repair import decide_repair, looks_for_repair
 from events import commands
 
 # The function of each command, from the capability that owns it.
@@ -24,6 +24,18 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.BrokerFailed: decide_broker_failed,
     commands.BrokerReturned: decide_broker_returned,
 }
+
+# Which partitions a command needs looked at first; a command that is not listed is decided unseen.
+LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], Looks]] = {
+    commands.Alter: looks_for_alter,
+    commands.Mend: looks_for_repair,
+}
+
+
+def looks_for(command: commands.AnyCommand, state: ClusterState) -> Looks:
+    """Say which partitions a command needs looked at."""
+    looking = LOOKING.get(type(command))
+    return NO_LOOKS if looking is None else looking(command, state)
 
 
 def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> Decision:

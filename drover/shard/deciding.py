@@ -7,17 +7,14 @@ from typing import Literal
 import msgspec
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, Facts, refuse
+from drover.capability.decision import Decision, Facts, Looks, refuse
 from drover.capability.observations import ObservationCache
-from drover.reassignment.cancellation import has_lost_its_start
 from drover.shard.decide import decide
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
 from drover.shard.managed import ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
-from drover.unmanaged.repair import partitions_to_see
-from events.commands import Alter, AnyCommand, Mend
-from events.partitions import TopicPartition
+from events.commands import AnyCommand
 from events.records import Outcome, PartitionReference
 from events.refusals import RefusalCode
 
@@ -63,46 +60,6 @@ class CommandIndex:
             for name in dict.fromkeys(command.after)
             if name in state.deferred or self.digest((command.cluster, name)) is None
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """Which partitions to look at before a command is decided, as the state is now.
-
-    `worth` are worth a look: what is moving to another list than the one asked for is among them, since its new brokers
-    must be alive. `required` are those of them that cannot be decided unseen: Drover is not moving them.
-    """
-
-    worth: tuple[TopicPartition, ...] = ()
-    required: tuple[TopicPartition, ...] = ()
-
-
-NO_LOOKS = Looks()
-
-
-def looks_for(command: AnyCommand, state: ClusterState) -> Looks:
-    """Say which partitions a command needs looked at."""
-    if isinstance(command, Mend):
-        keys = partitions_to_see(command, state)
-        return Looks(keys, keys)
-    if not isinstance(command, Alter) or command.queue:
-        return NO_LOOKS
-    worth: list[TopicPartition] = []
-    required: list[TopicPartition] = []
-    for target in command.partitions:
-        if target.replicas is None:
-            continue
-        key = target.key
-        moving = state.reassignments.get(key)
-        if moving is None:
-            worth.append(key)
-            required.append(key)
-            continue
-        if has_lost_its_start(moving):
-            required.append(key)
-        if moving.target != target.replicas or moving.is_cancelled:
-            worth.append(key)
-    return Looks(tuple(worth), tuple(required))
 
 
 def conclude(

@@ -3,8 +3,9 @@
 from functools import partial
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, refuse
-from drover.shard.deciding import CommandIndex, Looks, Position, conclude, looks_for, outcome_of
+from drover.capability.decision import Decision, Looks, refuse
+from drover.shard.decide import looks_for
+from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferral import MAX_DEFERRAL_MS, Released
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from events.codec import command_digest, encode_command

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, refuse
-from drover.shard.deciding import NO_LOOKS, CommandIndex, Looks, Position, conclude, looks_for, outcome_of
+from drover.capability.decision import NO_LOOKS, Decision, Looks, refuse
+from drover.shard.decide import looks_for
+from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferred import defer
 from drover.shard.managed import ManagedClusters
 from drover.shard.messages import Arrival

@@ -1,6 +1,6 @@
 """Deciding a mend command: moves that Kafka itself can never end are taken over and cancelled, whoever began them."""
 
-from drover.capability.decision import Decision, Facts, refuse, refuse_partition
+from drover.capability.decision import Decision, Facts, Looks, refuse, refuse_partition
 from drover.facts import PartitionFacts
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import event_name
@@ -14,9 +14,10 @@ from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
 
 
-def partitions_to_see(command: Mend, state: ClusterState) -> tuple[TopicPartition, ...]:
-    """List the partitions that must be seen before the command can be decided: those that Drover is not moving."""
-    return tuple(key for key in _meant(command, state) if key not in state.reassignments)
+def looks_for_repair(command: Mend, state: ClusterState) -> Looks:
+    """Say which partitions must be seen before the command can be decided: those that Drover is not moving."""
+    keys = tuple(key for key in _meant(command, state) if key not in state.reassignments)
+    return Looks(keys, keys)
 
 
 def decide_repair(command: Mend, state: ClusterState, facts: Facts) -> Decision:

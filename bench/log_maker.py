@@ -133,18 +133,18 @@ class LogMaker:
         """Write one record and make its calls; returns how many arrivals it decided, or 1 for any other progress."""
         for partitions in self.core.facts_needed(arrivals).values():
             self.core.deliver(await self._driver.observe(partitions, with_min_isr=True))
-        draft = self.core.propose(self._now(), arrivals, {})
-        if draft is not None:
-            self._append(draft.payload)
-            self.events += len(draft.record.events)
-            self.core.commit(draft)
+        proposed = self.core.propose(self._now(), arrivals, {})
+        if proposed is not None:
+            self._append(proposed.payload)
+            self.events += len(proposed.record.events)
+            self.core.commit(proposed)
         effects = self.core.effects(self._now())
         for effect in effects:
             self.core.deliver(await carry_out(self._driver, effect, self._now))
         if arrivals:
-            check(draft is not None and draft.taken, "the core decides nothing")
-            return len(draft.taken) if draft is not None else 0
-        return int(draft is not None or bool(effects))
+            check(proposed is not None and proposed.taken, "the core decides nothing")
+            return len(proposed.taken) if proposed is not None else 0
+        return int(proposed is not None or bool(effects))
 
     def _append(self, payload: bytes) -> None:
         folded = self.core.fold.fold(len(self.log), payload)

@@ -128,7 +128,7 @@ class Unfreeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, t
     """Let work start again."""
 
 
-class Mend(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="mend"):
+class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="mend"):
     """End moves that Kafka itself can never end: a broker is both being added and being removed.
 
     `partitions` names them; without it every one that is known is meant. They are cancelled, whoever began them.
@@ -164,7 +164,7 @@ class BrokerReturned(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 # Which types may arrive on which command topic; a command that is added is added here.
 OnAlter = Alter
-OnCancel = Cancel | Freeze | Unfreeze | Mend
+OnCancel = Cancel | Freeze | Unfreeze | Repair
 OnBlacklist = Blacklist
 OnBrokerFailed = BrokerFailed | BrokerReturned
 

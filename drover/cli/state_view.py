@@ -97,7 +97,7 @@ def _tables(state: ClusterState) -> list[RenderableType]:
         (("plan", "status", "active", "done", "rolled back", "failed", "by", "reason"), _plans(state)),
         (("partition", "plan", "state", "step", "replicas", "now", "since", "waits for"), _reassignments(state)),
         (("queued behind", "plan", "target", "since"), _queue(state)),
-        (("move of others", "replicas", "adding", "removing", "since"), _foreign(state)),
+        (("move of others", "replicas", "adding", "removing", "since"), _unmanaged(state)),
         (("broker throttle", "before", "wanted", "state"), _broker_throttles(state)),
         (("topic throttle", "leaders", "followers", "state"), _topic_throttles(state)),
     ):
@@ -141,7 +141,7 @@ def _queue(state: ClusterState) -> list[tuple[str, ...]]:
     ]
 
 
-def _foreign(state: ClusterState) -> list[tuple[str, ...]]:
+def _unmanaged(state: ClusterState) -> list[tuple[str, ...]]:
     return [
         (str(key), _list(move.replicas), _list(move.adding), _list(move.removing), timestamp(move.since_ms))
         for key, move in sorted(state.unmanaged.items())

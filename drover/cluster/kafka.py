@@ -5,9 +5,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from drover.cluster import configs, messages
+from drover.cluster.agreement import Described, agreed_moves, agreed_partitions
 from drover.cluster.messages import Metadata
 from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, Listing, ThrottleChange
-from drover.cluster.sighting import Described, agreed_moves, agreed_partitions
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
+from drover.cluster.agreement import agreed_moves, agreed_partitions
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -14,7 +15,6 @@ from drover.cluster.port import (
     SetBrokerRates,
     ThrottleChange,
 )
-from drover.cluster.sighting import agreed_moves, agreed_partitions
 from drover.cluster.throttle_lists import list_operations, parse_rates, parse_throttled, rate_operations
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import (

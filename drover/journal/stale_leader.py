@@ -12,7 +12,7 @@ FORGOTTEN_S = 3.0
 RETRY_S = 0.1
 
 
-class Doubt:
+class Suspicion:
     """Something is said that cannot be, unless records were lost; `is_over` once it was said for too long."""
 
     def __init__(self) -> None:

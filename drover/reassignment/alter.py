@@ -94,7 +94,7 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
     if state.mismatched_kafka_cluster_id is not None:
         detail = (
             f"{state.name} was first seen as Kafka cluster {state.kafka_cluster_id}, now "
-            f"{state.mismatched_kafka_cluster_id} answers: mend the bootstrap address in the configuration"
+            f"{state.mismatched_kafka_cluster_id} answers: correct the bootstrap address in the configuration"
         )
         return refuse(RefusalCode.CLUSTER_CHANGED, detail, plan=plan)
     if facts.unavailable is not None:

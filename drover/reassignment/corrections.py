@@ -48,7 +48,7 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
     name = event_name(context.cluster, reassignment.key)
     what = in_both_lists(seen.move.never_ends)
     if reassignment.mended and not reassignment.unsure and not reassignment.attempts:
-        detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover mend`"
+        detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover repair`"
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms)
         return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
     if reassignment.phase is Phase.CANCELLING and reassignment.unsure:

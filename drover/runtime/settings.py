@@ -141,7 +141,9 @@ class Security:
 
 def _unusable(section: str, setting: str, file: str | None, error: Exception) -> ConfigurationError:
     said = getattr(error, "strerror", None) or str(error)
-    return ConfigurationError(f"{section}.{setting}: the file {file} cannot be used ({said}); mend it or name another")
+    return ConfigurationError(
+        f"{section}.{setting}: the file {file} cannot be used ({said}); correct it or name another"
+    )
 
 
 @dataclass(frozen=True, slots=True)

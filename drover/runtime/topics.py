@@ -161,7 +161,7 @@ async def verify(connection: LogConnection) -> VerifiedTopics:
     commands = [described[name] for name in connection.topics.commands]
     if findings or events is None:
         raise ConfigurationError(
-            "\n".join(f"{finding.detail}; mend it with\n  {finding.remedy}" for finding in findings)
+            "\n".join(f"{finding.detail}; correct it with\n  {finding.remedy}" for finding in findings)
         )
     ids = tuple(topic.topic_id for topic in commands if topic is not None)
     return VerifiedTopics(events.partitions, ids, tuple(finding for finding in found if finding.topic in names))

@@ -19,7 +19,7 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.Cancel: decide_cancel,
     commands.Freeze: decide_freeze,
     commands.Unfreeze: decide_unfreeze,
-    commands.Mend: decide_repair,
+    commands.Repair: decide_repair,
     commands.Blacklist: decide_blacklist,
     commands.BrokerFailed: decide_broker_failed,
     commands.BrokerReturned: decide_broker_returned,
@@ -28,7 +28,7 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
 # Which partitions a command needs looked at first; a command that is not listed is decided unseen.
 LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], Looks]] = {
     commands.Alter: looks_for_alter,
-    commands.Mend: looks_for_repair,
+    commands.Repair: looks_for_repair,
 }
 
 

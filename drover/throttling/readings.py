@@ -29,15 +29,15 @@ class Readings:
             {topic: lists for topic, (lists, _) in self._topics.items()},
         )
 
-    def take(self, read: ThrottlesRead, heard_ms: int) -> None:
+    def take(self, read: ThrottlesRead, answered_ms: int) -> None:
         """Take settings in, unless they were read before the last change, or of a topic's earlier incarnation."""
         self.is_reading = False
         distrusted, self._distrusted = self._distrusted, set()
         if read.started_ms < self._changed_ms:
             return
-        self._brokers.update((broker, (rates, heard_ms)) for broker, rates in read.brokers.items())
+        self._brokers.update((broker, (rates, answered_ms)) for broker, rates in read.brokers.items())
         trusted = ((topic, lists) for topic, lists in read.topics.items() if topic not in distrusted)
-        self._topics.update((topic, (lists, heard_ms)) for topic, lists in trusted)
+        self._topics.update((topic, (lists, answered_ms)) for topic, lists in trusted)
 
     def see(self, topic: str, topic_id: str) -> None:
         """Forget what was read of a topic that is seen to be another one, and what is just being read of it."""

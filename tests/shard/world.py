@@ -148,31 +148,31 @@ class World:
                 self.core.deliver(await self.driver.observe(partitions, with_min_isr=True))
             except ClusterError as error:
                 unavailable[cluster] = str(error)
-        draft = self.core.propose(self.now, arrivals, unavailable)
+        proposed = self.core.propose(self.now, arrivals, unavailable)
         if die is Death.BEFORE_APPEND:
             self.crash()
             return True
-        if draft is not None:
-            assert self.append(draft.payload) is RecordVerdict.VALID
+        if proposed is not None:
+            assert self.append(proposed.payload) is RecordVerdict.VALID
             if die is Death.AFTER_APPEND:
                 self.crash()
                 return True
-            self.core.commit(draft)
-            self.inbox.settle(len(draft.taken))
+            self.core.commit(proposed)
+            self.inbox.settle(len(proposed.taken))
             self._hash_agrees()
         else:
             self.inbox.settle(0)
         effects = self.core.effects(self.now)
         if self.hold_effects:
             self.held += effects
-            return draft is not None
+            return proposed is not None
         ends = [await carry_out(self.driver, effect, lambda: self.now) for effect in effects]
         if die is Death.AFTER_EFFECTS:
             self.crash()
             return True
         for end in ends:
             self.core.deliver(end)
-        return draft is not None or any(has_answer(end) for end in ends)
+        return proposed is not None or any(has_answer(end) for end in ends)
 
     async def release_effects(self) -> None:
         """Make the calls that were held back."""

@@ -1,4 +1,4 @@
-"""What a decision needs to know, and what it says."""
+"""What a decision depends on, and what it says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,8 +30,8 @@ class Facts:
 class Looks:
     """Which partitions to look at before a command is decided, as the state is now.
 
-    `worth` are worth a look: what is moving to another list than the one asked for is among them, since its new brokers
-    must be alive. `required` are those of them that cannot be decided unseen: Drover is not moving them.
+    `worth` are worth a look, for example because the brokers of a new target must be alive. `required` are those that
+    cannot be decided without one, because Drover is not moving them.
     """
 
     worth: tuple[TopicPartition, ...] = ()
@@ -43,9 +43,9 @@ NO_LOOKS = Looks()
 
 @dataclass(frozen=True, slots=True)
 class PartitionDecision:
-    """What becomes of one partition of a command: accepted if there are events, refused, or as asked already.
+    """The decision about one partition: accepted if there are events, refused, or already as asked.
 
-    `joins` says that its plan has something to do from it.
+    `joins` says that it gives its plan something to do.
     """
 
     events: tuple[AnyEvent, ...] = ()
@@ -56,7 +56,7 @@ class PartitionDecision:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from one command: events to record, and per partition: accepted, unchanged or refused."""
+    """The decision about one command: events to record, and which partitions were accepted, unchanged or refused."""
 
     events: tuple[AnyEvent, ...] = ()
     accepted: tuple[TopicPartition, ...] = ()

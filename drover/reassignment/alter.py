@@ -23,7 +23,7 @@ from events.refusals import Refusal, RefusalCode
 
 
 def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
-    """Decide an alter command against the state and what the cluster shows; partial success is per partition.
+    """Decide an alter command against the state and what the cluster shows; each partition succeeds or fails by itself.
 
     A partition whose list is null is stopped, which needs neither a plan nor a look at the cluster (R455-1). With
     `queue` the others wait behind everything that was accepted, and what they ask for is checked later (R236-12).
@@ -108,13 +108,13 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
 
 
 def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged: bool) -> tuple[AnyEvent, ...]:
-    """Open or extend the plan. A command of which nothing was accepted says that it came, but sets no throttle."""
+    """Open or extend the plan. A command with nothing accepted extends its plan, but sets no throttle."""
     name = command.plan_name
     plan = state.plans.get(name)
     if plan is None and not joins:
         return ()
     if plan is not None and plan.status is not PlanStatus.OPEN:
-        # Only a command that stops moves gets here: it adds nothing to the plan it names.
+        # Only a command that stops moves gets here, and it adds nothing to the plan that it names.
         return ()
     events: list[AnyEvent] = []
     if plan is None:
@@ -144,7 +144,7 @@ def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterSta
 
 
 def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> PartitionDecision:
-    """R455-1: null is the page's way to cancel, which keeps what is in sync (R455-9)."""
+    """R455-1: null is KIP-455's way to cancel, which keeps what is in sync (R455-9)."""
     key = target.key
     active = state.reassignments.get(key)
     if active is None:

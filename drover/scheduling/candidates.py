@@ -37,7 +37,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One reassignment that is to be tried; `woken_by` is what it was parked at."""
+    """One reassignment to try; `woken_by` is the resource at which it was parked."""
 
     key: TopicPartition
     woken_by: Resource | None
@@ -48,7 +48,7 @@ _Item = tuple[Rank, int, TopicPartition]
 
 @dataclass(slots=True)
 class Candidates:
-    """The index. Heaps hold items of (rank, turn, key); one whose turn is not the entry's any more is dropped."""
+    """The index. Heaps hold items of (rank, turn, key); an item whose turn is outdated is dropped."""
 
     max_looks: int
     _entries: dict[TopicPartition, _Entry] = field(default_factory=dict)
@@ -92,17 +92,17 @@ class Candidates:
     # -- where to
 
     def offer(self, key: TopicPartition, rank: Rank, woken_by: Resource | None = None) -> None:
-        """Let it be tried."""
+        """Queue it for a try."""
         heapq.heappush(self._ready, (rank, self._move(key, rank, Where.READY), key, woken_by))
 
     def park(self, key: TopicPartition, rank: Rank, resources: Iterable[Resource]) -> None:
-        """Let it wait for room at any of these."""
+        """Park it until one of these has room."""
         turn = self._move(key, rank, Where.PARKED)
         for resource in resources:
             heapq.heappush(self._parked.setdefault(resource, []), (rank, turn, key))
 
     def look(self, key: TopicPartition, rank: Rank) -> None:
-        """Let it be looked at in the cluster, when its turn for that comes."""
+        """Ask for a look at it in the cluster, when its turn comes."""
         if len(self.looks) < self.max_looks:
             self._move(key, rank, Where.LOOKING)
             self.looks[key] = None
@@ -110,11 +110,11 @@ class Candidates:
             heapq.heappush(self._line, (rank, self._move(key, rank, Where.IN_LINE), key))
 
     def put_off(self, key: TopicPartition, rank: Rank, until_ms: int) -> None:
-        """Let it wait until a moment."""
+        """Put it off until a moment."""
         heapq.heappush(self._put_off, (until_ms, self._move(key, rank, Where.PUT_OFF), key))
 
     def drop(self, key: TopicPartition) -> None:
-        """Let go of what does not wait any more."""
+        """Drop what no longer waits."""
         entry = self._entries.pop(key, None)
         if entry is not None and entry.where is Where.LOOKING:
             del self.looks[key]
@@ -128,16 +128,16 @@ class Candidates:
             self.offer(key, entry.rank)
 
     def offer_all(self) -> None:
-        """Offer everything: something has changed that may concern any of them."""
+        """Offer everything, because a change may concern any of them."""
         for key, entry in tuple(self._entries.items()):
             self.offer(key, entry.rank)
 
     def recheck_parked(self) -> None:
-        """Let everything that is parked be tried again, little by little: it may be able to go elsewhere now."""
+        """Try everything that is parked again, little by little: another broker may do now."""
         self._recheck = list(self._entries)
 
     def wake_rechecked(self, count: int) -> bool:
-        """Offer some of those; whether there are more."""
+        """Offer some of those; return whether there are more."""
         for _ in range(min(count, len(self._recheck))):
             key = self._recheck.pop()
             entry = self._entries.get(key)
@@ -178,7 +178,7 @@ class Candidates:
             self._parked.pop(resource, None)
 
     def ready(self) -> Iterator[Candidate]:
-        """Take those to be tried, in order; whoever takes one says where it goes next, or drops it."""
+        """Take the reassignments to try, in order; the caller says where each goes next, or drops it."""
         while self._ready:
             _, turn, key, woken_by = heapq.heappop(self._ready)
             if self._is_current(key, turn):

@@ -65,14 +65,14 @@ class Starter(Reconciler):
     # -- in
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Try again what was looked at."""
+        """Try again what was observed."""
         del batch
         if isinstance(entry, Observation):
             for key in entry.partitions:
                 self.candidates.seen(key)
 
     def applied(self, event: AnyEvent) -> None:
-        """Follow what begins to wait for a step, and what does not any more."""
+        """Follow which reassignments begin and cease to wait for a step."""
         if isinstance(event, PartitionEvent):
             key = event.key
             if key in self.state.pending or key in self.state.before_step:
@@ -86,7 +86,7 @@ class Starter(Reconciler):
             self.candidates.offer_all()
 
     def _is_reborn(self, event: PartitionEvent) -> bool:
-        """Whether one reassignment ended and another begins, or one goes on from another state."""
+        """Whether another reassignment has taken the key, or the same one has changed its rank."""
         return self._rank(event.key) != self.candidates.rank(event.key)
 
     def _rank(self, key: TopicPartition) -> Rank:
@@ -102,7 +102,7 @@ class Starter(Reconciler):
     # -- what follows
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Start whatever may start. While the cluster is frozen no step starts (R236-9); what is under way goes on."""
+        """Start whatever may start. While the cluster is frozen no step starts (R236-9); steps under way go on."""
         state = self.state
         if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.freeze is not None:
             return
@@ -120,7 +120,7 @@ class Starter(Reconciler):
         return key in state.pending and len(state.in_flight) >= state.limits.max_partitions_in_flight
 
     def _wake(self, now_ms: int) -> bool:
-        """Offer what may have become possible since the last time; whether there is more than one batch can try."""
+        """Offer what may have become possible; return whether that is more than one batch can try."""
         if self.observed.live != self._live:
             # Which replica a step adds, and whether it can be added at all, depends on who is alive.
             self._live = self.observed.live
@@ -150,7 +150,7 @@ class Starter(Reconciler):
         if seen is None:
             self._look(reassignment, rank)
             return
-        # Until something is found to wait for, it is tried again when what was observed is too old.
+        # Until there is something to wait for, try again when the observation is too old.
         self.candidates.put_off(key, rank, seen.ended_ms + FRESH_TO_START_MS + 1)
         persisted = self._unconfirmed.has_persisted(key, seen)
         context = context_of(
@@ -187,11 +187,11 @@ class Starter(Reconciler):
             self._begin(reassignment, step, rank, batch)
         key = reassignment.key
         if self.state.reassignments[key].block is not None:
-            # It waits for nothing but a slot or its throttle now.
+            # It now waits only for a slot or its throttle.
             batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
 
     def _full(self, reassignment: Reassignment, step: Step) -> Resource | None:
-        """Name what has no room for the step; a prepared one has its room already."""
+        """Name the resource that has no room for the step; a prepared step has its room already."""
         if reassignment.phase is Phase.PREPARED:
             return None
         return next((broker for broker in step.load if not self._has_room_at(broker)), None)
@@ -202,7 +202,7 @@ class Starter(Reconciler):
         return self.state.loads.get(resource, 0) < self.state.limits.max_moves_per_broker
 
     def _may_have_room_at(self, resource: Resource) -> bool:
-        """Whether what is parked there is worth a try: nobody has to wait for room at a broker that is dead."""
+        """Whether what is parked there is worth a try; nothing waits for room at a dead broker."""
         return self._has_room_at(resource) or (isinstance(resource, int) and resource not in self.observed.live)
 
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:

@@ -32,7 +32,7 @@ class ShardCore:
     """One shard as its owner drives it.
 
     `topic_ids` are the ids of the four command topics; `clusters` the configured clusters with their limits. Everything
-    but the fold is speculation: `disown` drops it, and a new `own` begins from the log again. Only clusters to which
+    but the fold is speculative: `disown` drops it, and a new `own` starts from the log again. Only clusters to which
     something has happened are visited.
     """
 
@@ -68,8 +68,8 @@ class ShardCore:
     def own(self, token: bytes, now: Moment) -> None:
         """Begin: this worker's acquire has been folded and its token is the current one.
 
-        Calls that a predecessor left open, and throttles it left pending, wait until its time is over; then the cluster
-        is looked at, and what is there is adopted without a cancel.
+        Calls that a predecessor left open, and throttles it left pending, wait until its time is over. Then the cluster
+        is observed, and what is there is adopted without a cancel.
         """
         assert token == self.fold.token, "owning begins with the current token"
         self.disown()
@@ -84,7 +84,7 @@ class ShardCore:
         self._inputs: list[Input] = []
         self._is_proposed = False
         self._proposed_ms = 0
-        # When the last record was proposed that counted: until then this worker was the owner for sure.
+        # When the last valid record was proposed: until then this worker was certainly the owner.
         self._proved_ms = -CALL_START_MS - 1
         self._looked_for: frozenset[tuple[str, str]] = frozenset()
         # The clusters to visit in the next batch, those that may have effects, and when the others are due.
@@ -96,14 +96,14 @@ class ShardCore:
     # -- in
 
     def deliver(self, entry: Input) -> None:
-        """Take an input in; the next batch handles it. Dropped when the shard is not owned."""
+        """Queue an input for the next batch; it is dropped if the shard is not owned."""
         if self.owned:
             self._inputs.append(entry)
 
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
         """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided.
 
-        Deferred commands whose turn has come are decided in the same batch, and need their looks as well.
+        Deferred commands whose turn has come are decided in the same batch, and need observations as well.
         """
         named = named_partitions(arrivals, self._clusters)
         due = deferred.due(self._clusters, CommandIndex(self.fold.known, self.fold.at_ms))
@@ -115,11 +115,11 @@ class ShardCore:
     # -- records
 
     def propose(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> ProposedBatch | None:
-        """Decide everything that is there as one batch; None if there is nothing to say.
+        """Decide everything that has arrived as one batch; None if there is nothing to record.
 
-        `unavailable` says of a cluster why it could not be observed. The batch decides a prefix of the arrivals. Where
-        calls are owed it may be empty: that it counts proves that the calls are this owner's to make. Whoever gets a
-        batch must end it with `commit`, or with `disown`.
+        `unavailable` says why a cluster could not be observed. The batch decides a prefix of the arrivals. Where calls
+        are owed it may be empty: if it is valid, this worker is still the owner and may call. The caller must end the
+        batch with `commit` or `disown`.
         """
         now, batch = self._begin(now)
         inputs, self._inputs = self._inputs, []
@@ -140,7 +140,7 @@ class ShardCore:
             self._due_ms[name] = self._clusters.of(name).due_ms(now)
         self._visited = visited
         self._acting.update(visited)
-        # What has changed is visited once more.
+        # Clusters that have changed are visited once more.
         self._touched = {event.cluster for event in batch.events} | self._clusters.with_released()
         owes = any(self._clusters.of(name).owes(now) for name in visited)
         if not intake.taken and not batch.events and not owes:
@@ -149,7 +149,7 @@ class ShardCore:
         return self._finish(batch, intake, state_hash)
 
     def closing_batch(self, now: Moment) -> ProposedBatch | None:
-        """Make a batch that carries nothing but the state hash, for a clean stop; None before the first batch."""
+        """Make a batch that carries only the state hash, for a clean stop; None before the first batch."""
         if not self.fold.sequence:
             return None
         return self._finish(self._begin(now)[1], Intake(), self.fold.state.hash())
@@ -208,11 +208,11 @@ class ShardCore:
     # -- out
 
     def effects(self, now: Moment) -> tuple[Effect, ...]:
-        """Say which calls to start now: those whose intents are durable, each once, and throttles that are owed.
+        """Return the calls to start now: those whose intents are durable, each once, and throttles that are owed.
 
-        Each must start within 1 s of the proposal of the last record that counted: a process that stood still since may
-        not be the owner any more. To a cluster that is not the one first seen under its name, or is not configured any
-        more, nothing is sent: what was intended for it has lapsed.
+        Each must start within 1 s of the proposal of the last valid record: a process that has been suspended since may
+        no longer be the owner. Nothing is sent to a cluster that is no longer configured, or is not the one first seen
+        under its name: what was intended for it lapses.
         """
         acting, self._acting = sorted(self._acting), set()
         effects: list[Effect] = []
@@ -244,7 +244,7 @@ class ShardCore:
         return Urgency.IDLE if known is None else known.urgency()
 
     def wants_brokers(self, cluster: str, now: Moment) -> bool:
-        """Whether somebody must look who is there, although no partition is wanted."""
+        """Whether the live brokers must be looked up although no partition is wanted."""
         known = self._clusters.known(cluster)
         return known is not None and known.wants_brokers(now)
 

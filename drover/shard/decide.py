@@ -1,4 +1,4 @@
-"""What may be asked: one command, the speculative state and the facts make events, or refusals with their reasons."""
+"""Decisions: a command, the speculative state and the facts make events, or refusals with their reasons."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.BrokerReturned: decide_broker_returned,
 }
 
-# Which partitions a command needs looked at first; a command that is not listed is decided unseen.
+# Which partitions must be observed before a command is decided; none for a command that is not listed.
 LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], Looks]] = {
     commands.Alter: looks_for_alter,
     commands.Repair: looks_for_repair,
@@ -33,7 +33,7 @@ LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], Looks]] =
 
 
 def looks_for(command: commands.AnyCommand, state: ClusterState) -> Looks:
-    """Say which partitions a command needs looked at."""
+    """Return the partitions to observe before a command is decided."""
     looking = LOOKING.get(type(command))
     return NO_LOOKS if looking is None else looking(command, state)
 
@@ -41,7 +41,7 @@ def looks_for(command: commands.AnyCommand, state: ClusterState) -> Looks:
 def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> Decision:
     """Decide one command; never changes `state`.
 
-    A refusal is a value in the result. A command may be accepted in part: partitions stand for themselves (KIP-455).
+    A refusal is a value in the result. A command may be accepted in part, partition by partition (KIP-455).
     What it names in `after` has been decided before.
     """
     return DECIDING[type(command)](command, state, facts)

@@ -1,4 +1,4 @@
-"""One command to its recorded outcome: what is known of its id, the facts it needs, the domain, the size."""
+"""From one command to its recorded outcome: its id, the facts it needs, the decision, the size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,14 +25,14 @@ MAX_DECISION_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a command stands: its topic and its offset there."""
+    """The position of a command: its topic and its offset there."""
 
     topic: str
     offset: int
 
 
 class CommandIndex:
-    """What is known of ids, by cluster: from the log, and from the record being written (R5)."""
+    """The known command ids by cluster: those in the log, and those of the batch under way (R5)."""
 
     def __init__(self, durable: Mapping[tuple[str, str], KnownCommand], at_ms: int) -> None:
         self._durable = durable
@@ -40,7 +40,7 @@ class CommandIndex:
         self._deciding: dict[tuple[str, str], bytes] = {}
 
     def earlier(self, identity: tuple[str, str]) -> KnownCommand | None:
-        """Return what the log knows of an id, unless that is too old to count."""
+        """Return what the log knows of an id, unless it is more than 7 days old."""
         earlier = self._durable.get(identity)
         return None if earlier is None or earlier.at_ms <= self._at_ms - IDENTITY_RETENTION_MS else earlier
 
@@ -50,11 +50,11 @@ class CommandIndex:
         return self._deciding.get(identity) if earlier is None else earlier.digest
 
     def enter(self, identity: tuple[str, str], digest: bytes) -> None:
-        """Remember a command that the record being written decides or holds."""
+        """Remember a command that the batch under way decides or defers."""
         self._deciding[identity] = digest
 
     def undecided(self, command: AnyCommand, state: ClusterState) -> tuple[str, ...]:
-        """List what a command names in `after` and that has not been decided: unknown, or held itself."""
+        """List the commands in `after` that have not been decided: unknown, or deferred themselves."""
         return tuple(
             name
             for name in dict.fromkeys(command.after)
@@ -101,7 +101,7 @@ def _facts(
     if not looks.worth:
         unavailable = None
     elif unavailable is None and unseen:
-        unavailable = f"{len(unseen)} partitions, {unseen[0]} among them, could not be judged in time"
+        unavailable = f"{len(unseen)} partitions, {unseen[0]} among them, could not be observed in time"
     return Facts(
         partitions={key: seen.facts for key, seen in found.items() if seen is not None},
         moves=observed.moves,
@@ -121,7 +121,7 @@ def outcome_of(
     digest: bytes = b"",
     first_offset: int | None = None,
 ) -> Outcome:
-    """Write down what became of a command."""
+    """Make the outcome of a command."""
     judged: OutcomeVerdict = verdict or ("refused" if decision.refused else "accepted")
     return Outcome(
         id=command.id,

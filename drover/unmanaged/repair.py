@@ -1,4 +1,4 @@
-"""Deciding a repair command: moves that Kafka itself can never end are taken over and cancelled, whoever began them."""
+"""Deciding a repair command: moves that Kafka can never end are taken over and cancelled, whoever started them."""
 
 from drover.capability.decision import Decision, Facts, Looks, refuse, refuse_partition
 from drover.facts import PartitionFacts
@@ -23,7 +23,7 @@ def looks_for_repair(command: Repair, state: ClusterState) -> Looks:
 def decide_repair(command: Repair, state: ClusterState, facts: Facts) -> Decision:
     """Take over every named (or every known) move that can never end; its plan is named after the command.
 
-    One of Drover's own that is blocked in that state is cancelled once more.
+    A move of Drover's own that is blocked for that reason is cancelled once more.
     """
     if state.mismatched_kafka_cluster_id is not None:
         detail = f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers as {state.name}"

@@ -2,12 +2,14 @@
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+LINT := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
+LINT_LOG := .venv/lint.log
 
 .DEFAULT_GOAL := help
 .PHONY: help install test lint types unit pythons format demo bench picture soak soak-faults mutants clean
 
 help: ## List these targets
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z%-]+:.*## ' Makefile | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/; s/%/FOLDER/' | expand -t 20
 
 install: $(STAMP) ## Make .venv with the locked dependencies (PYTHON=... chooses the interpreter)
 
@@ -15,21 +17,26 @@ $(STAMP): uv.lock pyproject.toml .ci/install
 	@PYTHON='$(PYTHON)' .ci/install
 	@touch $@
 
-test: lint ## Check everything: lint, types, layers, then all tests, or those that ARGS=... selects
+test: install ## Check everything: lint, types, layers, and all tests, or those that ARGS=... selects
 ifdef ARGS
+	$(LINT)
 	$(BIN)/pytest $(ARGS)
 else
-	@# Spark gets the whole machine, because it uses all of it. The rest mostly waits, so two processes share it.
+	@# The real parts mostly wait, so two processes share the machine, and lint goes on beside them.
+	@# Spark has the machine for itself, since it uses all of it.
 	@status=0; set -x; \
+	($(LINT)) >$(LINT_LOG) 2>&1 & lint=$$!; \
+	$(BIN)/pytest --ignore tests/spark --numprocesses 2 --dist loadscope --no-loadscope-reorder || status=1; \
+	wait $$lint || status=1; cat $(LINT_LOG); \
 	$(BIN)/pytest tests/spark || status=1; \
-	$(BIN)/pytest --ignore tests/spark --numprocesses 2 --dist loadgroup || status=1; \
 	exit $$status
 endif
 
-lint: types ## Check formatting, style, types and import layers
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/lint-imports
+test-%: install ## Test one folder of tests/ in less than a minute, without what is marked long (see docs/testing.md)
+	$(BIN)/pytest tests/$* -m 'not long' $(ARGS)
+
+lint: install ## Check formatting, style, types and import layers
+	$(LINT)
 
 types: install ## Check types
 	$(BIN)/mypy

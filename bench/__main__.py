@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bench import alter, commands, completion, projection, reality, replay, report, spark, start, takeover
+from bench import alter, commands, completion, core, projection, reality, replay, report, spark, start, takeover
 from bench.results import Benchmark, BenchmarkError, Row
 from drover.errors import DroverError
 
@@ -16,6 +16,7 @@ BENCHMARKS = {
         alter.BENCHMARK,
         commands.BENCHMARK,
         completion.BENCHMARK,
+        core.BENCHMARK,
         reality.BENCHMARK,
         projection.BENCHMARK,
         replay.BENCHMARK,

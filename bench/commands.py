@@ -1,14 +1,19 @@
 """From a command's record to its durable outcome: latency at a steady rate, and throughput from a backlog."""
 
+import json
 import os
+import sys
+from dataclasses import dataclass
 
 import psutil
 
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
-from bench.rig import Rig, drover_on, fresh_cluster
+from bench.rig import Rig, drover_on, fresh_cluster, run_program
 from bench.tail import Seen, Tail
 from bench.traffic import Sender, Written, cluster_names, mixture
+from drover.cluster.topics import TopicSpec, create_topics
 from drover.local import LocalCluster
+from events.topics import DEFAULT_SHARDS
 
 RATE_PER_S = 200
 # A fresh JVM compiles while it serves: the first seconds say nothing about the rest.
@@ -60,7 +65,8 @@ async def _throughput(cluster: LocalCluster, count: int) -> tuple[Row, ...]:
             await sender.backlog(mixture(count, clusters, "backlog"))
         finally:
             await sender.close()
-        say(f"{count:,} commands wait for a worker")
+        bare = await _bare(rig, count)
+        say(f"a bare loop: {bare.per_s:,.0f} commands/s, {bare.busy_ms:.3f} ms each; now a worker")
         await _start(rig, tail)
         worker = psutil.Process(rig.workers["worker"].pid)
         used_s, done = _processor_s(worker), tail.outcomes
@@ -74,10 +80,32 @@ async def _throughput(cluster: LocalCluster, count: int) -> tuple[Row, ...]:
     seconds = max(1, batches[-1].written_ms - batches[0].written_ms) / 1000
     name = f"commands decided by one worker from a backlog of {count:,}, {os.cpu_count()} cores in all"
     return (
-        Row(name, later / seconds, "commands/s", gate=AtLeast(3000)),
-        Row("processor time of the worker per command", used_s / done * 1000, "ms"),
+        Row(name, later / seconds, "commands/s", gate=AtLeast(5000)),
+        Row("the same beside a bare loop", later / seconds, "commands/s", bare.per_s, gate=AtLeast(0.35)),
+        Row(
+            "processor time of the worker per command, beside the bare loop's", used_s / done * 1000, "ms", bare.busy_ms
+        ),
         Row("commands per record of the log", count / len(batches), "commands"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bare:
+    """What a loop without Drover made of the same backlog."""
+
+    per_s: float
+    busy_ms: float
+
+
+async def _bare(rig: Rig, count: int) -> _Bare:
+    """Let a process of its own read, decode and produce every command of the backlog."""
+    target = TopicSpec(f"{rig.connection.topics.prefix}.bare", DEFAULT_SHARDS, 3, {"min.insync.replicas": "2"})
+    answer = (await create_topics(rig.cluster.bootstrap, [target]))[target.name]
+    check(answer.accepted, f"topic {target.name}: {answer.message}")
+    arguments = (rig.cluster.bootstrap, target.name, str(count), *rig.connection.topics.commands)
+    output = await run_program((sys.executable, "-m", "bench.bare_loop", *arguments), os.environ)
+    found = json.loads(output.splitlines()[-1])
+    return _Bare(found["count"] / found["seconds"], found["busy_s"] / found["count"] * 1000)
 
 
 async def _start(rig: Rig, tail: Tail) -> None:
@@ -110,5 +138,7 @@ worker and clients share the machine. *Latency*: for each command of 15 s at 200
 to warm the brokers up, the moment at which an independent consumer got the log record with its outcome (a consumer
 gets only what is replicated) minus the LogAppendTime of the command's own record. *Throughput*: a backlog over all
 shards is written first; then a worker is started, and the commands are counted from the LogAppendTime of the first
-record with outcomes to that of the last."""
+record with outcomes to that of the last. *Bare loop*: just before, a process with nothing but aiokafka reads the same
+backlog, decodes each command and produces one record for each, acknowledged by all in-sync replicas, without waiting
+for any before the next."""
 BENCHMARK = Benchmark("commands", "Commands: latency and throughput", METHOD, run)

@@ -4,26 +4,18 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from bench.owner import Owner
 from bench.results import check
 from drover.capability.messages import Moment
-from drover.client.client import topic_of
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
-from drover.runtime.calls import carry_out, look
 from drover.scheduling.state import Limits
-from drover.shard.core import ShardCore
-from drover.shard.fold import RecordVerdict, ShardFold
-from drover.shard.messages import Arrival
+from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState
-from events.codec import encode_command, encode_record
 from events.commands import Alter, AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Cancel, PartitionTarget
-from events.records import SCHEMA_VERSION, Acquire, Genesis
-from events.topics import TopicNames
 
 CLUSTER = "prod"
 TOPIC = "orders"
-TOPICS = TopicNames()
-TOPIC_IDS = ("id-alter", "id-cancel", "id-blacklist", "id-broker-failed")
 BROKERS = 20
 REPLICAS = 3
 WALL_START_MS = 1_700_000_000_000
@@ -38,25 +30,24 @@ class LogMaker:
         self.model = ClusterModel({broker: f"r{broker % 3}" for broker in range(1, BROKERS + 1)})
         self.layout = {number: layout(number) for number in range(partitions)}
         self.model.create_topic(TOPIC, self.layout)
-        self._driver = SimulatedDriver(self.model, CLUSTER)
-        self.log = [encode_record(Genesis(schema=SCHEMA_VERSION, shards=1, shard=0))]
-        self.events = 0
-        fold = ShardFold(0, 1)
-        fold.fold(0, self.log[0])
-        self.core = ShardCore(fold, topic_ids=TOPIC_IDS, clusters={CLUSTER: limits}, topics=TOPICS)
-        self._offsets = [0] * len(TOPIC_IDS)
+        self._owner = Owner({CLUSTER: limits}, {CLUSTER: SimulatedDriver(self.model, CLUSTER)}, self._now)
         self._ids = 0
-        token = b"0123456789abcdef"
-        self._append(
-            encode_record(
-                Acquire(schema=SCHEMA_VERSION, epoch=1, token=token, owner="worker", group="drover", generation=1)
-            )
-        )
-        self.core.own(token, self._now())
+
+    @property
+    def log(self) -> list[bytes]:
+        return self._owner.log
+
+    @property
+    def events(self) -> int:
+        return self._owner.events
+
+    @property
+    def fold(self) -> ShardFold:
+        return self._owner.fold
 
     @property
     def state(self) -> ClusterState:
-        return self.core.fold.state.cluster(CLUSTER)
+        return self._owner.state(CLUSTER)
 
     # -- commands
 
@@ -82,11 +73,7 @@ class LogMaker:
 
     async def decide(self, *commands: AnyCommand) -> None:
         """Let the owner decide commands that arrived together."""
-        arrivals = tuple(self._arrival(command) for command in commands)
-        while arrivals:
-            arrivals = arrivals[await self._turn(arrivals) :]
-        while await self._turn(()):
-            pass
+        await self._owner.decide(*commands)
 
     async def roll_back(self, plan: Alter) -> None:
         """Undo a plan under way; partitions that were done already keep their new list."""
@@ -100,21 +87,12 @@ class LogMaker:
             assert partition is not None, f"{target.key} was created with the topic"
             self.layout[target.partition] = partition.replicas
 
-    def _arrival(self, command: AnyCommand) -> Arrival:
-        index = TOPICS.commands.index(topic_of(command, TOPICS))
-        self._offsets[index] += 1
-        payload = encode_command(command)
-        return Arrival(index, self._offsets[index] - 1, self._now().wall_ms, payload, command)
-
     # -- time
 
     async def step(self) -> None:
         """Look at the cluster once, decide what follows, then let it copy."""
-        seen = await look(self._driver, self.core, CLUSTER, self._now)
-        if seen is not None:
-            self.core.deliver(seen)
-        while await self._turn(()):
-            pass
+        await self._owner.look(CLUSTER)
+        await self._owner.settle()
         self.model.advance(STEP_MS)
 
     async def finish(self) -> None:
@@ -128,31 +106,6 @@ class LogMaker:
 
     def _now(self) -> Moment:
         return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
-
-    async def _turn(self, arrivals: tuple[Arrival, ...]) -> int:
-        """Write one record and make its calls; returns how many arrivals it decided, or 1 for any other progress."""
-        for partitions in self.core.facts_needed(arrivals).values():
-            self.core.deliver(await self._driver.observe(partitions, with_min_isr=True))
-        proposed = self.core.propose(self._now(), arrivals, {})
-        if proposed is not None:
-            self._append(proposed.payload)
-            self.events += len(proposed.record.events)
-            self.core.commit(proposed)
-        effects = self.core.effects(self._now())
-        for effect in effects:
-            self.core.deliver(await carry_out(self._driver, effect, self._now))
-        if arrivals:
-            check(proposed is not None and proposed.taken, "the core decides nothing")
-            return len(proposed.taken) if proposed is not None else 0
-        return int(proposed is not None or bool(effects))
-
-    def _append(self, payload: bytes) -> None:
-        folded = self.core.fold.fold(len(self.log), payload)
-        check(
-            folded is not None and folded.verdict in {RecordVerdict.VALID, RecordVerdict.ACQUIRED},
-            "a record did not count",
-        )
-        self.log.append(payload)
 
 
 def layout(number: int) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
     for _ in range(3 if quick else 7):
         decoding.append(_decode(log))
         bare.append(_bare(log))
-        folding.append(_fold(log, maker.core.fold.state.hash()))
+        folding.append(_fold(log, maker.fold.state.hash()))
     folded_per_s = events / statistics.median(folding)
     bare_per_s = events / statistics.median(bare)
     decoded_per_s = events / statistics.median(decoding)

@@ -26,7 +26,7 @@ class PlanThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 class PlanCancelled(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-cancelled"):
-    """The plan was cancelled as a whole; its name is never opened again."""
+    """The plan was cancelled as a whole; its name is not opened again before the plan is forgotten."""
 
     plan: str
     by: str
@@ -34,7 +34,7 @@ class PlanCancelled(Event, frozen=True, kw_only=True, omit_defaults=True, tag="p
 
 
 class PlanFinished(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-finished"):
-    """Every reassignment of the plan has ended; its name is never opened again."""
+    """Every reassignment of the plan has ended; its name is not opened again before the plan is forgotten."""
 
     plan: str
     completed: int

@@ -1,28 +1,34 @@
 """What every test may use: one real cluster per session, started by the first test that asks for it."""
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 from kafka.admin import KafkaAdminClient
+from xdist.scheduler import LoadScopeScheduling
 
 from drover.local import LocalCluster
 from drover.local import local_cluster as run_local_cluster
 
 RUNNING = pytest.StashKey[LocalCluster]()
 TOPICS_PER_CALL = 50
+ROOT = Path(__file__).parents[1]
 
 SHARED_CLUSTER = "shared-cluster"
 # Folders whose tests share something that is started for them alone.
-OWN_PARTS = frozenset({"faults", "local", "projections", "secure", "spark"})
-# How long the long groups take on two quiet cores, measured: the sooner these begin, the less waits for the last.
+OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "secure", "spark"})
+# About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
     SHARED_CLUSTER: 300,
     "faults": 150,
     "secure": 90,
-    "simulation/test_seeds": 80,
+    "simulation/test_seeds": 60,
+    "projections": 50,
+    "docs": 40,
 }
 WORTH_TELLING_S = 0.5
 
@@ -60,20 +66,37 @@ def _delete_topics(bootstrap: str) -> None:
         admin.close()
 
 
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types
+    """Keeps in one process what shares something that takes long to start.
+
+    Not `--dist loadgroup`: pytest-xdist 3.8.0 writes the group where pytest 9.2 does not look, and groups nothing.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(ROOT / nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    return GroupScheduling(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep in one process what shares something that takes long to start, and let the longest begin first."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    """Let the longest group begin first, where several processes share the tests."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: -LONG_S.get(group_of(item), 0))
+        items.sort(key=lambda item: -LONG_S.get(group_of(item.path), 0))
 
 
-def group_of(item: pytest.Item) -> str:
+@functools.cache
+def group_of(file: Path) -> str:
     """Name what shares a process: the users of the one cluster, a folder with something of its own, or a file."""
-    folder = item.path.parent.name
-    if item.get_closest_marker("cluster") and folder not in OWN_PARTS:
+    folder = file.parent
+    if folder.name in OWN_PARTS:
+        return folder.name
+    texts = (path.read_text(encoding="utf-8") for path in (file, folder / "conftest.py") if path.exists())
+    if any("local_cluster" in text for text in texts):
         return SHARED_CLUSTER
-    return folder if folder in OWN_PARTS else f"{folder}/{item.path.stem}"
+    return f"{folder.name}/{file.stem}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -16,13 +16,14 @@ Apply = Callable[[AnyEvent, int], tuple[AnyEvent, ...]]
 class BatchBuilder:
     """Builds one batch. Only `emit` changes the speculative state.
 
+    `now` is in log time, which never goes back; `at_ms` is the batch's time.
     `ended` and `intended` are the reassignments that end, and those that get an intent, in this batch.
     """
 
-    def __init__(self, apply: Apply, now: Moment, at_ms: int) -> None:
+    def __init__(self, apply: Apply, now: Moment) -> None:
         self._apply = apply
         self.now = now
-        self.at_ms = at_ms
+        self.at_ms = now.wall_ms
         self.events: list[AnyEvent] = []
         self.outcomes: list[Outcome] = []
         self.intended: set[tuple[str, TopicPartition]] = set()

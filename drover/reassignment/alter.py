@@ -102,7 +102,7 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
         return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail, plan=plan)
     known = state.plans.get(plan)
     if known is not None and known.status is not PlanStatus.OPEN:
-        detail = f"plan {plan} is {known.status} and is never opened again: choose another name"
+        detail = f"plan {plan} is {known.status} and is not opened again: choose another name"
         return refuse(RefusalCode.PLAN_CLOSED, detail, plan=plan)
     return None
 

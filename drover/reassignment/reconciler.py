@@ -23,6 +23,8 @@ from events.reassignments import CallIntended
 from events.records import AnyEvent, ReassignmentEvent
 
 MAX_PARTITIONS_PER_CALL = 1000
+# Copies that began together must not be observed together for ever: one look covers this part of them.
+LOOKS_TO_SEE_ALL = 12
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 # Cancelled partitions are observed every time, not only once Kafka stops listing them.
 _CANCELLED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
@@ -171,8 +173,9 @@ class ReassignmentReconciler(Reconciler):
         return None
 
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at copies once in a while, and at once at what has left the list or is cancelled."""
+        """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
         now_ms = now.monotonic_ms
+        room = 1 + len(self.state.in_flight) // LOOKS_TO_SEE_ALL
         yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
         for key in self.state.in_flight:
             phase = self.state.reassignments[key].phase
@@ -180,7 +183,10 @@ class ReassignmentReconciler(Reconciler):
                 continue
             seen = self.observed.partitions.get(key)
             at_once = phase in _CANCELLED or (key not in moves and phase is not Phase.CONFIRMED)
-            if at_once or seen is None or now_ms - seen.ended_ms > FRESH_MS:
+            if at_once or seen is None:
+                yield key
+            elif room and now_ms - seen.ended_ms > FRESH_MS:
+                room -= 1
                 yield key
 
     def due_ms(self, now: Moment) -> int | None:

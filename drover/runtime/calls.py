@@ -41,10 +41,10 @@ async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Cloc
     is only asked what others move there. Raises what the port's reading calls raise.
     """
     listing = await driver.list_moves()
-    wanted = core.wanted(cluster, listing.moves, clock())
+    wanted = core.cluster(cluster).wanted(listing.moves, clock())
     if wanted:
         return await driver.observe(wanted, since=listing, with_min_isr=True)
-    if core.urgency(cluster) is Urgency.BUSY and not core.wants_brokers(cluster, clock()):
+    if core.cluster(cluster).urgency() is Urgency.BUSY and not core.cluster(cluster).wants_brokers(clock()):
         return None
     identity = await driver.identify()
     live = tuple(sorted(identity.racks))

@@ -95,7 +95,7 @@ class ClusterServices:
             self._spawn(self._carry_out(core, core.token, effect, wake))
         for cluster in core.clusters:
             # Observing an idle cluster after every record would cost more than all decisions.
-            if core.urgency(cluster) is not Urgency.IDLE:
+            if core.cluster(cluster).urgency() is not Urgency.IDLE:
                 self._watch(core, cluster, wake).nudge.set()
 
     async def close(self) -> None:
@@ -124,12 +124,12 @@ class ClusterServices:
     async def _observe(self, core: ShardCore, cluster: str, wake: Wake, nudge: asyncio.Event) -> None:
         driver = self._drivers[cluster]
         while core.owned:
-            pace_ms = PACE_MS[core.urgency(cluster)]
+            pace_ms = PACE_MS[core.cluster(cluster).urgency()]
             try:
                 token = core.token
                 seen = await look(driver, core, cluster, now)
                 self._reached(cluster)
-                self._metrics.reassignments(cluster, core.phases(cluster))
+                self._metrics.reassignments(cluster, core.cluster(cluster).phases())
                 if seen is not None:
                     self._deliver(core, token, seen)
             except ClusterError as error:
@@ -140,7 +140,7 @@ class ClusterServices:
             try:
                 # A nudge ends an idle pause only: a busy cluster is looked at in its own rhythm.
                 async with asyncio.timeout(pace_ms / 1000):
-                    if core.urgency(cluster) is Urgency.IDLE:
+                    if core.cluster(cluster).urgency() is Urgency.IDLE:
                         await nudge.wait()
                     else:
                         await asyncio.Event().wait()
@@ -152,7 +152,7 @@ class ClusterServices:
         driver = self._drivers[cluster]
         while core.owned:
             started, started_ms = time.monotonic(), now().monotonic_ms
-            copying = core.copying(cluster)
+            copying = core.cluster(cluster).copying()
             if copying:
                 try:
                     sizes = await driver.replica_bytes({key.topic for key in copying})

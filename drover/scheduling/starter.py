@@ -10,12 +10,13 @@ from drover.capability.observations import FRESH_TO_START_MS, CachedObservation,
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation
 from drover.plans.evolve import Ending
+from drover.reassignment import replica_sets
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.start import start
 from drover.reassignment.state import Phase, Reassignment, Step
 from drover.reassignment.verdict import blocked, gone
-from drover.scheduling.candidates import Candidate, Candidates, Rank, Resource
+from drover.scheduling.candidates import Candidate, Candidates, Needs, Rank, Resource
 from drover.scheduling.steps import intend_step, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -25,10 +26,10 @@ from events.partitions import TopicPartition
 from events.reassignments import ReassignmentUnblocked
 from events.records import AnyEvent
 
-# How many waiting partitions are looked at in the cluster at a time.
-MAX_LOOKS = 500
-# How many are tried in one batch: the rest follows in the next one.
-MAX_TRIES = 1000
+# How many waiting partitions are looked at in the cluster at a time: twice as many as there is room for, within these.
+MIN_LOOKS, MAX_LOOKS = 20, 500
+# How many are tried in vain in one batch, and how many start: the rest follows in the next one.
+MAX_VAIN_TRIES, MAX_STARTS = 200, 1000
 # Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
 MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
 
@@ -49,7 +50,9 @@ class Starter(Reconciler):
         self._sizes = sizes
         self._throttles = throttles
         self._unconfirmed = Unconfirmed()
-        self.candidates = Candidates(MAX_LOOKS)
+        self.candidates = Candidates()
+        # Who led a waiting partition when it was last observed: a hint, so that nothing without room is observed.
+        self._leaders: dict[TopicPartition, int] = {}
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
         self._throttles_version = 0
@@ -59,6 +62,7 @@ class Starter(Reconciler):
     def begin(self, now: Moment) -> None:
         """Index everything that waits for a step."""
         del now
+        self._limit_looks()
         for key in (*self.state.before_step, *self.state.pending):
             self._offer(key)
 
@@ -93,10 +97,16 @@ class Starter(Reconciler):
         return (int(key in self.state.pending), self.state.reassignments[key].number)
 
     def _offer(self, key: TopicPartition) -> None:
-        self.candidates.offer(key, self._rank(key))
+        seen = self.observed.partitions.get(key)
+        if seen is not None and seen.facts is not None and seen.facts.leader is not None:
+            self._leaders[key] = seen.facts.leader
+        rank = self._rank(key)
+        if not self._is_parked(key, rank, self._likely_needs(self.state.reassignments[key])):
+            self.candidates.offer(key, rank)
 
     def _drop(self, key: TopicPartition) -> None:
         self.candidates.drop(key)
+        self._leaders.pop(key, None)
         self._unthrottled.pop(key, None)
 
     # -- what follows
@@ -106,14 +116,28 @@ class Starter(Reconciler):
         state = self.state
         if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.freeze is not None:
             return
+        self._limit_looks()
         self._is_behind = self._wake(batch.now.monotonic_ms)
-        for tries, candidate in enumerate(self.candidates.ready()):
-            self._is_behind = self._is_behind or tries >= MAX_TRIES
-            if tries >= MAX_TRIES or self._is_full(candidate.key):
+        vain_tries = starts = 0
+        for candidate in self.candidates.ready():
+            is_over = vain_tries >= MAX_VAIN_TRIES or starts >= MAX_STARTS
+            self._is_behind = self._is_behind or is_over
+            if is_over or self._is_full(candidate.key):
                 self.candidates.offer(candidate.key, self._rank(candidate.key), candidate.woken_by)
                 break
+            events = len(batch.events)
             self._try(candidate, batch)
+            if len(batch.events) > events:
+                starts += 1
+            else:
+                vain_tries += 1
         self.candidates.wake_line()
+
+    def _limit_looks(self) -> None:
+        limits, state = self.state.limits, self.state
+        room = len(self.observed.live) * limits.max_moves_per_broker - sum(state.loads.values())
+        room = min(room, limits.max_partitions_in_flight - len(state.in_flight))
+        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + 2 * max(0, room))
 
     def _is_full(self, key: TopicPartition) -> bool:
         state = self.state
@@ -132,13 +156,12 @@ class Starter(Reconciler):
             self._unthrottled = {}
         self.candidates.wake_due(now_ms)
         self.candidates.wake_parked(self._may_have_room_at)
-        return self.candidates.wake_rechecked(MAX_TRIES)
+        return self.candidates.wake_rechecked(MAX_VAIN_TRIES)
 
     def _try(self, candidate: Candidate, batch: BatchBuilder) -> None:
         self._try_start(self.state.reassignments[candidate.key], batch)
-        # What it was woken by may have room for the next one.
-        if candidate.woken_by is not None and self._may_have_room_at(candidate.woken_by):
-            self.candidates.wake_one(candidate.woken_by)
+        if candidate.woken_by is not None:
+            self.candidates.wake_next(candidate.woken_by, self._may_have_room_at)
 
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
@@ -172,17 +195,35 @@ class Starter(Reconciler):
         self._unconfirmed.note(key, seen.ended_ms, unconfirmed=unconfirmed)
 
     def _look(self, reassignment: Reassignment, rank: Rank) -> None:
-        """Look before the start; one free added broker is enough to make the look worth while."""
-        added = [broker for broker in reassignment.target if broker not in reassignment.current]
-        if reassignment.in_flight or not added or any(map(self._may_have_room_at, added)):
-            self.candidates.look(reassignment.key, rank)
-        else:
-            self.candidates.park(reassignment.key, rank, added)
+        """Look before the start, if there is room for what the next step would be."""
+        needs = self._likely_needs(reassignment)
+        if not self._is_parked(reassignment.key, rank, needs):
+            self.candidates.look(reassignment.key, rank, needs)
+
+    def _likely_needs(self, reassignment: Reassignment) -> Needs:
+        """Tell, without a look at the cluster, what the next step is likely to need; nothing if that is not known.
+
+        A prepared step has its room; and that a destination is dead must be found out, room or not.
+        """
+        live = self.observed.live
+        if reassignment.phase is Phase.PREPARED or not live:
+            return ()
+        leader, most = self._leaders.get(reassignment.key), self.state.limits.max_replicas_per_step
+        step = replica_sets.next_step(reassignment, live, leader, most)
+        if step is None or any(broker not in live for broker in step.adding):
+            return ()
+        return step.load
+
+    def _is_parked(self, key: TopicPartition, rank: Rank, needs: Needs) -> bool:
+        full = [broker for broker in needs if not self._may_have_room_at(broker)]
+        if full:
+            self.candidates.park(key, rank, needs, full)
+        return bool(full)
 
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         full = self._full(reassignment, step)
-        if full is not None:
-            self.candidates.park(reassignment.key, rank, (full,))
+        if full:
+            self.candidates.park(reassignment.key, rank, step.load, full)
         else:
             self._begin(reassignment, step, rank, batch)
         key = reassignment.key
@@ -190,11 +231,11 @@ class Starter(Reconciler):
             # It now waits only for a slot or its throttle.
             batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
 
-    def _full(self, reassignment: Reassignment, step: Step) -> Resource | None:
-        """Name the resource that has no room for the step; a prepared step has its room already."""
+    def _full(self, reassignment: Reassignment, step: Step) -> list[Resource]:
+        """List the resources that have no room for the step; a prepared step has its room already."""
         if reassignment.phase is Phase.PREPARED:
-            return None
-        return next((broker for broker in step.load if not self._has_room_at(broker)), None)
+            return []
+        return [broker for broker in step.load if not self._has_room_at(broker)]
 
     def _has_room_at(self, resource: Resource) -> bool:
         if isinstance(resource, str):
@@ -202,8 +243,13 @@ class Starter(Reconciler):
         return self.state.loads.get(resource, 0) < self.state.limits.max_moves_per_broker
 
     def _may_have_room_at(self, resource: Resource) -> bool:
-        """Whether what is parked there is worth a try; nothing waits for room at a dead broker."""
-        return self._has_room_at(resource) or (isinstance(resource, int) and resource not in self.observed.live)
+        """Whether there is room beside what is being observed; nothing waits for room at a dead broker."""
+        if isinstance(resource, str):
+            return self._has_room_at(resource)
+        if resource not in self.observed.live:
+            return True
+        taken = self.state.loads.get(resource, 0) + self.candidates.expected[resource]
+        return taken < self.state.limits.max_moves_per_broker
 
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""
@@ -212,7 +258,7 @@ class Starter(Reconciler):
             batch.emit(intend_step(cluster, key, step))
         elif reassignment.phase is not Phase.PREPARED:
             if self._throttles.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
-                self.candidates.park(key, rank, (key.topic,))
+                self.candidates.park(key, rank, (key.topic,), (key.topic,))
             else:
                 batch.emit(prepare_step(cluster, key, step))
                 self._unthrottled[key] = None

@@ -1,6 +1,6 @@
 """From arrivals to decisions: id, size and shard first, then the decision; every command gets a recorded outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,7 +16,7 @@ from drover.shard.scope import ShardScope
 from events.codec import Malformed, command_digest
 from events.commands import TYPES_BY_TOPIC, AnyCommand, ClusterName, Identifier
 from events.partitions import TopicPartition
-from events.records import Outcome
+from events.records import Cursor, Outcome
 from events.refusals import RefusalCode
 from events.topics import shard_of
 
@@ -73,6 +73,14 @@ def decide_arrivals(
             size += _decide_one(batch, command, position, clusters, index, unavailable, looks)
         intake.taken.append(arrival)
     return intake
+
+
+def following(next_offsets: Sequence[int], topic_ids: Sequence[str], taken: Iterable[Arrival]) -> tuple[Cursor, ...]:
+    """Move the cursors past the arrivals that a batch decides (R4)."""
+    offsets = list(next_offsets)
+    for arrival in taken:
+        offsets[arrival.topic_index] = arrival.offset + 1
+    return tuple(Cursor(topic_id, offset) for topic_id, offset in zip(topic_ids, offsets, strict=True))
 
 
 def _looks(command: AnyCommand, clusters: ManagedClusters) -> Looks:

@@ -5,7 +5,10 @@ import subprocess
 import tomllib
 from typing import Any
 
+from xdist.scheduler import LoadScopeScheduling
+
 from tests.architecture.repository import ROOT
+from tests.conftest import LONG_S, OWN_PARTS, SHARED_CLUSTER, GroupScheduling, group_of
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -55,7 +58,7 @@ def test_make_alone_lists_every_target_in_a_line() -> None:
     )
     listed = re.findall(r"^  make ([\w-]+) +\S", done.stdout, flags=re.MULTILINE)
     (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.MULTILINE)
-    assert sorted(listed) == sorted(phony.split())
+    assert sorted(listed) == sorted((*phony.split(), "test-FOLDER"))
     assert len(done.stdout.splitlines()) == len(listed)
 
 
@@ -70,3 +73,13 @@ def test_an_interpreter_that_is_too_old_or_no_interpreter_is_named_in_the_error(
     )
     assert done.returncode == 1
     assert "PYTHON=/bin/false" in done.stderr
+
+
+def test_who_shares_a_cluster_shares_a_process_and_the_rest_is_spread() -> None:
+    assert issubclass(GroupScheduling, LoadScopeScheduling)
+    shared = ("kill/test_chaos", "integration/test_moves", "cluster/test_contract", "reality/test_agreement")
+    assert {group_of(ROOT / "tests" / f"{file}.py") for file in shared} == {SHARED_CLUSTER}
+    groups = {group_of(file) for file in (ROOT / "tests").rglob("test_*.py")}
+    assert groups >= {SHARED_CLUSTER, *OWN_PARTS, *LONG_S}
+    assert {"shard/test_fold", "simulation/test_crash_points"} <= groups
+    assert "--dist loadscope --no-loadscope-reorder" in MAKEFILE

@@ -62,7 +62,8 @@ def test_the_picture_shows_a_move_a_rollback_and_the_history() -> None:
 @pytest.mark.parametrize("call", MAKE, ids=str)
 def test_a_documented_target_exists(call: Typed) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert call.words[1] in targets
+    folder = call.words[1].removeprefix("test-")
+    assert call.words[1] in targets or folder == "FOLDER" or (ROOT / "tests" / folder / "__init__.py").is_file()
 
 
 def test_the_documentation_names_commands_at_all() -> None:

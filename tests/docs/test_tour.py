@@ -31,6 +31,7 @@ def tour() -> str:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_the_readmes_five_minutes_work_as_they_are_written(tmp_path: Path) -> None:
     commands = tmp_path / "bin"
     commands.mkdir()

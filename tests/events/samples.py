@@ -111,6 +111,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     "plan-throttle-set": plans.PlanThrottleSet(cluster="local", plan="friday", bytes_per_second=10_000_000),
     "plan-cancelled": plans.PlanCancelled(cluster="local", plan="friday", by="ann", reason="too slow"),
     "plan-finished": plans.PlanFinished(cluster="local", plan="friday", completed=2, rolled_back=1, failed=0),
+    "plans-forgotten": plans.PlansForgotten(cluster="local", plans=("friday", "monday")),
     "reassignment-queued": reassignments.ReassignmentQueued(
         cluster="local",
         topic="orders",

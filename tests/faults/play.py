@@ -118,7 +118,8 @@ async def _settle(scene: Scene, report: Report) -> None:
 
     async def settled() -> bool:
         state = await scene.installation.managed()
-        return not (state.reassignments or state.broker_throttles or state.topic_throttles)
+        # A queued entry is no reassignment yet, and keeps its plan open.
+        return not (state.reassignments or state.queue or state.broker_throttles or state.topic_throttles)
 
     async def decided() -> bool:
         verdicts = (await oracles.judge_commands(scene))[1]

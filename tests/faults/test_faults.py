@@ -22,6 +22,7 @@ async def _play(name: str, stage: tuple[LocalCluster, Disk], directory: Path) ->
     return report
 
 
+@pytest.mark.long
 async def test_a_storm_of_every_fault_loses_no_record_and_no_command(
     stage: tuple[LocalCluster, Disk], tmp_path: Path
 ) -> None:

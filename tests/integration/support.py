@@ -71,11 +71,14 @@ class FollowedLog:
     async def up_to_now(self) -> FoldedLog:
         """Fold what is new; whoever fails to read begins anew the next time."""
         async with self._one_at_a_time:
+            is_whole = False
             try:
-                return await self._read_on()
-            except BaseException:
-                await self.close()
-                raise
+                log = await self._read_on()
+                is_whole = True
+                return log
+            finally:
+                if not is_whole:
+                    await self.close()
 
     async def _read_on(self) -> FoldedLog:
         if self._reader is None:

@@ -10,7 +10,7 @@ from events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import LOOK_S, Installation, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 async def somebody_moves(drover: Installation, key: TopicPartition, *lists: tuple[int, ...] | None) -> None:

@@ -15,7 +15,7 @@ from projections.store import Create, Delete, Store
 from projections.zookeeper import ZooKeeperStore
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 REQUEST = "/admin/reassignment_requests/request_0000000001"
 KEYS = [TopicPartition("shown", number) for number in range(3)]
 

@@ -83,6 +83,7 @@ async def _the_product_agrees(field: Drill, verdicts: Verdicts) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 async def test_no_command_is_lost_or_decided_twice_however_workers_end(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ SEED = 3
 SCRIPTS = 32
 MOST_UNSTEADY = 1
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 async def play(local: LocalCluster, batch: Batch) -> None:

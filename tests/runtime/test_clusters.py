@@ -194,7 +194,7 @@ async def test_what_is_being_copied_is_sampled_for_the_progress_topic(bench: Ben
     world = bench.world
     await world.send(alter({ORDERS: [4, 2, 3]}))
     await world.settle()
-    assert world.core.copying(CLUSTER)
+    assert world.core.cluster(CLUSTER).copying()
     bench.services.own(bench.core, bench.wake)
     await until(lambda: bool(bench.samples))
     sample = bench.samples[0]

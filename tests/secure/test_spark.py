@@ -13,7 +13,7 @@ from drover.local.layout import OPERATOR
 from tests.integration.support import wait_for
 from tests.secure.support import SecureCluster, Serving, command_lines
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 def operators_settings(secure: SecureCluster, directory: Path) -> Path:

@@ -16,16 +16,13 @@ from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.partitions import TopicPartition
 from events.reassignments import (
     Blocker,
-    Call,
-    CallIntended,
     ReassignmentBlocked,
     ReassignmentRolledBack,
-    ReassignmentStopped,
     RollbackRequested,
 )
 from events.records import Outcome
 from events.refusals import RefusalCode
-from tests.shard.world import CLUSTER, World, alter, cancel, rollback
+from tests.shard.world import CLUSTER, World, alter, rollback
 
 KEY = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)
@@ -62,18 +59,18 @@ async def mend(made: World, *keys: TopicPartition, **fields: Any) -> Outcome:
 async def test_a_foreign_move_on_a_cluster_where_drover_does_nothing_is_seen_and_its_end_as_well() -> None:
     made = world()
     assert made.core.clusters == (CLUSTER,)
-    assert made.core.urgency(CLUSTER) is Urgency.IDLE
+    assert made.core.cluster(CLUSTER).urgency() is Urgency.IDLE
     somebody_moves(made, KEY, (4, 2, 1))
     await made.run(1000)
     assert made.state.unmanaged == {}
-    assert made.core.urgency(CLUSTER) is Urgency.WAITING
+    assert made.core.cluster(CLUSTER).urgency() is Urgency.WAITING
     await made.run(2000)
     assert made.state.unmanaged[KEY].replicas == (4, 2, 1, 3)
     made.model.join_isr(KEY, 4)
     await made.run(3000)
     assert made.state.unmanaged == {}
     assert made.tags(KEY) == ["foreign-move-seen", "foreign-move-ended"]
-    assert made.core.urgency(CLUSTER) is Urgency.IDLE
+    assert made.core.cluster(CLUSTER).urgency() is Urgency.IDLE
 
 
 async def test_a_foreign_move_that_changes_its_lists_is_written_again() -> None:
@@ -277,60 +274,6 @@ async def test_a_refused_cancel_is_tried_again() -> None:
 
 
 # -- others on the way back
-
-
-@pytest.mark.parametrize("mode", ["rollback", "stop"])
-@pytest.mark.parametrize("owner_changes", [False, True])
-async def test_a_move_of_others_to_the_original_list_is_waited_for(mode: str, *, owner_changes: bool) -> None:
-    """Simulation seed 500924: the rollback took the list that somebody else was moving to for one of its own."""
-    made = world()
-    await made.send(alter({KEY: [1, 4, 5]}))
-    made.model.stop_broker(3)
-    made.model.join_isr(KEY, 4)
-    assert made.replicas(KEY) == (1, 2, 3, 4)
-    somebody_moves(made, KEY, (1, 2, 3))
-    if owner_changes:
-        made.crash()
-    await made.send(cancel(KEY, mode=mode))
-    await made.run(10_000)
-    assert made.model.moves()[KEY].target == (1, 2, 3)
-    block = made.reassignment(KEY).block
-    assert block is not None
-    assert block.why is Blocker.FOREIGN_CHANGE
-    made.model.start_broker(3)
-    await made.run(100)
-    made.model.join_isr(KEY, 3)
-    await made.finish()
-    assert made.replicas(KEY) == (1, 2, 3)
-    calls = [event.call for event in made.events() if isinstance(event, CallIntended)]
-    assert calls == [Call.STEP]
-    assert isinstance(
-        [event for event in made.events() if getattr(event, "key", None) == KEY][-1],
-        ReassignmentRolledBack if mode == "rollback" else ReassignmentStopped,
-    )
-
-
-async def test_a_move_of_others_to_a_list_that_was_reached_before_is_waited_for() -> None:
-    made = world()
-    await made.send(alter({KEY: [1, 4, 5]}))
-    await made.freeze()
-    made.model.join_isr(KEY, 4)
-    await made.run(300)
-    assert made.reassignment(KEY).phase is Phase.CONFIRMED
-    somebody_moves(made, KEY, (1, 2, 3))
-    somebody_moves(made, KEY, (1, 2, 3, 4))
-    await made.send(cancel(KEY, mode="rollback"))
-    await made.run(10_000)
-    assert made.model.moves()[KEY].target == (1, 2, 3, 4)
-    block = made.reassignment(KEY).block
-    assert block is not None
-    assert block.why is Blocker.FOREIGN_CHANGE
-    made.model.join_isr(KEY, 4)
-    await made.finish()
-    assert made.replicas(KEY) == (1, 2, 3)
-
-
-# -- ours
 
 
 async def copying(made: World) -> World:

@@ -23,7 +23,7 @@ async def write(made: World, seconds: int, *, samples: bool = True) -> None:
     for _ in range(seconds):
         made.model.write(KEY, INGEST)
         await made.run(1000)
-        if samples and made.core.copying(CLUSTER):
+        if samples and made.core.cluster(CLUSTER).copying():
             sizes = await made.driver.replica_bytes({KEY.topic})
             made.core.deliver(BytesSampled(CLUSTER, made.model.now_ms, sizes))
             await made.settle()

@@ -41,8 +41,8 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
+from tests.simulation import index_rules, log_rules
 from tests.simulation import invariants as rules
-from tests.simulation import log_rules
 from tests.simulation.cluster import SimulatedCluster
 
 if TYPE_CHECKING:
@@ -328,8 +328,10 @@ class Checker:
         for shard, fold in enumerate(self.folds):
             for state in fold.state.clusters.values():
                 rules.s7_indexes_agree(state)
+                index_rules.s7_what_waits_is_counted(state)
             self.note_hash(shard)
         log_rules.s14_owners_believe_the_log(self)
+        index_rules.s7_owners_indexes_agree(self)
 
     def note_hash(self, shard: int, fold: ShardFold | None = None) -> bytes:
         """Remember the state's hash where the log ends now; every other reader must come to the same."""

@@ -53,7 +53,7 @@ MUTANTS = (
         "act-before-durable",
         HOSTING,
         "        await self._send_aside(proposed)\n",
-        "        for name in self.core._visited:\n            self.core._clusters.of(name).committed()\n"
+        "        for name in self.core._agenda.visited:\n            self.core._clusters.of(name).committed()\n"
         "        self.core._proved_ms = self.core._proposed_ms\n        self._start_effects()\n"
         "        await self._send_aside(proposed)\n",
     ),
@@ -73,8 +73,8 @@ MUTANTS = (
         "return self._is_configured",
     ),
     # -- commands: none lost, none doubled
-    Mutant("advance-cursor-early", CORE, "= arrival.offset + 1", "= arrival.offset + 2"),
-    Mutant("forget-cursor", CORE, "= arrival.offset + 1", "= arrival.offset"),
+    Mutant("advance-cursor-early", INTAKE, "= arrival.offset + 1", "= arrival.offset + 2"),
+    Mutant("forget-cursor", INTAKE, "= arrival.offset + 1", "= arrival.offset"),
     Mutant("forget-digests", INTAKE, "index.earlier(identity), index.digest(identity)", "None, None"),
     Mutant(
         "forget-what-was-fenced",
@@ -137,8 +137,8 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return next((broker for broker in step.load if not self._has_room_at(broker)), None)",
-        "return None",
+        "return [broker for broker in step.load if not self._has_room_at(broker)]",
+        "return []",
     ),
     Mutant(
         "grow-at-once",
@@ -231,7 +231,35 @@ MUTANTS = (
         "    phase = before.phase if before.call_open else _ROLLING_BACK",
         "    phase = _ROLLING_BACK",
     ),
+    Mutant(
+        "cancel-what-goes-back-by-itself",
+        BACK,
+        "    lists = set(reassignment.unresolved_targets)",
+        "    lists = {reassignment.original, *reassignment.unresolved_targets}",
+        layer="tests/shard/test_foreign_rollback.py",
+    ),
+    Mutant(
+        "believe-in-a-lost-cancel",
+        BACK,
+        "        if (reassignment.unsure or strange or done) and not context.persisted:",
+        "        if (strange or done) and not context.persisted:",
+        layer="tests/shard/test_old_metadata.py",
+    ),
     # -- throttles
+    Mutant(
+        "count-on-the-old-topics-entries",
+        THROTTLES,
+        "    if known.topic_id != demand.topics[topic].topic_id:",
+        "    if not known.topic_id:",
+        layer="tests/throttling/test_ledger.py",
+    ),
+    Mutant(
+        "write-throttles-without-a-record",
+        CORE,
+        "        self._proved_ms = self._proposed_ms",
+        "        self._proved_ms = 1 << 60",
+        layer="tests/shard/test_takeover.py",
+    ),
     Mutant(
         "drop-throttle-restore",
         THROTTLES,

@@ -156,7 +156,7 @@ class Shard(HostedShard):
         """Look at a cluster once, as closely as the core wants; what is seen may be heard so much later."""
         world, token = self.worker.world, self.core.token
         wire = world.clusters[cluster].wire
-        pace_ms = PACE_MS[self.core.urgency(cluster)]
+        pace_ms = PACE_MS[self.core.cluster(cluster).urgency()]
         try:
             seen = at_once(look(wire, self.core, cluster, world.now))
             if seen is not None:
@@ -180,7 +180,7 @@ class Shard(HostedShard):
         """Read the bytes on disk of what is being copied."""
         world = self.worker.world
         wire = world.clusters[cluster].wire
-        copying = self.core.copying(cluster)
+        copying = self.core.cluster(cluster).copying()
         if copying and not wire.unreachable:
             sizes = at_once(wire.replica_bytes({key.topic for key in copying}))
             self.core.deliver(BytesSampled(cluster, world.now_ms, sizes))
@@ -264,7 +264,7 @@ class Clusters:
         for effect in effects:
             self._worker.world.calls.append(Call(self._worker.world, shard, effect))
         for cluster in core.clusters:
-            if cluster not in shard.looks or core.urgency(cluster) is Urgency.IDLE:
+            if cluster not in shard.looks or core.cluster(cluster).urgency() is Urgency.IDLE:
                 shard.looks[cluster] = self._worker.world.now_ms
 
     def own(self, core: ShardCore, wake: Callable[[], None]) -> None:  # noqa: ARG002 - a port's own

@@ -12,7 +12,12 @@ from tests.spark import live
 from tests.spark.comparing import Rows
 from tests.spark.dying import INSIDE, Dying, goes_on_to_the_end, holds_all_up_to, reading
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300), pytest.mark.usefixtures("job_in_process")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("job_in_process"),
+]
 
 
 class UnfencedSink(SqliteSink):

@@ -9,7 +9,12 @@ from tests.spark import live
 from tests.spark.dying import AFTER, LATER, START_S, Dying, goes_on_to_the_end, holds_all_up_to, reading
 from tests.spark.simulated import LOG
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300), pytest.mark.usefixtures("job_in_process")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("job_in_process"),
+]
 
 
 async def test_the_job_under_spark_submit_goes_on_after_a_death_and_another_after_its_own(dying: Dying) -> None:

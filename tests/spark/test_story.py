@@ -19,7 +19,7 @@ from tests.spark import live
 from tests.spark.comparing import Rows, difference
 from tests.spark.conftest import Watched
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(420)]
 
 FRESH_MS = 5000
 # Ten seconds on a free machine, and much longer on one that is busy.

@@ -22,7 +22,12 @@ from tests.spark import live
 from tests.spark.comparing import difference
 from tests.spark.simulated import LOG, SAMPLES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300), pytest.mark.usefixtures("job_in_process")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("job_in_process"),
+]
 
 # More than the time after which the controller takes these brokers for dead, and less than Spark waits.
 AWAY_S = 5.0

@@ -33,7 +33,7 @@ from tests.reassignment.support import (
     state_after,
     tags,
 )
-from tests.throttling.scan import wanted
+from tests.simulation.throttle_scan import wanted
 
 RATE = 1000
 NOWHERE = BrokerRates(None, None)

@@ -1,0 +1,133 @@
+"""What the shard core costs in processor time at the sizes that are promised; each case in a process of its own."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from bench.core_cases import CASES, sizes
+from bench.results import AtLeast, AtMost, Benchmark, Limit, Row, check, percentile, say
+from bench.rig import REPOSITORY
+
+Figures = dict[str, Any]
+REPETITIONS = 3
+
+
+async def run(*, quick: bool) -> tuple[Row, ...]:
+    """Run case after case, since they share the machine with nobody then."""
+    found = {name: await _least(name, quick=quick) for name in CASES}
+    size = sizes(quick=quick)
+    busy = f"one draft, {size.in_flight:,} in flight and {size.waiting:,} waiting"
+    many = f"one draft, {size.many:,} waiting"
+    behind = found["behind"]
+    return (
+        *_draft(f"{busy}, unthrottled", found["unthrottled"], (99, AtMost(2)), (50, None)),
+        Row(f"{busy}, unthrottled: the whole turn, p99", percentile(found["unthrottled"]["turn_ms"], 99), "ms"),
+        *_draft(f"{busy}, throttled", found["throttled"], (99, AtMost(3)), (50, None)),
+        Row(f"{busy}, throttled: the whole turn, p99", percentile(found["throttled"]["turn_ms"], 99), "ms"),
+        *_draft(many, found["waiting"], (50, AtMost(2)), (100, AtMost(10))),
+        *_draft(f"{many} for a broker that has no room", behind, (50, AtMost(2)), (100, AtMost(10))),
+        Row("moves begun of 100 that have room behind those", behind["started"], "moves", gate=AtLeast(100)),
+        _held(size.held_partitions, found["held"]),
+        _idle(found["idle"]),
+        *_finished(size.plans, found["no-plans"], found["finished-plans"]),
+        Row("one command from a backlog, 12 to a record", found["backlog"]["ms_per_command_12"], "ms"),
+        Row("one command from a backlog, 1,000 to a record", found["backlog"]["ms_per_command_1000"], "ms"),
+    )
+
+
+async def _least(name: str, *, quick: bool) -> Figures:
+    """Take each figure's least of some runs of the same work: whatever else the machine does only adds to it."""
+    runs = [await _case(name, quick=quick) for _ in range(1 if quick else REPETITIONS)]
+    least = runs[0]
+    for other in runs[1:]:
+        check(other.get("chain") == least.get("chain"), f"{name}: two runs did not do the same")
+        least = {key: _less(value, other[key]) for key, value in least.items()}
+    say(f"{name}: {', '.join(_summary(key, value) for key, value in least.items() if key != 'chain')}")
+    return least
+
+
+async def _case(name: str, *, quick: bool) -> Figures:
+    arguments = ("-m", "bench.core_cases", name, *(("--quick",) if quick else ()))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        cwd=REPOSITORY,
+        # A set's order must not differ from run to run.
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        output = (await process.communicate())[0]
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    check(process.returncode == 0, f"{name} ended with {process.returncode}")
+    figures: Figures = json.loads(output)
+    return figures
+
+
+def _less(one: Any, other: Any) -> Any:
+    if isinstance(one, list):
+        return [min(pair) for pair in zip(one, other, strict=True)]
+    return min(one, other)
+
+
+def _summary(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return f"{name} {percentile(value, 50):.3f} median, {max(value):.3f} worst of {len(value)}"
+    return f"{name} {value:.3f}"
+
+
+def _draft(what: str, figures: Figures, *asked: tuple[float, Limit | None]) -> tuple[Row, ...]:
+    words = {50: "median", 99: "p99", 100: "worst"}
+    return tuple(
+        Row(f"{what}, {words[int(percent)]}", percentile(figures["draft_ms"], percent), "ms", gate=gate)
+        for percent, gate in asked
+    )
+
+
+def _held(partitions: int, figures: Figures) -> Row:
+    more = _median(figures["with"]) - _median(figures["without"])
+    return Row(
+        f"a turn with 20 held alters of {partitions:,} partitions: more than without", more, "ms", gate=AtMost(0.1)
+    )
+
+
+def _idle(figures: Figures) -> Row:
+    beside, alone = _median(figures["beside"]), _median(figures["alone"])
+    return Row("a turn beside 50 idle clusters, and without them", beside, "ms", alone, gate=AtMost(1.1))
+
+
+def _finished(plans: int, without: Figures, figures: Figures) -> tuple[Row, ...]:
+    after = f"after {plans:,} finished plans"
+    memory_mib = (figures["kib"] - without["kib"]) / 1024
+    hash_ms = figures["hash_ms"] - without["hash_ms"]
+    snapshot_kib = (figures["snapshot_bytes"] - without["snapshot_bytes"]) / 1024
+    return (
+        Row(f"{after}: more memory of the process", memory_mib, "MiB", gate=AtMost(24)),
+        Row(f"{after}: more time for one state hash", hash_ms, "ms", gate=AtMost(1)),
+        Row(f"{after}: more bytes of a snapshot", snapshot_kib, "KiB", gate=AtMost(64)),
+        Row(f"{after}: one draft, median", _median(figures["draft_ms"]), "ms", _median(without["draft_ms"])),
+    )
+
+
+def _median(figures: Sequence[float]) -> float:
+    return percentile(figures, 50)
+
+
+METHOD = """\
+No Kafka: the shard core, an in-memory log and a model cluster in virtual time; processor time of a process of its own
+per case. Every case is run three times and does the same work each time (the chain hash of its log proves it); of each
+draft the least of the three counts, since other work on the machine only adds. *One draft*: what must be seen, and the
+record made; only drafts that heard something count. *The whole turn* adds the fold and the effects. *In flight*:
+1,250 moves on 100 brokers and four topics; at each look five copies end and as many moves begin, after one whole
+generation for warming up; throttled plans with a rate per broker. *Waiting*: default limits, 20 brokers with room for
+about 50 moves; then 99,900 for one broker that has no room, and 100 behind them for others. *Held*: alters whose
+`after` names a command that never comes; a turn decides one other command. *Idle*: the same busy cluster (100 in
+flight) in two owners by turns. *Finished plans*: a log with 100 of them every half an hour that ended more than a year
+ago, against the same log without; resident memory. *Backlog*: from the payload to the settled record, in the core."""
+BENCHMARK = Benchmark("core", "The shard core: processor time of a draft", METHOD, run)

@@ -1,0 +1,88 @@
+"""Each index is held to the scan that it replaces; see `tests.simulation.invariants`."""
+
+from typing import TYPE_CHECKING
+
+from drover.plans.state import PlanStatus
+from drover.reassignment.state import Phase
+from drover.scheduling import queue_entries
+from drover.scheduling.candidates import Where
+from drover.scheduling.queue_reconciler import QueueReconciler
+from drover.scheduling.starter import Starter
+from drover.shard.managed import ManagedCluster
+from drover.state.cluster import ClusterState
+from drover.throttling.reconciler import ThrottlingReconciler
+from tests.simulation.throttle_scan import wanted
+
+if TYPE_CHECKING:
+    from tests.simulation.checker import Checker
+
+
+def s7_what_waits_is_counted(state: ClusterState) -> None:
+    """S7: what waits for a step, what is pending without a block, and the plans that are idle."""
+    known = state.reassignments.values()
+    before_step = {one.key for one in known if one.phase in {Phase.PREPARED, Phase.CONFIRMED}}
+    assert set(state.before_step) == before_step, "S7: before a step"
+    unblocked = sum(1 for one in known if one.phase is Phase.PENDING and one.block is None)
+    assert state.unblocked_pending == unblocked, f"S7: {state.unblocked_pending} unblocked instead of {unblocked}"
+    idle = {plan.name for plan in state.plans.values() if plan.status is PlanStatus.OPEN and plan.is_idle}
+    assert set(state.idle_plans) == idle, "S7: idle plans"
+
+
+def s7_owners_indexes_agree(checker: "Checker") -> None:
+    """S7: what each owner has indexed is what it would find by looking at everything."""
+    for worker in checker.world.workers:
+        for shard in worker.shards:
+            if shard.holds_token and not shard.core._is_proposed and shard.loop is None:
+                for name in shard.core._clusters.names():
+                    _agree(shard.core._clusters.of(name))
+
+
+def _agree(cluster: ManagedCluster) -> None:
+    for reconciler in cluster._reconcilers:
+        match reconciler:
+            case ThrottlingReconciler():
+                _throttles_agree(reconciler)
+            case QueueReconciler():
+                _queue_agrees(reconciler)
+            case Starter():
+                _starter_agrees(reconciler)
+            case _:
+                pass
+
+
+def _throttles_agree(throttling: ThrottlingReconciler) -> None:
+    state, demand, scanned = throttling.state, throttling._demand, wanted(throttling.state)
+    assert {broker: demand.rate(broker) for broker in demand.brokers} == scanned.rates, "S7: rates"
+    assert set(demand.topics) == set(scanned.entries), "S7: throttled topics"
+    for topic, entries in scanned.entries.items():
+        found = demand.topics[topic]
+        assert (found.leader, found.follower) == (set(entries.leader), set(entries.follower)), f"S7: {topic}"
+        assert found.topic_id == scanned.topic_ids[topic], f"S7: the incarnation of {topic}"
+    pending = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
+    assert throttling._pending_brokers == pending, "S7: throttles that are owed"
+
+
+def _queue_agrees(queue: QueueReconciler) -> None:
+    state = queue.state
+    scanned = [key for key in state.queue if queue_entries.why_passed_over(key, state) is None]
+    assert queue.next_entries(len(scanned) + 1) == scanned, "S7: whose turn it is in the queue"
+
+
+def _starter_agrees(starter: Starter) -> None:
+    state, candidates = starter.state, starter.candidates
+    waiting = {*state.pending, *state.before_step}
+    assert set(candidates._entries) == waiting, "S7: what waits for a step"
+    looking = {key for key in waiting if candidates.where(key) is Where.LOOKING}
+    assert set(candidates.looks) == looking, "S7: what is looked at"
+    parked = {
+        key: needs for needs, heap in candidates._parked.items() for _, turn, key in heap if _is(starter, key, turn)
+    }
+    assert set(parked) == {key for key in waiting if candidates.where(key) is Where.PARKED}, "S7: what is parked"
+    woken = {entry.woken_by for entry in candidates._entries.values()}
+    for key, needs in parked.items():
+        comes_back = any(one in candidates._full or one in woken for one in needs)
+        assert comes_back, f"S7: nothing will wake {key}, which needs {needs}"
+
+
+def _is(starter: Starter, key: object, turn: int) -> bool:
+    return starter.candidates._is_current(key, turn)  # type: ignore[arg-type]  # heaps hold keys

@@ -1,7 +1,7 @@
 """The faults of the world that Drover knows, as one tree; refusals are values and are not here.
 
 DroverError
- ├─ ConfigurationError          the operator must mend a setting, a file or a topic; exit code 2
+ ├─ ConfigurationError          the operator must correct a setting, a file or a topic; exit code 2
  ├─ CorruptLogError             the log breaks one of its own rules: every reader stops
  │   └─ UnknownSchemaError      the log was written by a newer Drover: upgrade this reader
  ├─ LogUnavailableError         the log's Kafka did not answer in time
@@ -19,11 +19,11 @@ They are caught in shells only. A broken invariant of our own code is an Asserti
 
 
 class DroverError(Exception):
-    """Root of every fault that Drover raises on purpose."""
+    """The root of every fault that Drover raises on purpose."""
 
 
 class ConfigurationError(DroverError):
-    """A setting, a file or a topic is not as it must be; the message names it and the remedy."""
+    """A setting, a file or a topic is wrong; the message names it and the remedy."""
 
 
 class CorruptLogError(DroverError):
@@ -63,7 +63,7 @@ class ClusterError(DroverError):
 
 
 class ClusterUnavailableError(ClusterError):
-    """The request is known not to have taken effect; it may be sent again."""
+    """The request has not taken effect; it may be sent again."""
 
 
 class ClusterAccessError(ClusterUnavailableError):

@@ -1,4 +1,4 @@
-"""What a managed cluster showed at one moment, as values; the driver makes them, the pure core judges by them."""
+"""What a managed cluster showed at one moment, as values: made by the driver, judged by the pure core."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,9 +50,9 @@ class Observation:
 
     `started_ms` and `ended_ms` are the observer's monotonic clock: an observation says something about a partition only
     if it began after that partition's last call had ended. `moves` holds every partition both Lists agree is moving,
-    foreign ones included. `partitions` holds the asked partitions on which both Lists agree: None means that the topic
-    or partition does not exist. A partition that is missing here could not be judged this time. `min_isr` holds
-    min.insync.replicas per described topic, where it was asked for.
+    those of others included. `partitions` holds the asked partitions on which both Lists agree: None means that the
+    topic or partition does not exist. A partition that is missing here could not be judged this time. `min_isr` holds
+    min.insync.replicas per described topic, if it was asked for.
     """
 
     cluster: str

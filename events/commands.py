@@ -4,7 +4,7 @@ A command is a map in msgpack or JSON; its `type` says which. A field that is no
 malformed, so that a misspelt option is never silently ignored.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
@@ -128,7 +128,7 @@ class Unfreeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, t
     """Let work start again."""
 
 
-class Mend(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="mend"):
+class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="mend"):
     """End moves that Kafka itself can never end: a broker is both being added and being removed.
 
     `partitions` names them; without it every one that is known is meant. They are cancelled, whoever began them.
@@ -162,12 +162,14 @@ class BrokerReturned(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
     at_ms: Milliseconds
 
 
-AnyCommand = Alter | Cancel | Freeze | Unfreeze | Mend | Blacklist | BrokerFailed | BrokerReturned
+# Which types may arrive on which command topic; a command that is added is added here.
+OnAlter = Alter
+OnCancel = Cancel | Freeze | Unfreeze | Repair
+OnBlacklist = Blacklist
+OnBrokerFailed = BrokerFailed | BrokerReturned
 
-# Which types may arrive on which command topic, in the order of events.topics.COMMAND_KINDS.
-TYPES_BY_TOPIC: tuple[tuple[type[Command], ...], ...] = (
-    (Alter,),
-    (Cancel, Freeze, Unfreeze, Mend),
-    (Blacklist,),
-    (BrokerFailed, BrokerReturned),
+AnyCommand = OnAlter | OnCancel | OnBlacklist | OnBrokerFailed
+# In the order of events.topics.COMMAND_KINDS; a union of one type is that type.
+TYPES_BY_TOPIC: tuple[tuple[type[Command], ...], ...] = tuple(
+    get_args(types) or (types,) for types in (OnAlter, OnCancel, OnBlacklist, OnBrokerFailed)
 )

@@ -89,7 +89,16 @@ ThrottleEvent = (
 )
 WaitingEvent = CommandHeld | CommandReleased | QueueEntryAdded | QueueEntryRemoved
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
-AnyEvent = ClusterEvent | BrokerEvent | PlanEvent | ReassignmentEvent | ThrottleEvent | WaitingEvent | ForeignEvent
+AnyEvent = (
+    ClusterEvent
+    # One line per family; a capability that is added adds its own.
+    | BrokerEvent
+    | PlanEvent
+    | ReassignmentEvent
+    | ThrottleEvent
+    | WaitingEvent
+    | ForeignEvent
+)
 
 
 class PartitionReference(Struct, frozen=True):

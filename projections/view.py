@@ -239,10 +239,10 @@ def chunk_of(reassignment: Reassignment) -> Chunk:
     return reassignment.plan, reassignment.number // CHUNK_PARTITIONS
 
 
-def listing_of(reassignment: Reassignment | None, foreign: UnmanagedMove | None) -> Listing | None:
+def listing_of(reassignment: Reassignment | None, unmanaged: UnmanagedMove | None) -> Listing | None:
     """Tell what Kafka's topic znode would show of a partition, as far as the log knows; Drover's own move first."""
     if reassignment is None:
-        return None if foreign is None else Listing(foreign.replicas, foreign.adding, foreign.removing)
+        return None if unmanaged is None else Listing(unmanaged.replicas, unmanaged.adding, unmanaged.removing)
     topic_id, step = reassignment.topic_id, reassignment.step
     if reassignment.phase in _RESTORED:
         return Listing(reassignment.restoring or reassignment.destination, topic_id=topic_id)

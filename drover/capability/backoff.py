@@ -12,7 +12,7 @@ class Backoff:
         self._not_before_ms: dict[TopicPartition, int] = {}
 
     def delay(self, key: TopicPartition, attempts: int, now_ms: int) -> None:
-        """Let the next try wait, longer with every failed one."""
+        """Delay the next try, longer after every failed one."""
         self._not_before_ms[key] = now_ms + min(RETRY_FIRST_MS << min(attempts, 10), RETRY_MAX_MS)
 
     def may_try(self, key: TopicPartition, now_ms: int) -> bool:
@@ -24,7 +24,7 @@ class Backoff:
         return self._not_before_ms.get(key, 0)
 
     def forget(self, key: TopicPartition) -> None:
-        """Let go of a partition."""
+        """Drop a partition."""
         self._not_before_ms.pop(key, None)
 
     def next_due_ms(self, now_ms: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The batch under way: the speculative state, and the events and outcomes that make it so."""
+"""The batch under way: its events and outcomes, and how they change the speculative state."""
 
 from collections.abc import Callable, Iterable
 
@@ -8,16 +8,16 @@ from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from events.records import AnyEvent, Outcome
 
-# Applies an event to the speculative state of its cluster, lets every capability note it, and returns it with the
+# Applies an event to the speculative state of its cluster, tells every capability, and returns it with the
 # events that must be in the same batch, in their order.
 Apply = Callable[[AnyEvent, int], tuple[AnyEvent, ...]]
 
 
 class BatchBuilder:
-    """One batch under way. `emit` is the only way in which the speculative state changes.
+    """Builds one batch. Only `emit` changes the speculative state.
 
     `now` is in log time, which never goes back; `at_ms` is the batch's time.
-    `ended` and `intended` are the reassignments that end, and those for which a call is intended, in this very batch.
+    `ended` and `intended` are the reassignments that end, and those that get an intent, in this batch.
     """
 
     def __init__(self, apply: Apply, now: Moment) -> None:
@@ -30,7 +30,7 @@ class BatchBuilder:
         self.ended: set[tuple[str, TopicPartition]] = set()
 
     def emit(self, event: AnyEvent) -> None:
-        """Add one event to the batch, with what must follow from it, and let it change the speculative state."""
+        """Add one event to the batch with the events that belong to it, and apply them to the speculative state."""
         for one in self._apply(event, self.at_ms):
             if isinstance(one, Ending):
                 self.ended.add((one.cluster, one.key))

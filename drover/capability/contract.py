@@ -1,4 +1,4 @@
-"""The contract of a capability: what it does for one managed cluster; pure, time is an argument.
+"""The contract of a capability for one managed cluster; pure, time is an argument.
 
 A capability owns a slice of the state (what the log says) and a cache of what was observed (gone with the ownership).
 It reads other slices, and changes its own by emitting events, never directly.
@@ -20,7 +20,7 @@ TAKEOVER_WAIT_MS = 5000
 
 
 class Urgency(IntEnum):
-    """How closely a cluster is watched: nothing is to be done, something only waits, or something is in flight."""
+    """How closely a cluster is watched: nothing to do, something waits, or something is in flight."""
 
     IDLE = 0
     WAITING = 1
@@ -28,7 +28,7 @@ class Urgency(IntEnum):
 
 
 class Reconciler:
-    """One capability of one managed cluster, while its shard is owned; a method that is not needed is left as it is.
+    """One capability of one managed cluster while its shard is owned; override the methods that it needs.
 
     `state` is the speculative one: what the log says, and what the batch under way adds. `observed` is shared by all
     capabilities of the cluster and read-only to them.
@@ -39,19 +39,19 @@ class Reconciler:
         self.observed = observed
 
     def begin(self, now: Moment) -> None:
-        """Begin an ownership: make caches and indexes of the state, and mind what a predecessor may have left open."""
+        """Begin an ownership: build caches and indexes from the state; a predecessor may have left calls open."""
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Take an observation, the end of a call or a sample in; an observation holds only what counts."""
+        """Handle an observation, the end of a call or a sample; observations hold only what still counts."""
 
     def applied(self, event: AnyEvent) -> None:
-        """Note an event of this cluster, of whatever capability, that has just changed the state."""
+        """Update caches and indexes after an event of any capability has changed the state."""
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Compare state and observations, and emit what follows; emit nothing when they agree."""
 
     def committed(self) -> None:
-        """Note that all that was emitted is durable and counts: its calls may be made (R6)."""
+        """Note that everything emitted is durable and valid: its calls may be made (R6)."""
 
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterable[TopicPartition]:
         """List the partitions to look at now, given the moves that Kafka has just listed."""
@@ -59,14 +59,14 @@ class Reconciler:
         return ()
 
     def wants_brokers(self, now: Moment) -> bool:
-        """Whether somebody must look which brokers are alive, although no partition is wanted."""
+        """Whether the live brokers must be looked up although no partition is wanted."""
         del now
         return False
 
     def owes(self, now: Moment) -> bool:
         """Whether calls are due although their intents are not in this batch.
 
-        Even an empty batch is appended then: that it counts proves that the calls are this owner's to make.
+        Even an empty batch is appended then: if it is valid, this worker is still the owner and may call.
         """
         del now
         return False
@@ -77,7 +77,7 @@ class Reconciler:
         return ()
 
     def withhold(self, now: Moment, why: str) -> None:
-        """Let the calls whose intents are durable lapse: nothing may be sent to the cluster, and this is why."""
+        """Let the calls whose intents are durable lapse: nothing may be sent to the cluster; `why` is recorded."""
 
     def due_ms(self, now: Moment) -> int | None:
         """Tell when (monotonic) to reconcile although nothing arrives; None if never."""

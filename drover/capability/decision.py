@@ -1,4 +1,4 @@
-"""What a decision needs to know, and what it says."""
+"""What a decision depends on, and what it says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,10 +27,25 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionDecision:
-    """What becomes of one partition of a command: accepted if there are events, refused, or as asked already.
+class Looks:
+    """Which partitions to look at before a command is decided, as the state is now.
 
-    `joins` says that its plan has something to do from it.
+    `worth` are worth a look, for example because the brokers of a new target must be alive. `required` are those that
+    cannot be decided without one, because Drover is not moving them.
+    """
+
+    worth: tuple[TopicPartition, ...] = ()
+    required: tuple[TopicPartition, ...] = ()
+
+
+NO_LOOKS = Looks()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDecision:
+    """The decision about one partition: accepted if there are events, refused, or already as asked.
+
+    `joins` says that it gives its plan something to do.
     """
 
     events: tuple[AnyEvent, ...] = ()
@@ -41,7 +56,7 @@ class PartitionDecision:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from one command: events to record, and per partition: accepted, unchanged or refused."""
+    """The decision about one command: events to record, and which partitions were accepted, unchanged or refused."""
 
     events: tuple[AnyEvent, ...] = ()
     accepted: tuple[TopicPartition, ...] = ()

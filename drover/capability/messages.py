@@ -1,4 +1,4 @@
-"""What capabilities are told, and what they want done; the asyncio shell only carries these."""
+"""The inputs and effects of capabilities; the asyncio shell only carries them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from events.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Now, as a value: `wall_ms` since epoch is what gets recorded, `monotonic_ms` is what is waited by."""
+    """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting."""
 
     wall_ms: int
     monotonic_ms: int
 
 
-# What capabilities are told:
+# Inputs:
 
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Kafka's own id of the cluster that answers under this name, which brokers are alive in it, and what it moves.
+    """Kafka's own id of the cluster that answers under this name, its live brokers, and its moves.
 
     `moves` is what one List showed just before; None if nobody asked.
     """
@@ -36,7 +36,7 @@ class Identified:
 class CallEnded:
     """An alter call has ended at `ended_ms` (monotonic) with one answer per partition.
 
-    `results` is None when nothing was sent (`lost` False) or when nobody knows (`lost` True); `detail` says why.
+    `results` is None when nothing was sent (`lost` False) or the outcome is unknown (`lost` True); `detail` says why.
     """
 
     cluster: str
@@ -82,7 +82,7 @@ class BytesSampled:
 Input = Observation | Identified | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
 
 
-# What they want done:
+# Effects:
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ReadThrottles:
 class ChangeThrottles:
     """Write broker rates, add and remove topic entries; every one of them may be repeated.
 
-    No write begins after `start_by_ms` (monotonic): by then another owner may have other wishes.
+    No write begins after `start_by_ms` (monotonic): by then another owner may want something else.
     """
 
     cluster: str

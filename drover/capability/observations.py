@@ -7,7 +7,7 @@ from drover.facts import Move, Observation, PartitionFacts
 from events.partitions import TopicPartition
 
 FRESH_MS = 2000
-# A step starts on a younger observation: what others did since would go unseen.
+# A step starts only on a younger observation, which shows what others have done.
 FRESH_TO_START_MS = 500
 _KEEP = 20_000
 
@@ -22,7 +22,7 @@ class CachedObservation:
 
 
 class ObservationCache:
-    """What one cluster showed last: its brokers, its moves, and partitions as far as they were looked at."""
+    """What one cluster showed last: its brokers, its moves, and the partitions that were observed."""
 
     def __init__(self) -> None:
         self.live: frozenset[int] = frozenset()
@@ -36,9 +36,9 @@ class ObservationCache:
         self._predecessors: dict[TopicPartition, int] = {}
 
     def see(self, observation: Observation) -> Observation:
-        """Take an observation in, and return what of it counts.
+        """Store an observation, and return the part that counts.
 
-        What began before a partition's last call had ended says nothing about that partition.
+        An observation that began before a partition's last call ended says nothing about that partition.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
         self.moves = observation.moves
@@ -64,9 +64,9 @@ class ObservationCache:
         self.live_seen_ms = ended_ms
 
     def fresh(self, key: TopicPartition, now_ms: int, within_ms: int = FRESH_MS) -> CachedObservation | None:
-        """Return what was observed of a partition lately and after its last call; None if nothing was.
+        """Return the latest observation of a partition, if it is recent and from after the last call; else None.
 
-        What was observed before another partition showed that the topic was created anew counts no more (S9).
+        It no longer counts once another partition has shown that the topic was deleted and created again (S9).
         """
         seen = self.partitions.get(key)
         if seen is None or now_ms - seen.ended_ms > within_ms:
@@ -78,18 +78,18 @@ class ObservationCache:
     # -- calls
 
     def call_starts(self, key: TopicPartition) -> None:
-        """Let observations of a partition not count while this owner's call about it is under way."""
+        """Ignore observations of a partition while this owner's call about it is under way."""
         self._calling.add(key)
         self.partitions.pop(key, None)
 
     def call_ends(self, key: TopicPartition, ended_ms: int) -> None:
-        """From here on an observation that begins later counts again."""
+        """Let observations count again that begin later."""
         self._calling.discard(key)
         self._call_ended[key] = ended_ms
         self.partitions.pop(key, None)
 
     def predecessor_calls(self, key: TopicPartition, until_ms: int) -> None:
-        """Let observations that begin before this time not count: a predecessor's call may be under way until then."""
+        """Ignore observations that begin before this time: a predecessor's call may be under way until then."""
         self.call_ends(key, until_ms)
         self._predecessors[key] = until_ms
 
@@ -108,7 +108,7 @@ class ObservationCache:
         return min(self._predecessors.values(), default=None)
 
     def forget(self, key: TopicPartition) -> None:
-        """Let go of everything about a partition whose reassignment has ended."""
+        """Drop everything about a partition whose reassignment has ended."""
         self._calling.discard(key)
         self._call_ended.pop(key, None)
         self.partitions.pop(key, None)

@@ -1,4 +1,4 @@
-"""What was observed, does not fit, and is not acted on before it was observed again."""
+"""Mismatches that were observed once, and are not acted on before they are observed again."""
 
 from collections.abc import Iterable
 
@@ -10,28 +10,28 @@ CONFIRM_AFTER_MS = 2000
 
 
 class Unconfirmed:
-    """Since when the observations of partitions do not fit (monotonic)."""
+    """Since when the observations of partitions have not matched the state (monotonic)."""
 
     def __init__(self) -> None:
         self._since_ms: dict[TopicPartition, int] = {}
 
     def has_persisted(self, key: TopicPartition, seen: CachedObservation | None) -> bool:
-        """Whether the last observation began at least 2 s after the first one that did not fit had ended.
+        """Whether the last observation began at least 2 s after the first mismatch was observed.
 
-        A look may take long: what it shows can be as old as its beginning.
+        An observation may take long, and what it shows can be as old as its beginning.
         """
         since_ms = self._since_ms.get(key)
         return since_ms is not None and seen is not None and seen.started_ms - since_ms >= CONFIRM_AFTER_MS
 
     def note(self, key: TopicPartition, ended_ms: int, *, unconfirmed: bool) -> None:
-        """Remember that the observation that ended at this time does not fit, or that it does."""
+        """Remember whether the observation that ended at this time was a mismatch."""
         if unconfirmed:
             self._since_ms.setdefault(key, ended_ms)
         else:
             self._since_ms.pop(key, None)
 
     def forget(self, key: TopicPartition) -> None:
-        """Let go of a partition."""
+        """Drop a partition."""
         self._since_ms.pop(key, None)
 
     def partitions(self) -> Iterable[TopicPartition]:

@@ -9,13 +9,21 @@ from drover.cli.exits import ExitCode, failure_of
 from drover.cli.invocation import Invocation
 from drover.errors import DroverError
 
+_NO_ALIASES: Mapping[str, str] = {}
+
 
 class LazyGroup(click.Group):
-    """A group whose commands are named as `module:object`, each with its line of help."""
+    """A group whose commands are named as `module:object`, each with its line of help.
 
-    def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **options: object) -> None:
+    `aliases` are further names of commands; no help lists them.
+    """
+
+    def __init__(
+        self, *, lazy: Mapping[str, tuple[str, str]], aliases: Mapping[str, str] = _NO_ALIASES, **options: object
+    ) -> None:
         super().__init__(**options)  # type: ignore[arg-type]  # click's own keyword arguments, passed through
         self._lazy = lazy
+        self._aliases = aliases
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the commands in the order in which they were given."""
@@ -23,6 +31,7 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command."""
+        cmd_name = self._aliases.get(cmd_name, cmd_name)
         if cmd_name not in self._lazy:
             return super().get_command(ctx, cmd_name)
         module, _, name = self._lazy[cmd_name][0].partition(":")

@@ -13,7 +13,7 @@ COMMANDS = {
     "project": ("drover.cli.project:project", "Write the state to ZooKeeper."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
-    "mend": ("drover.cli.mend:mend", "End moves that can never end by themselves."),
+    "repair": ("drover.cli.repair:repair", "End moves that can never end by themselves."),
     "freeze": ("drover.cli.freeze:freeze", "Start nothing new."),
     "unfreeze": ("drover.cli.freeze:unfreeze", "Allow new work to start again."),
     "blacklist": ("drover.cli.blacklist:blacklist", "Set or show the brokers that should not lead."),
@@ -28,9 +28,11 @@ COMMANDS = {
     "demo": ("drover.cli.demo:demo", "Watch the whole story on a real Kafka."),
     "dead-letters": ("drover.cli.dead_letters:dead_letters", "Show what could not be read as a command."),
 }
+# Names that commands had before; they work, and are not listed.
+ALIASES = {"mend": "repair"}
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS)
+@click.group(cls=LazyGroup, lazy=COMMANDS, aliases=ALIASES)
 @common_options
 @author_option
 @click.version_option(package_name="drover", message="%(prog)s %(version)s")

@@ -11,6 +11,7 @@ from drover.client.differences import plain
 from drover.reassignment.state import Block
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
+from drover.state.declared import declarations
 from events.throttles import Rates
 
 
@@ -18,9 +19,10 @@ def state_document(state: ClusterState) -> dict[str, Any]:
     """Return a cluster's state for programs; fields may be added and never changed.
 
     Maps by name become lists whose entries hold the name: plans in the order in which they were opened,
-    reassignments in the order of acceptance, the queue in its own, everything else sorted.
+    reassignments in the order of acceptance, the queue in its own, everything else sorted. A value that is not named
+    here is shown as it is recorded.
     """
-    return {
+    document = {
         "cluster": state.name,
         "kafka_cluster_id": state.kafka_cluster_id,
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
@@ -41,6 +43,10 @@ def state_document(state: ClusterState) -> dict[str, Any]:
         ],
         "topic_throttles": [{"topic": topic, **plain(entry)} for topic, entry in sorted(state.topic_throttles.items())],
     }
+    for attribute, declared in declarations(ClusterState).items():
+        if declared.told_as and declared.name not in document:
+            document[declared.name] = plain(getattr(state, attribute))
+    return document
 
 
 def _about(key: tuple[str, int], entry: Any) -> dict[str, Any]:
@@ -91,7 +97,7 @@ def _tables(state: ClusterState) -> list[RenderableType]:
         (("plan", "status", "active", "done", "rolled back", "failed", "by", "reason"), _plans(state)),
         (("partition", "plan", "state", "step", "replicas", "now", "since", "waits for"), _reassignments(state)),
         (("queued behind", "plan", "target", "since"), _queue(state)),
-        (("move of others", "replicas", "adding", "removing", "since"), _foreign(state)),
+        (("move of others", "replicas", "adding", "removing", "since"), _unmanaged(state)),
         (("broker throttle", "before", "wanted", "state"), _broker_throttles(state)),
         (("topic throttle", "leaders", "followers", "state"), _topic_throttles(state)),
     ):
@@ -135,7 +141,7 @@ def _queue(state: ClusterState) -> list[tuple[str, ...]]:
     ]
 
 
-def _foreign(state: ClusterState) -> list[tuple[str, ...]]:
+def _unmanaged(state: ClusterState) -> list[tuple[str, ...]]:
     return [
         (str(key), _list(move.replicas), _list(move.adding), _list(move.removing), timestamp(move.since_ms))
         for key, move in sorted(state.unmanaged.items())

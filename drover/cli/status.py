@@ -9,7 +9,7 @@ from drover.cli.following import follow_status
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document
 from drover.cli.status_rows import cluster_document, totals
-from drover.cli.status_view import clusters_of, foreign_of, layout, queue_of, rows_of
+from drover.cli.status_view import clusters_of, layout, queue_of, rows_of, unmanaged_of
 from drover.cli.waiting_rows import held_rows
 from drover.client.watching import View, look
 
@@ -49,7 +49,7 @@ def status_document(view: View, cluster: str | None) -> dict[str, Any]:
             for state, owner, epoch in clusters_of(view, cluster)
         ],
         "reassignments": [row.document() for row in rows],
-        "foreign": [row.document() for row in foreign_of(view, cluster)],
+        "foreign": [row.document() for row in unmanaged_of(view, cluster)],
         "queue": [row.document() for row in queue_of(view, cluster)],
         "held": [row.document() for state, _, _ in clusters_of(view, cluster) for row in held_rows(state)],
         "totals": totals(rows),

@@ -116,7 +116,7 @@ def _arrival(transfer: Transfer | None, done: int | None, total: int | None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignRow:
+class UnmanagedRow:
     """A move that is not Drover's; `never_ends` are the brokers that are both added and removed, if there are any."""
 
     cluster: str
@@ -133,18 +133,18 @@ class ForeignRow:
         """Suggest what to do about the move."""
         if not self.never_ends:
             return "somebody else's: Drover leaves it alone"
-        return f"never ends, broker {', '.join(map(str, self.never_ends))} is both added and removed: `drover mend`"
+        return f"never ends, broker {', '.join(map(str, self.never_ends))} is both added and removed: `drover repair`"
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
         return {**asdict(self), "remedy": self.remedy}
 
 
-def foreign_rows(state: ClusterState) -> list[ForeignRow]:
+def unmanaged_rows(state: ClusterState) -> list[UnmanagedRow]:
     """Return every recorded move that is not Drover's: those that never end first, then by name."""
     known = sorted(state.unmanaged.items(), key=lambda entry: (not entry[1].never_ends, entry[0]))
     return [
-        ForeignRow(
+        UnmanagedRow(
             cluster=state.name,
             topic=key.topic,
             partition=key.partition,
@@ -210,7 +210,8 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
         yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
-        yield f"{state.name}: {stuck} moves of others can never end (a broker is both added and removed): `drover mend`"
+        why = "a broker is both added and removed"
+        yield f"{state.name}: {stuck} moves of others can never end ({why}): `drover repair`"
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
         yield f"{state.name}: throttles must still be put back on broker {brokers} (on a dead one, once it returns)"

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from drover.cli.output import amount, duration, plural, table
-from drover.cli.status_rows import ForeignRow, StatusRow, foreign_rows, notices, status_rows, totals
+from drover.cli.status_rows import StatusRow, UnmanagedRow, notices, status_rows, totals, unmanaged_rows
 from drover.cli.waiting_rows import HeldRow, QueueRow, held_rows, queue_rows
 from drover.client.watching import View
 from drover.state.cluster import ClusterState
@@ -19,7 +19,7 @@ COLUMNS = (
     "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",
 )  # fmt: skip
 FOREIGN_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "what to do")
-MOST_FOREIGN_ROWS = 20
+MOST_UNMANAGED_ROWS = 20
 QUEUE_COLUMNS = ("in the queue", "id", "plan", "target", "for", "waits for")
 RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
 COLOURS = {"copying": "green", "queued": "dim"}
@@ -48,9 +48,9 @@ def queue_of(view: View, cluster: str | None, plan: str | None = None) -> list[Q
     return [row for row in rows if plan in {None, row.plan}]
 
 
-def foreign_of(view: View, cluster: str | None) -> list[ForeignRow]:
+def unmanaged_of(view: View, cluster: str | None) -> list[UnmanagedRow]:
     """Return every move that is not Drover's."""
-    return [row for state, _, _ in clusters_of(view, cluster) for row in foreign_rows(state)]
+    return [row for state, _, _ in clusters_of(view, cluster) for row in unmanaged_rows(state)]
 
 
 def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: int | None = None) -> RenderableType:
@@ -65,11 +65,11 @@ def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: 
         parts.append(_table(rows[:most_rows], several=len(states) > 1, live=most_rows is not None))
     if most_rows is not None and len(rows) > most_rows:
         parts.append(Text(f"and {len(rows) - most_rows:,} more", style="dim"))
-    foreign = foreign_of(view, cluster) if plan is None else []
-    if foreign:
-        parts.append(_foreign_table(foreign[:MOST_FOREIGN_ROWS], several=len(states) > 1))
-    if len(foreign) > MOST_FOREIGN_ROWS:
-        parts.append(Text(f"and {len(foreign) - MOST_FOREIGN_ROWS:,} more moves of others", style="dim"))
+    unmanaged = unmanaged_of(view, cluster) if plan is None else []
+    if unmanaged:
+        parts.append(_unmanaged_table(unmanaged[:MOST_UNMANAGED_ROWS], several=len(states) > 1))
+    if len(unmanaged) > MOST_UNMANAGED_ROWS:
+        parts.append(Text(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
     fitting = None if most_rows is None else max(1, most_rows - len(rows))
     if queue:
         parts.append(_queue_table(queue[:fitting], several=len(states) > 1))
@@ -134,7 +134,7 @@ def queue_cells(row: QueueRow, now_ms: int, *, several: bool) -> tuple[str, ...]
     )
 
 
-def _foreign_table(rows: Sequence[ForeignRow], *, several: bool) -> Table:
+def _unmanaged_table(rows: Sequence[UnmanagedRow], *, several: bool) -> Table:
     from rich import box  # noqa: PLC0415 - beside its only use
 
     laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -142,12 +142,12 @@ def _foreign_table(rows: Sequence[ForeignRow], *, several: bool) -> Table:
         laid.add_column(column, justify="right" if column == "for" else "left", no_wrap=column != "what to do")
     now_ms = int(time.time() * 1000)
     for row in rows:
-        cells = [Text(cell) for cell in foreign_cells_of(row, now_ms, several=several)]
+        cells = [Text(cell) for cell in unmanaged_cells_of(row, now_ms, several=several)]
         laid.add_row(*cells, style="yellow" if row.never_ends else "dim")
     return laid
 
 
-def foreign_cells_of(row: ForeignRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
+def unmanaged_cells_of(row: UnmanagedRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
     """Write one move that is not Drover's; with `several` clusters each partition says which it is in."""
     name = f"{row.topic}:{row.partition}"
     return (

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
-from drover.client.history import doubt
+from drover.client.history import warn_unused
 from drover.errors import ConfigurationError, CorruptLogError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
@@ -126,13 +126,13 @@ class Client:
         try:
             async with asyncio.timeout(timeout_s), LogReader(self.connection) as reader:
                 shards = await self._agreed_shards(reader, sent)
-                folds = await load_snapshots(reader, self.connection.topics, (shard,), doubt)
+                folds = await load_snapshots(reader, self.connection.topics, (shard,), warn_unused)
                 if shard in folds and self._is_older(folds[shard], sent):
                     try:
                         return await self._follow(reader, watch.begin(folds[shard]))
                     except CorruptLogError as error:
                         # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
-                        doubt(shard, str(error))
+                        warn_unused(shard, str(error))
                 return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
         except TimeoutError as error:
             answers = watch.answers

@@ -83,7 +83,7 @@ async def follow_log(
 async def fold_to_end(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
     """Fold every shard, or the one of a cluster, to its present end, from a snapshot if there is a good one."""
     log = await open_log(reader, connection, cluster)
-    log.folds.update(await load_snapshots(reader, connection.topics, log.folds.keys(), doubt))
+    log.folds.update(await load_snapshots(reader, connection.topics, log.folds.keys(), warn_unused))
     if any(log.positions.values()):
         try:
             return await _read_to_end(reader, connection, log)
@@ -100,7 +100,7 @@ async def _read_to_end(reader: LogReader, connection: LogConnection, log: Folded
     return log
 
 
-def doubt(shard: int, why: str) -> None:
+def warn_unused(shard: int, why: str) -> None:
     """Log that a snapshot is not used, and why: the result is the same, but takes longer."""
     _log.warning("the snapshot of shard %d is not used: %s", shard, why)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from drover.client.history import doubt
+from drover.client.history import warn_unused
 from drover.errors import ConfigurationError, CorruptLogError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -124,13 +124,13 @@ async def travel(connection: LogConnection, shard: int | str, points: Sequence[P
         for point in points:
             if point.offset is not None and point.offset >= end:
                 raise ConfigurationError(f"shard {number} of the log has offsets 0 to {end - 1}, not {point.offset}")
-        fold = (await load_snapshots(reader, connection.topics, (number,), doubt)).get(number)
+        fold = (await load_snapshots(reader, connection.topics, (number,), warn_unused)).get(number)
         if fold is not None and not any(point.is_behind(fold) for point in points):
             try:
                 return await _travel(reader, events, Travel(fold, points))
             except CorruptLogError as error:
                 # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
-                doubt(number, str(error))
+                warn_unused(number, str(error))
         return await _travel(reader, events, Travel(ShardFold(number, shards), points))
 
 

@@ -1,4 +1,4 @@
-"""Topic and broker configs of a real cluster: reading what is set where, and carrying throttle changes out."""
+"""Topic and broker configs of a real cluster: reading them, and making throttle changes."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -84,7 +84,7 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
         except ClusterUnavailableError:
             return None  # it died a moment ago; dead brokers are left out
         described = messages.read_configs(response)[str(broker)]
-        if described.result.code in NOT_AUTHORIZED:  # a missing right must not pass for a dead broker
+        if described.result.code in NOT_AUTHORIZED:  # a missing ACL must not look like a dead broker
             raise _not_allowed(f"may not read the configs of broker {broker}", described.result)
         return parse_rates(described.own) if described.result.accepted else None
 
@@ -102,7 +102,7 @@ def _not_allowed(what: str, answer: CallResult) -> ClusterAccessError:
 async def change_throttles(
     lane: Lane, changes: Sequence[ThrottleChange], live_brokers: Collection[int], deadline: Deadline
 ) -> Results:
-    """Carry throttle changes out in order; changes of different resources go out together.
+    """Make throttle changes in order; changes of different resources are sent together.
 
     Raises:
         ClusterUnavailableError: nothing was changed.
@@ -127,7 +127,7 @@ async def change_throttles(
 
 
 def _raise_what_is_known(problems: Sequence[ClusterUnavailableError | OutcomeUnknownError], results: Results) -> None:
-    """Raise for a wave that has problems: a change that did go through makes the whole outcome unknown."""
+    """Raise for a wave that has problems: a change that did take effect makes the whole outcome unknown."""
     problems = [*problems, *(_unknown(change, answer) for change, answer in results.items() if _is_unknown(answer))]
     if not problems:
         return
@@ -154,7 +154,7 @@ async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collectio
     try:
         response = await lane.send(request, deadline, broker=change.broker, changes=True)
     except ClusterUnavailableError as problem:
-        return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # it died a moment ago and spoils nothing
+        return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # it died a moment ago; the others go on
     return {change: messages.read_alter_configs(response)[broker]}
 
 
@@ -185,7 +185,7 @@ async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline:
 
 
 async def _until_visible(lane: Lane, operations: Mapping[str, tuple[ConfigOperation, ...]], deadline: Deadline) -> None:
-    """Wait a little until brokers show what the controller has taken, because the next change starts from a read.
+    """Wait a little until brokers show what the controller accepted, because the next change starts from a read.
 
     Kafka has accepted the change already: if it does not show in time, that is no fault.
     """

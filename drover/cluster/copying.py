@@ -10,7 +10,7 @@ Budget = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class CopyWork:
-    """One replica that lacks bytes; the limits are the throttles that bind it, in bytes per second, or None."""
+    """One replica that lacks bytes; the limits are the throttles that apply to it, in bytes per second, or None."""
 
     partition: TopicPartition
     leader: int
@@ -23,7 +23,7 @@ class CopyWork:
 def copied_bytes(
     work: Sequence[CopyWork], copy_bytes_per_second: int | None, started_ms: int, ended_ms: int
 ) -> list[tuple[CopyWork, int]]:
-    """Share each broker's budgets out evenly: who needs less than its share leaves the rest to the others.
+    """Share each broker's budgets evenly; what a replica does not need goes to the others.
 
     A budget is what a rate has let through by the end minus what it had by the start, so that many short stretches
     copy as much as one long one. What does not divide evenly goes to the first of `work`.

@@ -1,13 +1,13 @@
-"""The real driver: a managed cluster seen and told through Kafka's Admin RPCs. It decides nothing."""
+"""The real driver: observes and changes a managed cluster through Kafka's Admin RPCs. It decides nothing."""
 
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 
 from drover.cluster import configs, messages
+from drover.cluster.agreement import Described, agreed_moves, agreed_partitions
 from drover.cluster.messages import Metadata
 from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, Listing, ThrottleChange
-from drover.cluster.sighting import Described, agreed_moves, agreed_partitions
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
@@ -23,10 +23,12 @@ from drover.facts import (
 from events.partitions import TopicPartition
 
 MIN_ISR_MAX_AGE_S = 30.0
-"""For how long a topic's min.insync.replicas is believed without asking again."""
+"""For how long a topic's min.insync.replicas is cached."""
 
 MIN_ISR = "min.insync.replicas"
-NO_SUCH_TOPIC = frozenset({UNKNOWN_TOPIC_OR_PARTITION, 17})  # 17 is INVALID_TOPIC_EXCEPTION: no topic can be named so
+NO_SUCH_TOPIC = frozenset(
+    {UNKNOWN_TOPIC_OR_PARTITION, 17}
+)  # 17 is INVALID_TOPIC_EXCEPTION: no topic can have that name
 
 
 class KafkaDriver:
@@ -34,7 +36,7 @@ class KafkaDriver:
 
     `bootstrap` is `host:port,host:port`; `client_options` are kafka-python's own (`security_protocol`, `ssl_cafile`,
     `sasl_mechanism`, ...). Calls, observations and byte samples have connections of their own, so that what is slow
-    or hangs delays nothing else. Brokers may die and return: it finds its way back. Use it from one event loop.
+    or hangs delays nothing else. Brokers may die and return; it reconnects by itself. Use it from one event loop.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class KafkaDriver:
 
 
 def _described(partitions: Collection[TopicPartition], metadata: Metadata) -> Described:
-    """Say what Metadata shows of the asked partitions; a topic with any other error than absence is left out."""
+    """Return what Metadata shows of the asked partitions; a topic with any other error than absence is left out."""
     described: dict[TopicPartition, PartitionFacts | None] = {}
     for partition in partitions:
         topic = metadata.topics.get(partition.topic)

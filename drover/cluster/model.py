@@ -2,7 +2,7 @@
 
 Deterministic: no clock, no randomness, no I/O. It mimics what a client can see of a real cluster, odd states included;
 docs/simulation.md says what is modelled, how it is held against reality, and what is left out. Nothing in it asks
-whether a change is wise: that is the work of Drover's own rules.
+whether a change is wise: that is for Drover's own rules.
 """
 
 from base64 import urlsafe_b64encode
@@ -142,8 +142,8 @@ class ClusterModel(ModelState):
     def stop_broker(self, broker: int, *, clean: bool = False) -> None:
         """Kill a broker; it is fenced once its session has timed out, and its leaderships move then.
 
-        A `clean` stop waits for nothing: the broker asks the controller to take its leaderships first. When it comes
-        back it is trusted to have every record that it had, a killed one is not.
+        On a `clean` stop the broker first asks the controller to move its leaderships. When it comes
+        back it is trusted to have all its records; a killed one is not.
         """
         state = self.brokers[broker]
         state.alive, state.returning, state.crashed = False, False, not clean

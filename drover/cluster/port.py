@@ -1,4 +1,4 @@
-"""The port through which Drover sees and tells a managed cluster; one contract suite runs on every driver of it."""
+"""The port through which Drover observes and changes a managed cluster; one contract suite runs on every driver."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class ClusterIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Every partition that was moving, by anybody's wish, as one ListPartitionReassignments showed it.
+    """Every partition that was moving, whoever asked for it, as one ListPartitionReassignments showed it.
 
     `started_ms` is the observer's monotonic clock just before the List was sent.
     """
@@ -68,12 +68,12 @@ class ClusterDriver(Protocol):
     """A managed cluster.
 
     Every method raises `ClusterUnavailableError` when nothing can have happened and `OutcomeUnknownError` when
-    something may have. A refusal of Kafka for one partition or resource is a `CallResult`, never an exception.
+    something may have. A refusal by Kafka for one partition or resource is a `CallResult`, never an exception.
     Deadlines: a call never takes longer than the driver's `call_timeout_ms` (4 s by default).
     """
 
     async def identify(self) -> ClusterIdentity:
-        """Which cluster this is and who is alive in it."""
+        """Return Kafka's id of the cluster and its live brokers."""
         ...
 
     async def list_moves(self) -> Listing:
@@ -86,8 +86,8 @@ class ClusterDriver(Protocol):
         """List, Describe the topics of `partitions`, List again; see `Observation` for what is kept.
 
         `since`, a listing that this driver made, is the first List; none is sent then, and the observation began when
-        that List did. It may be of any age: what has changed since is left out. The deadline begins with this call.
-        The `cluster` field is the name the driver was made with.
+        that List did. It may be of any age; partitions that have changed since are left out. The deadline begins with
+        this call. The `cluster` field is the name the driver was made with.
         """
         ...
 
@@ -98,7 +98,7 @@ class ClusterDriver(Protocol):
     async def alter(self, requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
         """Send one AlterPartitionReassignments (at most 1,000 partitions, each once), 3 s controller timeout.
 
-        A replication factor change is always allowed on the wire: steps need it, the policy is decided before.
+        A replication factor change is always allowed on the wire: steps need it, and the policy was applied before.
         """
         ...
 
@@ -115,7 +115,7 @@ class ClusterDriver(Protocol):
         ...
 
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
-        """Carry the changes out, one broker a call so that a dead broker spoils nothing, and collect every answer.
+        """Make the changes, one call per broker so that a dead one does not affect the others; collect every answer.
 
         Changes of one topic happen in their order. A broker that is not alive is answered with code 8
         (BROKER_NOT_AVAILABLE), entries for a `*` with code 40 (INVALID_CONFIG).
@@ -123,5 +123,5 @@ class ClusterDriver(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections and threads; idempotent."""
+        """Close connections and threads; idempotent."""
         ...

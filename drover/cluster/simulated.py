@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
+from drover.cluster.agreement import agreed_moves, agreed_partitions
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -14,7 +15,6 @@ from drover.cluster.port import (
     SetBrokerRates,
     ThrottleChange,
 )
-from drover.cluster.sighting import agreed_moves, agreed_partitions
 from drover.cluster.throttle_lists import list_operations, parse_rates, parse_throttled, rate_operations
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import (
@@ -37,7 +37,7 @@ Answer = TypeVar("Answer")
 
 
 class Loss(Enum):
-    """Which half of the next call gets lost."""
+    """The half of the next call that gets lost."""
 
     REQUEST = "request"
     ANSWER = "answer"
@@ -66,7 +66,7 @@ class SimulatedDriver:
     # -- faults -------------------------------------------------------------------------------------------------------
 
     def lose_next(self, loss: Loss) -> None:
-        """Lose the next call's request (nothing happens) or its answer (it happens, nobody hears)."""
+        """Lose the next call's request (nothing happens) or its answer (it happens, the answer is lost)."""
         self._loss = loss
 
     def refuse_next(self, partition: TopicPartition, result: CallResult) -> None:
@@ -154,7 +154,7 @@ class SimulatedDriver:
         return await self._change(lambda: {change: self._change_throttle(change) for change in changes})
 
     async def close(self) -> None:
-        """See `ClusterDriver.close`; there is nothing to let go of."""
+        """See `ClusterDriver.close`; there is nothing to close."""
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

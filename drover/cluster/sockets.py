@@ -1,4 +1,4 @@
-"""What kafka-python 3.0.12 lacks below its protocol: sockets that are closed, and why a connection failed.
+"""What kafka-python 3.0.12 lacks below its protocol: closing sockets, and the reason why a connection failed.
 
 A direct connection closes its socket when it fails, instead of leaving it to the garbage collector; registered through
 kafka-python's own extension point for proxies: `proxy_url="direct://"` selects it.
@@ -15,12 +15,12 @@ DIRECT = "direct://"
 
 
 class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships no types
-    """Connects like kafka-python does without a proxy."""
+    """A socket that connects as kafka-python does without a proxy."""
 
     SCHEMES = ("direct",)
 
     async def sock_connect(self, net: Any, sock: Any, sockaddr: Any, timeout_at: float | None = None) -> Any:
-        """Connect, or close the socket however that ends."""
+        """Connect, or close the socket if that fails."""
         connected = None
         try:
             connected = await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
@@ -31,7 +31,7 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships
 
 
 def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> None:
-    """Hear why connections fail before they are usable; a client that could not bootstrap tells only that it could not.
+    """Report why connections fail before they are usable; the client itself says only that it could not bootstrap.
 
     `manager` is a client's connection manager; `on_failure` is called on its I/O thread.
     """
@@ -48,7 +48,7 @@ def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> N
 
 
 def _reading_to_the_end(transport: Any) -> Any:
-    """Let the last words of a broker be read: kafka-python throws away what it reads together with the end."""
+    """Deliver a broker's last bytes: kafka-python drops what it reads together with the end of the stream."""
     receive = transport._sock_recv  # noqa: SLF001 - a broker that refuses a password says so and hangs up
 
     def receive_words_first() -> tuple[bytes, Exception | None]:
@@ -60,7 +60,7 @@ def _reading_to_the_end(transport: Any) -> Any:
 
 
 def refusal(problem: Exception) -> str | None:
-    """Say what was refused, if trying again cannot help: no wrong password and no wrong certificate mends itself."""
+    """Return what was refused if trying again cannot help: a wrong password or certificate stays wrong."""
     if isinstance(problem, SaslAuthenticationFailedError):
         return "refuses the user or the password"
     if isinstance(problem, UnsupportedSaslMechanismError):

@@ -1,4 +1,4 @@
-"""Kafka's throttle settings as text: names, parsing, and which operations change a list without harming others.
+"""Kafka's throttle settings as text: names, parsing, and operations that leave others' entries alone.
 
 Pure; both drivers use it, so that the real and the simulated cluster answer alike.
 """
@@ -17,7 +17,7 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 EVERY_REPLICA = "*"
 MAX_VALUE_BYTES = 32_767  # a broker drops the connection when a longer string comes in (seen on 4.3.1)
-INVALID_CONFIG = 40  # Kafka's own code for a value it does not take
+INVALID_CONFIG = 40  # Kafka's own code for a value that it rejects
 
 _ENTRY = re.compile(r"\d+:\d+")
 
@@ -41,7 +41,7 @@ class ConfigOperation:
 
 
 def parse_entries(value: str | None) -> tuple[str, ...]:
-    """Read a throttled replica list as Kafka writes it; no value and an empty value are both no entries."""
+    """Read a throttled replica list as Kafka writes it; no value and an empty value both mean no entries."""
     return tuple(entry.strip() for entry in (value or "").split(",") if entry.strip())
 
 
@@ -62,7 +62,7 @@ def parse_rates(configs: Mapping[str, str]) -> BrokerRates:
 
 
 def well_formed(value: str) -> bool:
-    """Tell whether Kafka takes this list: `*` alone, or entries `partition:broker`."""
+    """Tell whether Kafka accepts this list: `*` alone, or entries `partition:broker`."""
     entries = parse_entries(value)
     return entries == (EVERY_REPLICA,) or all(_ENTRY.fullmatch(entry) for entry in entries)
 
@@ -101,7 +101,7 @@ def has_taken_effect(operations: Sequence[ConfigOperation], configs: Mapping[str
 
 
 def rate_operations(rates: BrokerRates) -> tuple[ConfigOperation, ...]:
-    """Set what has a value and delete what has none."""
+    """Make one operation per key: set a value, or delete the key if there is none."""
     pairs = ((LEADER_RATE, rates.leader_bytes_per_second), (FOLLOWER_RATE, rates.follower_bytes_per_second))
     return tuple(
         ConfigOperation(key, OperationKind.DELETE)
@@ -116,8 +116,8 @@ def list_operations(
 ) -> tuple[ConfigOperation, ...] | CallResult:
     """Plan a list change against what is there now: operations to send (maybe none), or a refusal made here.
 
-    Entries are appended and subtracted, never written over, so that another operator's entries stay. What Kafka
-    would refuse or choke on is refused here with its own INVALID_CONFIG: an append to `*`, and a list too long.
+    Entries are appended and subtracted, never overwritten, so that other operators' entries stay. What Kafka
+    would refuse or fail on is refused here with its own INVALID_CONFIG: an append to `*`, and a list too long.
     """
     sides = (
         (LEADER_REPLICAS, current.leader, change.entries.leader),
@@ -127,7 +127,9 @@ def list_operations(
     for key, present, entries in sides:
         wrong = next((entry for entry in entries if not _ENTRY.fullmatch(entry)), None)
         if wrong is not None:
-            return CallResult(INVALID_CONFIG, f"{wrong!r} is no `partition:broker` entry for {key} of {change.topic}")
+            return CallResult(
+                INVALID_CONFIG, f"{wrong!r} is not a `partition:broker` entry for {key} of {change.topic}"
+            )
         if isinstance(change, RemoveThrottledReplicas):
             operations += _subtract(key, present, entries)
         elif entries and EVERY_REPLICA in present:

@@ -1,6 +1,6 @@
 """What Drover needs for its own topics: describe and create them on the Kafka that holds the log.
 
-It knows no topic names or settings.
+It knows no topic's name or settings.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -89,7 +89,7 @@ async def create_topics(
 ) -> dict[str, CallResult]:
     """Create topics and return Kafka's answer for each; code 36 (TOPIC_ALREADY_EXISTS) says that it was there before.
 
-    Idempotent, and no promise that brokers show the topics at once: describe until they do.
+    Idempotent. Brokers may not show the topics at once: describe until they do.
 
     Raises:
         ClusterUnavailableError: nothing was created.

@@ -1,4 +1,4 @@
-"""One connection lane to a cluster: sends Kafka protocol requests through kafka-python and says what became of them.
+"""One connection lane to a cluster: sends Kafka protocol requests through kafka-python and returns their outcomes.
 
 The only place that touches kafka-python's insides. Its KafkaAdminClient already runs all I/O on a thread of its own and
 takes work from other threads, so nothing here blocks: requests are handed to that thread and awaited as asyncio
@@ -31,7 +31,7 @@ CONNECT_ATTEMPT_MS = 1500
 """How long one broker may take to accept a connection before the next one is tried."""
 
 MAX_CLIENTS_CLOSING = 4
-"""How many replaced clients may still be on their way out before none is replaced any more."""
+"""How many replaced clients may still be closing; with more than that, none is replaced."""
 
 # Kafka's client logs every refused connection; without a handler Python would print that to the operator's terminal.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
@@ -64,9 +64,9 @@ class Deadline:
 
 
 class Lane:
-    """Requests to one cluster over connections of their own; made lazily, mended by itself.
+    """Requests to one cluster over connections of their own, made lazily and replaced when they fail.
 
-    Brokers work on one request per connection at a time, so what must not wait for something slow needs another lane.
+    Brokers handle one request per connection at a time, so what must not wait for a slow one needs another lane.
     A client whose brokers are all gone, or that does not answer at all, is replaced: no new `Lane` is ever needed.
     """
 
@@ -98,8 +98,8 @@ class Lane:
             changes: whether the request changes something, which decides the error.
 
         Raises:
-            ConfigurationError: kafka-python does not take the client options.
-            ClusterAccessError: the cluster refuses the password, or its certificate is not to be trusted.
+            ConfigurationError: kafka-python rejects the client options.
+            ClusterAccessError: the cluster refuses the password, or its certificate is not trusted.
             ClusterUnavailableError: it was not sent, or it only reads and got no answer.
             OutcomeUnknownError: it changes something, was sent, and got no answer.
         """
@@ -110,7 +110,7 @@ class Lane:
             return await asyncio.wait_for(answer, deadline.left_s())
         except TimeoutError:
             was_sent = exchange.abandon()
-            self._replace(client)  # it should have given up by itself before: do not queue behind it
+            self._replace(client)  # it should have given up already: do not queue behind it
             raise self._fault(request, "no answer in time", changed=changes and was_sent) from None
         except (KafkaError, OSError) as problem:
             if isinstance(problem, NotSentError) and broker is None:
@@ -142,7 +142,7 @@ class Lane:
             ) from problem
 
     def _adopt(self, opening: "asyncio.Future[KafkaAdminClient]") -> None:
-        """Take a client that has been made, also if whoever asked for it has given up."""
+        """Keep a client that has been made, even if the caller has given up."""
         if opening.cancelled() or opening.exception() is not None:
             return
         self._client = opening.result()
@@ -186,7 +186,7 @@ class Lane:
         self._closing = [thread for thread in self._closing if thread.is_alive()]
         current = self._client
         if current is None or current is not client or len(self._closing) >= MAX_CLIENTS_CLOSING:
-            return  # somebody has replaced it already, or too many hang: keep what we have
+            return  # it was replaced already, or too many hang: keep what we have
         self._client = None
         _closed, thread = _in_daemon_thread(f"{self._purpose}-close", current.close)
         self._closing.append(thread)
@@ -212,13 +212,13 @@ class _Exchange:
         self.was_sent = False
 
     def abandon(self) -> bool:
-        """Give up; return whether the request had been sent. Afterwards it will not be sent any more."""
+        """Give up; return whether the request had been sent. It will not be sent afterwards."""
         with self._lock:
             self._abandoned = True
             return self.was_sent
 
     async def run(self) -> Any:
-        """Ask the first broker that lets us in; only a request that reads goes on to the next one if that is silent."""
+        """Ask the first broker that accepts a connection; only a reading request goes on to the next one."""
         problem: object = "the cluster's metadata names no broker"
         cluster = self._manager.cluster
         if self._broker is not None and cluster.broker_metadata(self._broker) is None:
@@ -278,17 +278,17 @@ def _on_io_thread(client: KafkaAdminClient, work: Callable[[], Any]) -> "asyncio
 
 
 def _as_error(client: KafkaAdminClient, problem: BaseException) -> BaseException:
-    """Return what a call ended with; for a client that was closed meanwhile always a fault of its connection.
+    """Return the fault that ended a call; for a client that was closed meanwhile, always one of its connection.
 
     A client that is closed throws `GeneratorExit` into calls in flight, which in a task of ours would pass supervisors
     unseen; or they meet its closed event loop as a `RuntimeError`, which would be taken for a broken invariant.
     """
-    is_closed = client._closed  # noqa: SLF001  # kafka-python tells it nowhere else
+    is_closed = client._closed  # noqa: SLF001  # kafka-python shows it nowhere else
     return KafkaConnectionError("the client was closed meanwhile") if is_closed else problem
 
 
 def _in_daemon_thread(name: str, work: Callable[[], Result]) -> tuple["asyncio.Future[Result]", threading.Thread]:
-    """Run blocking work in a thread that never holds up the end of the process."""
+    """Run blocking work in a thread that does not delay the end of the process."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Result] = loop.create_future()
     answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be waiting any more
@@ -296,7 +296,7 @@ def _in_daemon_thread(name: str, work: Callable[[], Result]) -> tuple["asyncio.F
     def body() -> None:
         try:
             result = work()
-        except BaseException as error:  # noqa: BLE001  # a thread's supervisor: every fault goes to whoever waits
+        except BaseException as error:  # noqa: BLE001  # a thread's supervisor: every fault goes to the caller
             problem = error
             _deliver(loop, answer, lambda: answer.set_exception(problem))
         else:
@@ -312,5 +312,5 @@ def _deliver(loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[Any]", set
         if not answer.done():
             settle()
 
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to hear it
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
         loop.call_soon_threadsafe(settle_once)

@@ -17,7 +17,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from drover.errors import ConfigurationError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
-from drover.journal.stale_leader import RETRY_S, Doubt
+from drover.journal.stale_leader import RETRY_S, Suspicion
 
 FETCH_BYTES = 8 * 1024 * 1024
 POLL_MS = 500
@@ -54,7 +54,7 @@ class LogReader:
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
         self._consumer: Any = None
-        self._doubt = Doubt()
+        self._suspicion = Suspicion()
 
     async def __aenter__(self) -> Self:
         """Connect."""
@@ -129,12 +129,12 @@ class LogReader:
         ends = await self.end_offsets(topic, start.keys())
         left = {shard for shard in start if start[shard] < ends[shard]}
         self._assign(topic, {shard: start[shard] for shard in left})
-        heard = time.monotonic()
+        answered_s = time.monotonic()
         while left:
             fetched = await self._poll()
             if fetched:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > STALL_S:
+                answered_s = time.monotonic()
+            elif time.monotonic() - answered_s > STALL_S:
                 raise unreachable(self._connection, TimeoutError(f"nothing of {topic} came for {STALL_S:g} s"))
             for records in fetched:
                 wanted = tuple(record for record in records if record.offset < ends[record.shard])
@@ -163,7 +163,7 @@ class LogReader:
         try:
             fetched = await self._consumer.getmany(timeout_ms=POLL_MS)
         except OffsetOutOfRangeError as error:
-            if self._doubt.is_over(time.monotonic()):
+            if self._suspicion.is_over(time.monotonic()):
                 raise unreachable(self._connection, error) from error
             await asyncio.sleep(RETRY_S)
             return []

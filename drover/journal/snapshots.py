@@ -71,24 +71,24 @@ async def _next_place(reader: Reading, topic: str, shard: int) -> Place:
 
 
 async def load_snapshots(
-    reader: Reading, topics: TopicNames, shards: Collection[int], doubt: Callable[[int, str], object]
+    reader: Reading, topics: TopicNames, shards: Collection[int], report: Callable[[int, str], object]
 ) -> dict[int, ShardFold]:
     """Return the newest fold of each shard that its snapshot and the log agree about.
 
-    A shard without one is left out. `doubt` is told of a snapshot that is there and is not used, and why. A topic that
+    A shard without one is left out. `report` is told of a snapshot that is there and is not used, and why. A topic that
     is not there, a log that is short and a Kafka that does not answer in time mean that there is none.
     """
     try:
         async with asyncio.timeout(LOOKING_TIMEOUT_S):
-            return await _load(reader, topics, shards, doubt)
+            return await _load(reader, topics, shards, report)
     except (LogUnavailableError, TimeoutError) as error:
         for shard in shards:
-            doubt(shard, f"it could not be read: {error!r}")
+            report(shard, f"it could not be read: {error!r}")
         return {}
 
 
 async def _load(
-    reader: Reading, topics: TopicNames, shards: Collection[int], doubt: Callable[[int, str], object]
+    reader: Reading, topics: TopicNames, shards: Collection[int], report: Callable[[int, str], object]
 ) -> dict[int, ShardFold]:
     ends = await reader.end_offsets(topics.events, shards)
     long = [shard for shard, end in ends.items() if end >= SHORT_LOG]
@@ -99,7 +99,7 @@ async def _load(
     last = await _last_records(reader, topics.snapshots, with_place)
     begin = {shard: record.since for shard, record in last.items() if record is not None}
     for shard in last.keys() - begin.keys():
-        doubt(shard, "its last record is not understood: it may be of a newer Drover")
+        report(shard, "its last record is not understood: it may be of a newer Drover")
     found: dict[int, ShardFold] = {}
     for shard, candidates in (await _candidates(reader, topics.snapshots, begin)).items():
         for manifest, chunks in candidates:
@@ -108,9 +108,9 @@ async def _load(
                 found[shard] = await asyncio.to_thread(restore, manifest, chunks)
                 break
             except UnusableSnapshotError as error:
-                doubt(shard, str(error))
+                report(shard, str(error))
     for shard in await _strangers(reader, topics.events, found):
-        doubt(shard, f"the log does not have its last batch at offset {found[shard].chain_offset}")
+        report(shard, f"the log does not have its last batch at offset {found[shard].chain_offset}")
         del found[shard]
     return found
 

@@ -1,26 +1,26 @@
-"""A broker that does not know yet that it leads no more, and how long what it says is doubted.
+"""A broker that does not know yet that it no longer leads, and how long its answers are not believed.
 
 A broker that led a partition, hung and goes on answers as its leader, with the end it had, until told by the controller
-(live fact: 0.15 s, 36 refusals in that time). Whoever has read on from the next leader hears that an offset is out of
-range. aiokafka sends no leader epoch with a fetch (KIP-320), so only time tells such a broker from a log that lost
-records.
+(live fact: 0.15 s, 36 refusals in that time). A client that has read on from the next leader is told that an offset is
+out of range. aiokafka sends no leader epoch with a fetch (KIP-320), so only time tells such a broker from a log that
+lost records.
 """
 
 STALE_LEADER_S = 10.0
-# Said again after this long in silence, it is another broker's story.
+# If it is said again after such a silence, it is a new incident.
 FORGOTTEN_S = 3.0
 RETRY_S = 0.1
 
 
-class Doubt:
-    """Something is said that cannot be, unless records were lost; `is_over` once it was said for too long."""
+class Suspicion:
+    """An answer that is impossible unless records were lost; `is_over` once it has been repeated for too long."""
 
     def __init__(self) -> None:
-        """Nothing was said yet."""
+        """Begin without such an answer."""
         self._since_s = self._last_s = float("-inf")
 
     def is_over(self, now_s: float) -> bool:
-        """Note that it was said now, and tell whether it must be believed."""
+        """Note that it was given now, and tell whether it must be believed."""
         if now_s - self._last_s > FORGOTTEN_S:
             self._since_s = now_s
         self._last_s = now_s

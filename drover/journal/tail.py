@@ -12,7 +12,7 @@ from drover.errors import CorruptLogError, LogUnavailableError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
 from drover.journal.connection import LogConnection
 from drover.journal.port import TailRecord
-from drover.journal.stale_leader import RETRY_S, Doubt
+from drover.journal.stale_leader import RETRY_S, Suspicion
 
 POLL_MS = 500
 FETCH_WAIT_MS = 100
@@ -43,7 +43,7 @@ class LogTail:
         self._connection = connection
         self._partitions = [TopicPartition(connection.topics.events, shard) for shard in range(shards)]
         self._consumer = _consumer(connection, client_id)
-        self._doubts: defaultdict[TopicPartition, Doubt] = defaultdict(Doubt)
+        self._suspicions: defaultdict[TopicPartition, Suspicion] = defaultdict(Suspicion)
 
     async def start(self) -> None:
         """Connect and stand before the first record; raises `LogUnavailableError` when no broker answers."""
@@ -69,7 +69,7 @@ class LogTail:
             fetched = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=RECORDS_PER_POLL)
         except OffsetOutOfRangeError as error:
             (partition,) = error.args[0]
-            if self._doubts[partition].is_over(time.monotonic()):
+            if self._suspicions[partition].is_over(time.monotonic()):
                 raise CorruptLogError(f"the event log does not have {error}: it must never lose any record") from error
             await asyncio.sleep(RETRY_S)
             return ()
@@ -91,11 +91,11 @@ class LogTail:
 
         Ends below `at_least`, one per shard, are asked for again for as long as a stale leader may have told them.
         """
-        doubt = Doubt()
+        suspicion = Suspicion()
         while True:
             found = await self._bounds([TopicPartition(topic, partition.partition) for partition in self._partitions])
             is_possible = all(end >= known for (_, end), known in zip(found, at_least or (), strict=False))
-            if is_possible or doubt.is_over(time.monotonic()):
+            if is_possible or suspicion.is_over(time.monotonic()):
                 return found
             await asyncio.sleep(RETRY_S)
 
@@ -134,11 +134,11 @@ async def first_offset(connection: LogConnection, topic: str, partition: int, at
 
 
 async def _get_one(consumer: AIOKafkaConsumer, where: TopicPartition) -> ConsumerRecord:
-    doubt = Doubt()
+    suspicion = Suspicion()
     while True:
         try:
             return await consumer.getone(where)
         except OffsetOutOfRangeError:
-            if doubt.is_over(time.monotonic()):
+            if suspicion.is_over(time.monotonic()):
                 raise
             await asyncio.sleep(RETRY_S)

@@ -52,26 +52,28 @@ class Archives:
         """Take a recorded archive into the cache, if the JVM says that it is whole; True if it was."""
         if self.classes.exists() or not recorded.exists():
             return False
-        with _draft(self.classes) as draft:
-            shutil.copyfile(recorded, draft)
-            return self._settle(draft, self.classes, before=self.base)
+        with _temporary(self.classes) as temporary:
+            shutil.copyfile(recorded, temporary)
+            return self._settle(temporary, self.classes, before=self.base)
 
     def make_base(self) -> bool:
         """Make the base where it is missing; False if that did not work."""
         if self.base is None or self.base.exists():
             return True
-        with _draft(self.base) as draft:
-            draft.unlink()
-            return self._runs("-Xshare:dump", f"-XX:SharedArchiveFile={draft}") and self._settle(draft, self.base)
+        with _temporary(self.base) as temporary:
+            temporary.unlink()
+            return self._runs("-Xshare:dump", f"-XX:SharedArchiveFile={temporary}") and self._settle(
+                temporary, self.base
+            )
 
-    def _settle(self, draft: Path, place: Path, *, before: Path | None = None) -> bool:
-        """Verify a draft and give it its name, durable first: a cut file would end every JVM that maps it."""
-        files = os.pathsep.join(str(file) for file in (before, draft) if file is not None)
+    def _settle(self, temporary: Path, place: Path, *, before: Path | None = None) -> bool:
+        """Verify a temporary file and give it its name, durable first: a cut file would end every JVM that maps it."""
+        files = os.pathsep.join(str(file) for file in (before, temporary) if file is not None)
         if not self._runs("-Xshare:on", "-XX:+VerifySharedSpaces", f"-XX:SharedArchiveFile={files}", "-version"):
             return False
-        with draft.open("rb") as stream:
+        with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
-        draft.replace(place)
+        temporary.replace(place)
         return True
 
     def _runs(self, *arguments: str) -> bool:
@@ -106,7 +108,7 @@ def archives_for(java: Path, flags: Sequence[str], class_path: str) -> Archives 
 
 
 @contextlib.contextmanager
-def _draft(place: Path) -> Iterator[Path]:
+def _temporary(place: Path) -> Iterator[Path]:
     """Yield a file beside `place` that is gone afterwards, unless it was given its name."""
     place.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=place.parent, prefix=f"{place.name}.", suffix=".part")

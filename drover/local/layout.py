@@ -244,6 +244,6 @@ def write_spec(layout: Layout, spec: ClusterSpec) -> None:
         "zookeeper_port": spec.zookeeper_port,
         "secure": spec.secure,
     }
-    draft = layout.spec_file.with_suffix(".json.part")
-    draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    draft.replace(layout.spec_file)
+    part = layout.spec_file.with_suffix(".json.part")
+    part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    part.replace(layout.spec_file)

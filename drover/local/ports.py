@@ -30,9 +30,9 @@ def reserve(layout: Layout, count: int, make_spec: Callable[[tuple[int, ...]], C
         spec = make_spec(_choose(count, taken))
         write_spec(layout, spec)
         directories = sorted(str(path) for path in {*known, layout.directory})
-        draft = registry.with_suffix(".json.part")
-        draft.write_text(json.dumps(directories, indent=1), encoding="utf-8")
-        draft.replace(registry)
+        part = registry.with_suffix(".json.part")
+        part.write_text(json.dumps(directories, indent=1), encoding="utf-8")
+        part.replace(registry)
     return spec
 
 

@@ -47,9 +47,9 @@ def spawn(arguments: Sequence[str], mark: str, environment: Mapping[str, str], l
     ]
     pid = os.posix_spawn(arguments[0], list(arguments), dict(environment), file_actions=actions, setsid=True)
     child = Child(pid, psutil.Process(pid).create_time(), mark)
-    draft = pid_file.with_suffix(".json.part")
-    draft.write_text(json.dumps({"pid": pid, "started_at_s": child.started_at_s}), encoding="utf-8")
-    draft.replace(pid_file)
+    part = pid_file.with_suffix(".json.part")
+    part.write_text(json.dumps({"pid": pid, "started_at_s": child.started_at_s}), encoding="utf-8")
+    part.replace(pid_file)
     return child
 
 

@@ -1,4 +1,4 @@
-"""When a plan is over: finished when nothing of it is left to be done, forgotten some time later."""
+"""When a plan is over: finished when nothing is left to do, forgotten some time later."""
 
 from collections.abc import Iterator
 
@@ -8,17 +8,17 @@ from drover.capability.messages import Moment
 from drover.plans.state import Plan
 from events.plans import PlanFinished, PlansForgotten
 
-# An announced further command that does not come: after a minute the plan may finish without it.
+# If an announced further command does not come, the plan may finish without it after a minute.
 MORE_WAIT_MS = 60_000
-# A plan that has ended is kept for a day, for those who ask how it went; the log keeps its story for ever.
+# A plan that has ended is kept for a day; the log keeps its history for ever.
 RETENTION_MS = 24 * 3600 * 1000
 MAX_ENDED_PLANS = 10_000
-# Plans that are forgotten in one batch.
+# At most so many are forgotten in one batch.
 _AT_ONCE = 1000
 
 
 class PlansReconciler(Reconciler):
-    """Closes every open plan whose reassignments have all ended, and lets go of those that ended long ago."""
+    """Closes every open plan whose reassignments have all ended, and forgets those that ended long ago."""
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Finish what is idle and announces nothing more; forget what ended a day ago, or exceeds the number kept."""

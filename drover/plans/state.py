@@ -19,7 +19,7 @@ class PlanStatus(StrEnum):
 class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
     """The reassignments asked for under one name.
 
-    `active` of them have not ended; `waiting` further targets are in the queue or replace one that is being taken back.
+    `active` of them have not ended; `waiting` further targets are in the queue, or wait for a rollback to end.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of it is left to be done."""
+        """Whether nothing is left to do."""
         return not self.active and not self.waiting
 
 
@@ -48,9 +48,9 @@ class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
 class PlansState(ClusterSlice):
     """Plans by name, until they are forgotten.
 
-    `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. It decides
-    nothing in the fold, so that no hash covers it; snapshots keep it. `idle_plans` are the open plans of which nothing
-    is left to be done.
+    `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. The fold
+    decides nothing by it, so no hash covers it; snapshots keep it. `idle_plans` are the open plans with nothing left
+    to do.
     """
 
     plans: dict[str, Plan] = recorded(
@@ -68,7 +68,7 @@ class PlansState(ClusterSlice):
             self.idle_plans.pop(plan.name, None)
 
     def rebuild_indexes(self) -> None:
-        """Find the idle plans, and when those ended of which a snapshot does not say it."""
+        """Find the idle plans, and when plans ended whose end an older snapshot does not tell."""
         super().rebuild_indexes()
         self.idle_plans = {}
         for plan in self.plans.values():

@@ -1,8 +1,16 @@
 """Deciding an alter command: each partition is accepted, already as asked, or refused for a named reason (KIP-455)."""
 
-from drover.capability.decision import Decision, Facts, PartitionDecision, refuse, refuse_partition
+from drover.capability.decision import (
+    NO_LOOKS,
+    Decision,
+    Facts,
+    Looks,
+    PartitionDecision,
+    refuse,
+    refuse_partition,
+)
 from drover.plans.state import PlanStatus
-from drover.reassignment.cancellation import Asking, cancel
+from drover.reassignment.cancellation import Asking, cancel, has_lost_its_start
 from drover.reassignment.targets import NewTarget, decide_target, refuse_original
 from drover.scheduling.queue_entries import enter
 from drover.state.cluster import ClusterState
@@ -15,7 +23,7 @@ from events.refusals import Refusal, RefusalCode
 
 
 def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
-    """Decide an alter command against the state and what the cluster shows; partial success is per partition.
+    """Decide an alter command against the state and what the cluster shows; each partition succeeds or fails by itself.
 
     A partition whose list is null is stopped, which needs neither a plan nor a look at the cluster (R455-1). With
     `queue` the others wait behind everything that was accepted, and what they ask for is checked later (R236-12).
@@ -46,6 +54,28 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
     )
 
 
+def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
+    """Say which partitions to look at: those that go somewhere else than Drover is taking them already."""
+    if command.queue:
+        return NO_LOOKS
+    worth: list[TopicPartition] = []
+    required: list[TopicPartition] = []
+    for target in command.partitions:
+        if target.replicas is None:
+            continue
+        key = target.key
+        moving = state.reassignments.get(key)
+        if moving is None:
+            worth.append(key)
+            required.append(key)
+            continue
+        if has_lost_its_start(moving):
+            required.append(key)
+        if moving.target != target.replicas or moving.is_cancelled:
+            worth.append(key)
+    return Looks(tuple(worth), tuple(required))
+
+
 def moves(command: Alter) -> bool:
     """Whether a partition is to go somewhere, and not only to be stopped."""
     return any(target.replicas is not None for target in command.partitions)
@@ -64,7 +94,7 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
     if state.mismatched_kafka_cluster_id is not None:
         detail = (
             f"{state.name} was first seen as Kafka cluster {state.kafka_cluster_id}, now "
-            f"{state.mismatched_kafka_cluster_id} answers: mend the bootstrap address in the configuration"
+            f"{state.mismatched_kafka_cluster_id} answers: correct the bootstrap address in the configuration"
         )
         return refuse(RefusalCode.CLUSTER_CHANGED, detail, plan=plan)
     if facts.unavailable is not None:
@@ -78,13 +108,13 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
 
 
 def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged: bool) -> tuple[AnyEvent, ...]:
-    """Open or extend the plan. A command of which nothing was accepted says that it came, but sets no throttle."""
+    """Open or extend the plan. A command with nothing accepted extends its plan, but sets no throttle."""
     name = command.plan_name
     plan = state.plans.get(name)
     if plan is None and not joins:
         return ()
     if plan is not None and plan.status is not PlanStatus.OPEN:
-        # Only a command that stops moves gets here: it adds nothing to the plan it names.
+        # Only a command that stops moves gets here, and it adds nothing to the plan that it names.
         return ()
     events: list[AnyEvent] = []
     if plan is None:
@@ -114,7 +144,7 @@ def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterSta
 
 
 def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> PartitionDecision:
-    """R455-1: null is the page's way to cancel, which keeps what is in sync (R455-9)."""
+    """R455-1: null is KIP-455's way to cancel, which keeps what is in sync (R455-9)."""
     key = target.key
     active = state.reassignments.get(key)
     if active is None:

@@ -1,4 +1,4 @@
-"""What follows from the end of an alter call: one answer per partition, none at all, or nobody knows."""
+"""What follows from the end of an alter call: one answer per partition, no answer, or an unknown outcome."""
 
 from drover.facts import (
     INVALID_REPLICA_ASSIGNMENT,
@@ -25,7 +25,7 @@ from events.reassignments import (
 )
 from events.records import ReassignmentEvent
 
-# A controller that answers with one of these has judged the request; with any other code it may still have acted.
+# A controller that answers with one of these has rejected the request; with any other code it may have acted.
 _JUDGED = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, 29, 31, 44})
 _FINAL = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT})
 _CALLS = {Phase.INTENDED: Call.STEP, Phase.CANCEL_INTENDED: Call.CANCEL, Phase.RESTORE_INTENDED: Call.RESTORE}
@@ -39,8 +39,8 @@ def open_call(reassignment: Reassignment) -> Call:
 def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Say what one partition's answer means for its open call.
 
-    85 on a cancel means that nothing was moving any more: the call had no effect, and what is seen next may be old
-    metadata from before the step that has meanwhile completed.
+    85 on a cancel means that nothing was moving: the call had no effect, and the next observation may be old
+    metadata from before the step completed.
     """
     call, name = open_call(reassignment), event_name(cluster, reassignment.key)
     if result.code == NONE:
@@ -52,7 +52,7 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     rejected = CallRejected(**name, call=call, code=result.code, message=result.message)
     must_go = reassignment.is_adopted or reassignment.mended
     if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT and not must_go:
-        # Kafka would have had to elect an unclean leader: the guard's own verdict, a moment too late (R236-8).
+        # Kafka would have had to elect an unclean leader: the guard would have said the same (R236-8).
         return (rejected, RollbackSkipped(**name, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=()))
     if call is Call.STEP and result.code in _FINAL and not reassignment.is_cancelled:
         gone = result.code == UNKNOWN_TOPIC_OR_PARTITION
@@ -65,12 +65,12 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
 
 
 def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
-    """The call is known not to have happened."""
+    """Record that the call did not happen."""
     return (CallLapsed(**event_name(cluster, reassignment.key), call=open_call(reassignment), detail=detail),)
 
 
 def lost(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
-    """Nobody knows whether the call took effect."""
+    """Record that the outcome of the call is unknown."""
     return (CallOutcomeLost(**event_name(cluster, reassignment.key), call=open_call(reassignment), detail=detail),)
 
 

@@ -1,4 +1,4 @@
-"""Deciding a cancel command: scopes are resolved now, include what is queued, and never touch foreign moves."""
+"""Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
 from collections.abc import Iterable
 
@@ -21,9 +21,8 @@ from events.refusals import Refusal, RefusalCode
 def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decision:
     """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
 
-    What waits in the queue leaves it. What is accepted and untouched ends at once: nothing of it is in the cluster.
-    What is on that way out already is unchanged; a rollback overrules a stop, and a stop of what is being rolled back
-    is refused.
+    Entries in the queue are withdrawn. What is accepted and untouched ends at once: the cluster knows nothing of it.
+    What is being cancelled that way already is unchanged. A rollback overrules a stop; a stop of a rollback is refused.
     """
     if command.queued is not None:
         return _withdraw_queued(command.queued, state)
@@ -42,7 +41,7 @@ def _withdraw_queued(command_id: str, state: ClusterState) -> Decision:
 
 
 def _cancel_plan(command: Cancel, name: str, state: ClusterState) -> Decision:
-    """Cancel what is the plan's own: its moves, its entries in the queue, its targets that wait for another's end."""
+    """Cancel all of the plan: its moves, its entries in the queue, and its targets that wait for another move."""
     plan = state.plans.get(name)
     if plan is None:
         return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)
@@ -115,7 +114,7 @@ def _cancel_one(
         return withdrawn
     found = _cancel_move(command, state.name, reassignment, plan)
     if isinstance(found, Refusal):
-        # What it withdraws is done all the same.
+        # What it withdraws is withdrawn all the same.
         return withdrawn or found
     return (*withdrawn, *found)
 
@@ -127,7 +126,7 @@ def _cancel_move(
     waiting = reassignment.replacement
     if plan is None or waiting is None:
         return cancel(reassignment, CancelMode(command.mode), asked, cluster)
-    # Its plan ends this move; the target that waits for the end may be another plan's, which is left alone.
+    # Its plan ends this move. The target that waits for the end may belong to another plan: it is left alone.
     withdrawn: tuple[AnyEvent, ...] = ()
     if waiting.plan == plan:
         withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)

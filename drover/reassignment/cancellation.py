@@ -1,4 +1,4 @@
-"""The ways out of a running reassignment: rolled back, stopped, or rolled back so that another target can follow.
+"""How a running reassignment is cancelled: rolled back, stopped, or rolled back so that another target can follow.
 
 Each function says what to record; the cluster is told by what `drover.reassignment.reconcile` makes of the state.
 """
@@ -29,7 +29,7 @@ from events.refusals import Refusal, RefusalCode
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who asks for a way out, and why."""
+    """Who asks for a cancellation, and why."""
 
     by: str
     reason: str
@@ -44,7 +44,7 @@ def is_untouched(reassignment: Reassignment) -> bool:
 
 
 def has_lost_its_start(reassignment: Reassignment) -> bool:
-    """Whether somebody else changed the partition before anything was sent: its original list is not there any more."""
+    """Whether somebody else changed the partition before anything was sent: its original list is gone."""
     block = reassignment.block
     return block is not None and block.why is Blocker.FOREIGN_CHANGE and is_untouched(reassignment)
 
@@ -58,14 +58,14 @@ def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack
 def cancel(
     reassignment: Reassignment, mode: CancelMode, asked: Asking, cluster: str
 ) -> tuple[ReassignmentEvent, ...] | Refusal:
-    """Ask for a rollback or a stop; nothing follows where that is under way already.
+    """Ask for a rollback or a stop; returns nothing if that is under way already.
 
     What is untouched ends at once. A rollback overrules a stop, and a stop is refused where a rollback is under way. A
     target that waits for the end is given up in any case.
     """
     withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)
     if withdrawn and reassignment.is_cancelled:
-        # It is on its way back for that target's sake alone: the way back goes on, nothing follows it.
+        # It is rolled back only for that target's sake: the rollback goes on, and no target follows it.
         return withdrawn
     if reassignment.cancel_mode is mode:
         return ()
@@ -98,8 +98,8 @@ def replace_target(
 ) -> tuple[ReassignmentEvent, ...]:
     """Give a moving partition another target (R455-8): it is rolled back first, never re-targeted (X18).
 
-    What is untouched is queued anew at once, under the same original list. Otherwise the new target waits for the end,
-    see `succession`; one that waited already is given up for it.
+    What is untouched is queued again at once, with the same original list. Otherwise the new target waits for the end
+    (see `succession`) and takes the place of one that waited already.
     """
     name = event_name(cluster, reassignment.key)
     if is_untouched(reassignment):
@@ -125,7 +125,7 @@ def succession(reassignment: Reassignment, ending: Ending, cluster: str) -> Succ
     """Say what becomes of the target that waits for this end.
 
     It is queued, from the list at which the reassignment ended. Where that list is the target already, it is done.
-    After a failure it is given up: the partition is not what it was decided for.
+    After a failure it is given up, because the partition has changed since it was decided.
     """
     waiting = reassignment.replacement
     if waiting is None:
@@ -154,7 +154,7 @@ def _queued(
 def withdraw_replacement(
     reassignment: Reassignment, why: WithdrawalReason, asked: Asking, cluster: str
 ) -> tuple[ReassignmentEvent, ...]:
-    """Give up the target that waits for the end of a reassignment; nothing follows where none does."""
+    """Give up the target that waits for the end of a reassignment; returns nothing if there is none."""
     if reassignment.replacement is None:
         return ()
     name = event_name(cluster, reassignment.key)

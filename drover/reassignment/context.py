@@ -1,4 +1,4 @@
-"""What a verdict about one reassignment depends on besides its partition, gathered from state and observations."""
+"""The context of a verdict about one reassignment, gathered from state and observations."""
 
 from drover.capability.observations import ObservationCache
 from drover.reassignment.copy_sizes import CopySizes
@@ -17,7 +17,7 @@ def context_of(
     at_ms: int,
     persisted: bool,
 ) -> Context:
-    """Gather it; `persisted` says that what was observed did not fit for long enough."""
+    """Gather it; `persisted` says that a mismatch has lasted for long enough."""
     return Context(
         cluster=state.name,
         live=observed.live,

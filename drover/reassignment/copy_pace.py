@@ -24,9 +24,9 @@ class SizeSample:
 
 @dataclass(frozen=True, slots=True)
 class CopyPace:
-    """How one copy did against its leader over two halves of a minute; rates in bytes per second.
+    """How fast one copy and its leader grew in two halves of a minute; rates in bytes per second.
 
-    In between the two verdicts, when one half gained and the other did not, nothing is known for sure.
+    When one half gained and the other did not, nothing is known for sure.
     """
 
     broker: int
@@ -37,7 +37,7 @@ class CopyPace:
 
 
 def remember(samples: tuple[SizeSample, ...], sample: SizeSample) -> tuple[SizeSample, ...]:
-    """Add a sample, unless the last one is too young, and let go of what is older than two halves need."""
+    """Add a sample, unless the last one is too young, and drop what is older than two halves need."""
     if samples and sample.taken_ms - samples[-1].taken_ms < SPACING_MS:
         return samples
     kept = (*samples, sample)
@@ -49,9 +49,9 @@ def remember(samples: tuple[SizeSample, ...], sample: SizeSample) -> tuple[SizeS
 def pace(samples: Sequence[SizeSample], leader: int, broker: int) -> CopyPace | None:
     """Measure the copy on `broker` against its leader; None while there are not two halves of half a minute.
 
-    Only a stretch counts in which both sizes are known and neither falls: what falls was truncated, deleted by
+    Only a stretch counts in which both sizes are known and neither falls: a size that falls was truncated, deleted by
     retention or compacted, and says nothing about copying. A leader that does not grow can be caught up with at any
-    rate, so nobody falls behind it.
+    rate, so no copy falls behind it.
     """
     found = _halves(_stretch(samples, leader, broker))
     if found is None:

@@ -18,7 +18,7 @@ class CopySizes:
         self._of_step: dict[TopicPartition, tuple[SizeSample, ...]] = {}
 
     def sample(self, sampled: BytesSampled, state: ReassignmentState) -> None:
-        """Take sizes in; they are asked for by topic, and of what is being copied more than the last is kept."""
+        """Add sizes. They are read by topic; of partitions that are being copied, earlier samples are kept too."""
         self._last.update(sampled.sizes)
         for key, sizes in sampled.sizes.items():
             reassignment = state.reassignments.get(key)
@@ -26,7 +26,7 @@ class CopySizes:
                 self.measured(key, SizeSample(sampled.started_ms, sizes))
 
     def measured(self, key: TopicPartition, sample: SizeSample) -> None:
-        """Keep sizes of a partition that is being copied, unless they were read before its last call had ended."""
+        """Keep sizes of a partition that is being copied, unless they were read before its last call ended."""
         if not self._observed.is_calling(key) and sample.taken_ms >= self._observed.call_ended_ms(key):
             self._of_step[key] = remember(self._of_step.get(key, ()), sample)
 
@@ -47,10 +47,10 @@ class CopySizes:
         return sum(sizes.get(broker, 0) for broker in step.adding)
 
     def call_starts(self, key: TopicPartition) -> None:
-        """Let go of what was measured in the step before."""
+        """Drop what was measured in the previous step."""
         self._of_step.pop(key, None)
 
     def forget(self, key: TopicPartition) -> None:
-        """Let go of a partition whose reassignment has ended."""
+        """Drop a partition whose reassignment has ended."""
         self._last.pop(key, None)
         self._of_step.pop(key, None)

@@ -1,6 +1,6 @@
 """What is corrected once while a reassignment is under way: Kafka's odd state, and late effects of Drover's own calls.
 
-Both end with Kafka's cancel and the way back; a second time they are shown and left alone.
+Both end with Kafka's cancel and a rollback; a second time they are shown and left alone.
 """
 
 from drover.facts import PartitionFacts
@@ -22,7 +22,7 @@ _WAY_BACK = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
 
 
 def nothing_sent(reassignment: Reassignment) -> bool:
-    """Whether no call of this reassignment can have reached the cluster: what moves there is not its doing."""
+    """Whether no call of this reassignment can have reached the cluster: it did not start what moves there."""
     if reassignment.phase is Phase.PENDING:
         return True
     step = reassignment.step
@@ -36,10 +36,10 @@ def in_both_lists(brokers: tuple[int, ...]) -> str:
 
 
 def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
-    """Cancel the move of one of ours that can never end, once; None if its move is none of these (live fact).
+    """Cancel once a move of Drover's own that can never end; None if this one can (live fact).
 
-    A broker in both lists comes from a re-target of a moving partition, by others or by a call that came late. It is
-    named as a block, then cancelled; from there on it is a way back like any other.
+    A broker gets into both lists when a moving partition is re-targeted, by others or by a late call. The move is
+    shown as blocked, then cancelled; from there on it is a rollback like any other.
     """
     if seen.move is None or not seen.move.never_ends or nothing_sent(reassignment):
         return None
@@ -48,7 +48,7 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
     name = event_name(context.cluster, reassignment.key)
     what = in_both_lists(seen.move.never_ends)
     if reassignment.mended and not reassignment.unsure and not reassignment.attempts:
-        detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover mend`"
+        detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover repair`"
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms)
         return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
     if reassignment.phase is Phase.CANCELLING and reassignment.unsure:
@@ -67,7 +67,7 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
 
 
 def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
-    """Take back what a call of Drover's did after it had been given up; None if nothing like that is seen.
+    """Take back what a call of Drover's did after it was given up; None if nothing like that is seen.
 
     The reassignment is not continued from there: it ends rolled back and says why. Only a late call for the very step
     that would be sent next is taken for that step.
@@ -97,7 +97,7 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
 
 
 def _given_up(reassignment: Reassignment, context: Context) -> tuple[tuple[int, ...], ...]:
-    """The lists that Drover has sent for this partition without ever hearing what became of them."""
+    """The lists that Drover has sent for this partition and whose outcome it never learned."""
     known = context.expired_calls
     if known is None or known.topic_id != reassignment.topic_id:
         return reassignment.unresolved_targets

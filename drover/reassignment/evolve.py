@@ -21,7 +21,7 @@ from events.base import Event
 from events.reassignments import Blocker, Call, CancelMode
 from events.records import ReassignmentEvent
 
-# Looking an enum's member up takes longer than the rest of some of these functions.
+# Looking up an enum's member takes longer than the rest of some of these functions.
 _STEP, _RESTORE, _ROLLING_BACK, _PREPARED = Call.STEP, Call.RESTORE, Phase.ROLLING_BACK, Phase.PREPARED
 _IN_BOTH_LISTS = Blocker.BROKER_IN_BOTH_LISTS
 
@@ -87,7 +87,7 @@ def _apply_withdrawn(state: ReassignmentState, event: reassignments.ReplacementW
 
 
 def _apply_late(state: ReassignmentState, event: reassignments.LateChangeFound, at_ms: int) -> None:
-    """What is corrected once is forgotten: a second time it is somebody else's doing."""
+    """A late effect is corrected once and then forgotten: a second time it is not Drover's."""
     state.expired_calls.pop(event.key, None)
     before = state.reassignments.get(event.key)
     if before is not None:
@@ -95,12 +95,12 @@ def _apply_late(state: ReassignmentState, event: reassignments.LateChangeFound, 
 
 
 def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
-    """Let a reassignment go: count its end, and remember what a call of unknown outcome may still do to it."""
+    """Remove a reassignment: count its end, and remember what a call of unknown outcome may still do."""
     before = state.reassignments[event.key]
     state.drop(before)
     end_move(state, before.plan, event, at_ms)
     if before.replacement is not None:
-        # Whether it is accepted now is the next event's to say; it waits no more.
+        # The next event says whether it is accepted; it no longer waits.
         stop_waiting(state, before.replacement.plan, at_ms)
     if state.expired_calls or before.unresolved_targets:
         _remember(state, before, event, at_ms)
@@ -110,7 +110,7 @@ def _remember(state: ReassignmentState, before: Reassignment, event: Ending, at_
     if state.expired_calls:
         horizon_ms = at_ms - LATE_MS
         state.expired_calls = {key: known for key, known in state.expired_calls.items() if known.ended_ms > horizon_ms}
-    # What an earlier reassignment may still do counts on, but for what this one has come to itself.
+    # Calls of an earlier reassignment may still take effect, except those whose result this one has reached.
     earlier = state.expired_calls.pop(before.key, None)
     known = () if earlier is None or earlier.topic_id != before.topic_id else earlier.sent
     lists = dict.fromkeys((*known, *before.unresolved_targets))
@@ -234,7 +234,7 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.ReassignmentUnblocked: _unblocked,
 }
 ENDINGS: frozenset[type[Event]] = frozenset(get_args(Ending))
-# What concerns more than the one reassignment, which may not even be there.
+# Events that concern more than the one reassignment, which may not exist.
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     reassignments.ReassignmentQueued: _apply_queued,
     reassignments.ReassignmentAdopted: _apply_adopted,

@@ -25,10 +25,10 @@ from events.reassignments import CallIntended
 from events.records import AnyEvent, ReassignmentEvent
 
 MAX_PARTITIONS_PER_CALL = 1000
-# What was begun together must not be looked at together for ever: one look sees this part of what only copies.
+# Copies that began together must not be observed together for ever: one look covers this part of them.
 LOOKS_TO_SEE_ALL = 12
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
-# What is cancelled is looked at at every look, and not only when Kafka lists it no more.
+# Cancelled partitions are observed every time, not only once Kafka stops listing them.
 _CANCELLED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
 
 
@@ -58,7 +58,7 @@ class ReassignmentReconciler(Reconciler):
         self._withheld: list[CallEnded] = []
 
     def begin(self, now: Moment) -> None:
-        """Let the calls that a predecessor left open end; then what is there is adopted without a cancel."""
+        """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel."""
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
         for key in self.state.in_flight:
             if self.state.reassignments[key].call_open:
@@ -67,7 +67,7 @@ class ReassignmentReconciler(Reconciler):
     # -- in
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Judge what was observed, and take the ends of calls and sizes in."""
+        """Judge observations, and handle the ends of calls and samples of sizes."""
         match entry:
             case Observation():
                 for key in entry.partitions:
@@ -87,10 +87,10 @@ class ReassignmentReconciler(Reconciler):
     def _judge(self, reassignment: Reassignment, ended_ms: int, batch: BatchBuilder) -> None:
         state, key, now_ms = self.state, reassignment.key, batch.now.monotonic_ms
         if (state.name, key) in batch.intended:
-            # An earlier input of this very batch has led to a call: what else was seen before it says nothing more.
+            # An earlier input of this batch has led to a call: other observations from before it no longer count.
             return
         if reassignment.call_open:
-            # Not this owner's call (those are not looked at while open): a predecessor's, whose time is over by now.
+            # Not this owner's call (those are not observed while open) but a predecessor's, whose time is over.
             batch.emit_all(calls.lost(reassignment, "the owner changed while the call was open", state.name))
             reassignment = state.reassignments[key]
         if reassignment.attempts and not self._backoff.may_try(key, now_ms):
@@ -140,14 +140,14 @@ class ReassignmentReconciler(Reconciler):
             self._emit(reassignment, _end_of(reassignment, ended), batch)
 
     def _emit(self, before: Reassignment, events: Iterable[ReassignmentEvent], batch: BatchBuilder) -> None:
-        """Emit what follows; the next try of a call that had no effect waits."""
+        """Emit what follows; a call that had no effect is tried again after a pause."""
         batch.emit_all(events)
         after = self.state.reassignments.get(before.key)
         if after is not None and after.attempts > before.attempts:
             self._backoff.delay(before.key, after.attempts, batch.now.monotonic_ms)
 
     def applied(self, event: AnyEvent) -> None:
-        """Collect what is intended, and let go of what has ended."""
+        """Collect intended calls, and drop what has ended."""
         if isinstance(event, CallIntended):
             self._proposed.append(event.key)
         elif isinstance(event, Ending):
@@ -166,7 +166,7 @@ class ReassignmentReconciler(Reconciler):
     # -- out
 
     def committed(self) -> None:
-        """From here on what was intended may be called."""
+        """Allow the intended calls."""
         self._intended += self._proposed
         self._proposed = []
 
@@ -184,12 +184,12 @@ class ReassignmentReconciler(Reconciler):
             yield AlterPartitions(self.state.name, dict(items[first : first + MAX_PARTITIONS_PER_CALL]), start_by_ms)
 
     def withhold(self, now: Moment, why: str) -> None:
-        """Let what is intended lapse."""
+        """Let the intended calls lapse."""
         for key, _ in self._starting():
             self._lapse(key, now, why)
 
     def _starting(self) -> Iterator[tuple[TopicPartition, Reassignment]]:
-        """Take what is intended; from here on what is observed of it does not count before the call has ended."""
+        """Take the intended calls; observations of their partitions do not count until the calls have ended."""
         intended, self._intended = self._intended, []
         for key in intended:
             reassignment = self.state.reassignments.get(key)
@@ -202,13 +202,13 @@ class ReassignmentReconciler(Reconciler):
         self._withheld.append(CallEnded(self.state.name, (key,), now.monotonic_ms, None, detail=why))
 
     def _why_not_call(self, reassignment: Reassignment) -> str | None:
-        """A freeze may have come between an intent and its call: it holds back steps, and no rollback (R236-9)."""
+        """A freeze may have come between an intent and its call: it holds back steps, but no rollback (R236-9)."""
         if self.state.freeze is not None and reassignment.phase is Phase.INTENDED:
             return f"{self.state.name} was frozen by {self.state.freeze.by} before the call: nothing was sent"
         return None
 
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at what copies once in a while, some at a time; at what has left the list, or is cancelled, at once."""
+        """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
         now_ms = now.monotonic_ms
         room = 1 + len(self.state.in_flight) // LOOKS_TO_SEE_ALL
         yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)

@@ -21,7 +21,7 @@ def removing(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ..
 
 
 def after_cancel(step: Step) -> tuple[int, ...]:
-    """Say what list Kafka 4.3.1 leaves when it cancels a step: the members from before, in merged order (live fact)."""
+    """Return the list that Kafka 4.3.1's cancel of a step leaves: the earlier members, in merged order (live fact)."""
     kept = tuple(broker for broker in step.replicas if broker in step.expected)
     return kept + tuple(sorted(removing(step.expected, step.replicas)))
 

@@ -1,4 +1,4 @@
-"""Deciding about one partition's new target: what Kafka would refuse is said before anything is queued (KIP-455)."""
+"""Deciding about one partition's new target: what Kafka would refuse is refused before anything is queued (KIP-455)."""
 
 from dataclasses import dataclass
 
@@ -37,8 +37,8 @@ class NewTarget:
 def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> PartitionDecision:
     """Queue one partition, let its target replace the one it is moving to, or refuse it by the first rule that applies.
 
-    What Drover is moving is judged by the original list that is recorded: it needs no look at the partition itself.
-    Only where somebody else changed that list before anything was sent, the new target begins from what is there.
+    A partition that Drover is moving is judged by its recorded original list, without a look at the cluster. Only if
+    somebody else changed that list before anything was sent does the new target begin from what is there.
     """
     refusal = refuse_form(new, facts)
     if refusal is not None:
@@ -78,7 +78,7 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
 
 
 def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
-    """Refuse what is wrong whatever the cluster looks like."""
+    """Refuse what is wrong in any cluster."""
     invalid = RefusalCode.INVALID_REPLICA_ASSIGNMENT
     if new.key.topic in facts.own_topics and not new.allow_drover_topics:
         detail = f"{new.key.topic} is Drover's own: set allow_drover_topics if that is meant"
@@ -91,7 +91,7 @@ def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
 
 
 def _refuse_replicas(new: NewTarget, present: tuple[int, ...], facts: Facts) -> Refusal | None:
-    """R455-3 and the guard of KIP-860: what Kafka itself would refuse, said before anything is queued."""
+    """R455-3 and the guard of KIP-860: refuse what Kafka itself would refuse, before anything is queued."""
     key, replicas = new.key, new.replicas
     unknown = [broker for broker in replicas if broker not in facts.live_brokers and broker not in present]
     if unknown:
@@ -120,7 +120,7 @@ def _refuse_situation(new: NewTarget, seen: PartitionFacts, facts: Facts) -> Ref
 
 
 def refuse_original(key: TopicPartition, asserted: tuple[int, ...] | None, original: tuple[int, ...]) -> Refusal | None:
-    """R236-2: what a client sends along is an assertion about the true list, never the truth."""
+    """R236-2: the list that a client sends is an assertion about the true list, never the truth."""
     if asserted is None or asserted == original:
         return None
     detail = (
@@ -131,7 +131,7 @@ def refuse_original(key: TopicPartition, asserted: tuple[int, ...] | None, origi
 
 
 def queued_from(new: NewTarget, seen: PartitionFacts, cluster: str) -> ReassignmentQueued:
-    """Accept a partition, from the list it was seen with."""
+    """Accept a partition, starting from the list that was observed."""
     return ReassignmentQueued(
         cluster=cluster,
         topic=new.key.topic,

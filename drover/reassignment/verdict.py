@@ -1,7 +1,7 @@
-"""What every verdict about a sight of the cluster is made of: what it depends on, what it says, and common verdicts.
+"""What every verdict about an observation is made of: its context, what it says, and common verdicts.
 
-A mismatch is first a doubt; only one that persists over two observations and 2 s is acted on, because brokers' metadata
-lags behind the controller.
+A mismatch is unconfirmed at first. Only one that persists over two observations and 2 s is acted on, because brokers'
+metadata lags behind the controller.
 """
 
 from collections.abc import Collection
@@ -23,7 +23,7 @@ from events.reassignments import (
 )
 from events.records import ReassignmentEvent
 
-# Who is named as asking when nobody did.
+# The author of what nobody asked for.
 DROVER = "drover"
 
 
@@ -39,7 +39,7 @@ class EventName(TypedDict):
 class Context:
     """What the verdict depends on besides the partition.
 
-    `persisted` says that the last sights were doubted for long enough. `bytes_copied` is what the running step's added
+    `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
     replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     """
@@ -57,7 +57,7 @@ class Context:
 
     @property
     def guard(self) -> GuardFacts:
-        """The part of it that KIP-236's guards look at."""
+        """The part of the context that KIP-236's guards need."""
         return GuardFacts(self.live, self.min_isr, self.at_ms)
 
 
@@ -79,7 +79,7 @@ def event_name(cluster: str, key: TopicPartition) -> EventName:
 
 
 def blocked(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
-    """Record a block, once as long as its reason and words stay the same."""
+    """Record a block, but only once while its reason and words stay the same."""
     known = reassignment.block
     if known is not None and (known.why, known.detail) == (block.why, block.detail):
         return ()
@@ -101,7 +101,7 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
 
 
 def foreign(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """Show that somebody else's move is running, and never fight it; what it leaves is judged when it has ended."""
+    """Show that somebody else's move is running and leave it alone; the result is judged once it has ended."""
     if not context.persisted:
         return UNCONFIRMED
     heading = list(seen.move.target) if seen.move is not None else list(seen.replicas)
@@ -123,7 +123,7 @@ def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, w
 
 
 def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
-    """End a reassignment whose partition or topic is no more: a new incarnation is never touched (S9)."""
+    """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9)."""
     if seen is None and not context.persisted:
         return UNCONFIRMED
     detail = "the topic or partition does not exist any more" if seen is None else "the topic was deleted and recreated"

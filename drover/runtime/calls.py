@@ -1,4 +1,4 @@
-"""One look and one effect of a shard core against one cluster: make the calls, and say as an input how they ended.
+"""One look and one effect of a shard core at one cluster: make the calls, and return their ends as inputs.
 
 Nothing is retried here, because the core decides what follows.
 """
@@ -37,8 +37,8 @@ Clock = Callable[[], Moment]
 async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
     """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
 
-    The List that tells what to observe is also the observation's first one. A cluster on which Drover has nothing to do
-    is asked what others move there, and nothing more. Raises what the port's reading calls raise.
+    The List that shows what to observe is also the observation's first one. A cluster on which Drover has nothing to do
+    is only asked what others move there. Raises what the port's reading calls raise.
     """
     listing = await driver.list_moves()
     wanted = core.cluster(cluster).wanted(listing.moves, clock())
@@ -52,7 +52,7 @@ async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Cloc
 
 
 async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Input:
-    """Carry an effect out and report its end; raises nothing that the port's contract names."""
+    """Carry out an effect and report its end; raises none of the errors that the port names."""
     match effect:
         case AlterPartitions():
             return await _alter(driver, effect, clock)
@@ -98,7 +98,7 @@ async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: C
 
 
 async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:
-    """Write everything at once: a broker that hangs keeps no other waiting, and nothing begins late."""
+    """Write everything at once: a broker that hangs delays no other, and nothing begins late."""
     brokers: dict[int, CallResult] = {}
     topics: dict[str, CallResult] = {}
     if clock().monotonic_ms <= effect.start_by_ms:
@@ -113,7 +113,7 @@ async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, cloc
 
 
 async def _change_lists(driver: ClusterDriver, topic: str, effect: ChangeThrottles) -> CallResult | None:
-    """Take entries away and put entries in, as one answer: the first refusal, or that all was taken."""
+    """Remove and add entries, with one answer: the first refusal, or success."""
     for change in (
         RemoveThrottledReplicas(topic, effect.remove[topic]),
         AddThrottledReplicas(topic, effect.add[topic]),
@@ -126,7 +126,7 @@ async def _change_lists(driver: ClusterDriver, topic: str, effect: ChangeThrottl
 
 
 async def _change(driver: ClusterDriver, change: ThrottleChange) -> CallResult | None:
-    """Write one throttle; None when the outcome is unknown, which only means that it is written again."""
+    """Write one throttle; None when the outcome is unknown: it is written again."""
     try:
         return (await driver.change_throttles([change]))[change]
     except ClusterError:

@@ -6,5 +6,5 @@ from drover.capability.messages import Moment
 
 
 def now() -> Moment:
-    """Return the present moment: wall clock to record, monotonic to wait by."""
+    """Return the present moment: wall clock to record, monotonic to measure waiting."""
     return Moment(wall_ms=time.time_ns() // 1_000_000, monotonic_ms=time.monotonic_ns() // 1_000_000)

@@ -1,4 +1,4 @@
-"""The asyncio side of the managed clusters: watches them for the shard cores, and makes the calls these want.
+"""The asyncio side of the managed clusters: watches them for the shard cores, and makes their calls.
 
 It decides nothing. Every fault of a cluster becomes an input that says what is known of the call's outcome.
 """
@@ -29,7 +29,7 @@ PublishProgress = Callable[[Sequence[Progress]], Awaitable[None]]
 
 GATHER_DEADLINE_MS = 10_000
 GATHER_RETRY_MS = 100
-# A cluster that has just been out of reach gets one try a command, not the whole deadline: others wait behind it.
+# A cluster that has just been out of reach gets one try per command, not the whole deadline.
 BREAKER_MS = 5000
 PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
 UNREACHABLE_PACE_MS = 1000
@@ -40,7 +40,7 @@ SAMPLE_SHARE = 5
 
 @dataclass(slots=True)
 class _Watch:
-    """The tasks that watch one cluster for one shard's owner, and how to rouse them."""
+    """The tasks that watch one cluster for one shard's owner, and how to wake them."""
 
     tasks: tuple[asyncio.Task[None], ...]
     nudge: asyncio.Event
@@ -49,8 +49,8 @@ class _Watch:
 class ClusterServices:
     """Watchers and callers of every configured cluster, for the shards that this worker owns.
 
-    `drivers` are closed by `close`. `publish` produces byte samples. `fail` is called with an exception that nobody
-    expected: the process must stop.
+    `drivers` are closed by `close`. `publish` produces byte samples. `fail` is called with an unexpected
+    exception: the process must stop.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ClusterServices:
             self._watch(core, cluster, wake)
 
     def disown(self, core: ShardCore) -> None:
-        """Stop watching a shard's clusters; calls under way end by themselves and are not heard any more."""
+        """Stop watching a shard's clusters; calls under way end by themselves, and their results are dropped."""
         for shard, cluster in tuple(self._watches):
             if shard == core.fold.shard:
                 for task in self._watches.pop((shard, cluster)).tasks:
@@ -89,12 +89,12 @@ class ClusterServices:
         return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
 
     def start(self, core: ShardCore, effects: Sequence[Effect], wake: Wake) -> None:
-        """Make the calls, each in a task of its own, and deliver how they ended; rouse who watches what is not idle."""
+        """Make the calls, each in its own task, and deliver their ends; wake the watchers of busy clusters."""
         for effect in effects:
             self._watch(core, effect.cluster, wake)
             self._spawn(self._carry_out(core, core.token, effect, wake))
         for cluster in core.clusters:
-            # Looking at an idle one after every record would cost more than all the deciding.
+            # Observing an idle cluster after every record would cost more than all decisions.
             if core.cluster(cluster).urgency() is not Urgency.IDLE:
                 self._watch(core, cluster, wake).nudge.set()
 
@@ -189,7 +189,7 @@ class ClusterServices:
 
     async def _carry_out(self, core: ShardCore, token: bytes | None, effect: Effect, wake: Wake) -> None:
         if core.token != token:
-            # The shard has changed hands since: its intents are the next owner's to look after.
+            # The shard has changed hands: its intents are now the next owner's.
             return
         ended = await carry_out(self._drivers[effect.cluster], effect, now)
         kind, known = type(effect).__name__, has_answer(ended)
@@ -199,7 +199,7 @@ class ClusterServices:
                 "call without an answer", cluster=effect.cluster, call=kind, detail=getattr(ended, "detail", "")
             )
         if isinstance(effect, ReadThrottles) and not known:
-            # Reading again at once would only hammer a cluster that does not answer.
+            # Reading again at once would only load a cluster that does not answer.
             await asyncio.sleep(UNREACHABLE_PACE_MS / 1000)
         self._deliver(core, token, ended)
         wake()
@@ -217,7 +217,7 @@ class ClusterServices:
             log.info("cluster is within reach again", cluster=cluster)
 
     def _out_of_reach(self, cluster: str, error: ClusterError) -> bool:
-        """Note a failure; True while it is new enough to be worth another try at once. Logged once an outage."""
+        """Note a failure; True while it is recent enough to try again at once. Logged once per outage."""
         self._metrics.observed(cluster, "failed")
         if cluster not in self._unreachable_ms:
             self._unreachable_ms[cluster] = now().monotonic_ms

@@ -1,8 +1,8 @@
-"""How long to leave a shard to whoever took it, when it changes hands again and again."""
+"""How long to leave a contested shard to the worker that took it."""
 
 import random
 
-# A shard that was left alone for so long is not fought for any more.
+# A shard that stayed with its owner for so long is no longer contested.
 LULL_S = 10.0
 FIRST_PAUSE_S = 0.04
 LONGEST_PAUSE_S = 5.0
@@ -11,8 +11,8 @@ LONGEST_PAUSE_S = 5.0
 class Contest:
     """Counts how often a shard was taken away lately.
 
-    Two workers that both believe to own a shard, because they are in different groups, would else take it from each
-    other as fast as the log can be written: nothing is decided, and the log, which nobody ever shortens, fills up.
+    Otherwise two workers that both believe they own a shard, because they are in different groups, would take it from
+    each other as fast as the log can be written: nothing would be decided, and the log, which is never cut, fills up.
     """
 
     __slots__ = ("_losses", "_lost_s")
@@ -22,7 +22,7 @@ class Contest:
         self._lost_s = float("-inf")
 
     def pause_s(self, now_s: float) -> float:
-        """Note that the shard was taken at this monotonic moment; return the seconds to wait before it is taken back.
+        """Note that the shard was taken at this monotonic moment; return the seconds to wait before taking it back.
 
         None at first, then twice as long each time, up to 5 s. Spread, so that rivals do not meet again.
         """

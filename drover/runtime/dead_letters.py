@@ -1,4 +1,4 @@
-"""What could not be taken as a command, kept for people: Connect's header names, so that existing tools show it."""
+"""Records that are not commands, kept for people; with Connect's header names, so that existing tools show them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ async def bury(journal: Journal, topics: TopicNames, shard: int, letters: Sequen
 async def _bury_one(journal: Journal, topics: TopicNames, shard: int, arrival: Arrival, reason: str) -> None:
     topic = topics.commands[arrival.topic_index]
     _log.warning(
-        "a record is no command and went to the dead letters",
+        "a record is not a command and went to the dead letters",
         topic=topic,
         partition=shard,
         offset=arrival.offset,
@@ -39,7 +39,7 @@ async def _bury_one(journal: Journal, topics: TopicNames, shard: int, arrival: A
 
 
 def headers(topic: str, partition: int, arrival: Arrival, reason: str) -> Headers:
-    """Say where a dead letter stood and why it is one."""
+    """Say where a dead letter came from, and why it is one."""
     malformed = isinstance(arrival.command, Malformed)
     return (
         ("__connect.errors.topic", topic.encode()),

@@ -1,4 +1,4 @@
-"""Commands that stood in a partition that is not their cluster's, on their way to the right one."""
+"""Forwarding of commands that are in a partition that is not their cluster's."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from events.topics import TopicNames
 async def forward(journal: Journal, topics: TopicNames, shard: int, commands: Sequence[tuple[Arrival, int]]) -> None:
     """Produce each command to its own shard, started in order, and return once all are acknowledged.
 
-    All at a time: a client whose partitioner is not Java's misplaces most of what it sends. The header says where a
-    command stood, as `shard:offset`. A forwarded command is never forwarded again, so that two workers that disagree
-    cannot play ping-pong. The content type is not carried on: it shows in the first byte.
+    All at once, because a client whose partitioner is not Java's misplaces most of its commands. The header says where
+    a command was, as `shard:offset`. A forwarded command is never forwarded again, so that two workers that disagree
+    cannot play ping-pong. The content type is not forwarded: the first byte shows it.
     """
     await asyncio.gather(*(_send_on(journal, topics, shard, arrival, target) for arrival, target in commands))
 

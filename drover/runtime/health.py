@@ -17,7 +17,7 @@ REQUEST_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must hold; `detail` says in a few words what is seen."""
+    """One condition that must hold; `detail` says in a few words what was found."""
 
     name: str
     ok: bool
@@ -26,7 +26,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one path answers."""
+    """The answer of one path."""
 
     status: HTTPStatus
     content_type: str
@@ -55,7 +55,7 @@ class HealthServer:
         self._server: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
-        """Listen. Raises `ConfigurationError` if the address cannot be had."""
+        """Listen. Raises `ConfigurationError` if the address cannot be used."""
         try:
             self._server = await asyncio.start_server(self._serve, self._host, self._port)
         except OSError as error:
@@ -75,7 +75,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port that was taken."""
+        """The port that it listens on."""
         assert self._server is not None, "the server is not listening"
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -91,7 +91,7 @@ class HealthServer:
         return Reply(HTTPStatus.NOT_FOUND, "text/plain", b"there are /livez, /readyz and /metrics\n")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # One request per connection; one that does not come in time, or is none, is hung up on.
+        # One request per connection; a connection without a proper one in time is closed.
         with contextlib.suppress(TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")

@@ -1,6 +1,6 @@
 """All shards of a worker: replay, the rebalance barrier, and the loops; Faust's group drives it through `CommandHost`.
 
-Everything counts by the log. A fault ends the process (`fail`): the next one replays and knows as much.
+Only the log counts. A fault ends the process (`fail`); the next one replays the log and knows as much.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class ShardHost:
     # -- life
 
     async def start(self) -> None:
-        """Replay the log to its end, then run the shards; only after this the group may be joined."""
+        """Replay the log to its end, then run the shards; only then may it join the group."""
         began = monotonic()
         await self.log.journal.start()
         records = await self._snapshots.replay(self.log)
@@ -125,7 +125,7 @@ class ShardHost:
         await asyncio.gather(*(shard.close() for shard in self.shards))
 
     async def stop(self) -> None:
-        """Let go of log and clusters; after the group was left."""
+        """Close log and clusters, after the group was left."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -136,8 +136,8 @@ class ShardHost:
     # -- CommandHost
 
     def partitions_revoked(self) -> None:
-        """Let go of every shard now."""
-        # The generation does not change on a revoke, so whoever awaited across one must look at this.
+        """Give up every shard now."""
+        # The generation does not change on a revoke, so code that awaited across one must check this.
         self._revocations += 1
         self.is_joined = False
         for shard in self.shards:
@@ -176,7 +176,7 @@ class ShardHost:
         return {shard.number: shard.next_offsets for shard in self.shards}
 
     def positions_set(self, positions: Mapping[int, tuple[int, ...]]) -> None:
-        """The consumer now stands there and has forgotten everything it had read."""
+        """Begin again at these offsets: the consumer was set to them and has dropped what it had read."""
         for number, next_offsets in positions.items():
             self.shards[number].reset(next_offsets)
 
@@ -187,7 +187,7 @@ class ShardHost:
             shard.arrive(arrival)
 
     def fail(self, reason: str, error: BaseException | None) -> NoReturn:
-        """Log and end the process at once; nothing is lost that is not in the log."""
+        """Log and end the process at once; everything that counts is in the log."""
         _log.critical("the worker ends", reason=reason, error=repr(error), exit_code=EXIT_FAULT, exc_info=error)
         self._end(EXIT_FAULT)
 
@@ -197,12 +197,12 @@ class ShardHost:
         return self._closing or revocations != self._revocations or generation != self.source.generation
 
     def _folded(self, number: int, folded: Folded) -> None:
-        # A record by somebody else may have taken a shard away: let its loop look.
+        # A record of another worker may have taken a shard away: let its loop check.
         if folded.verdict is not RecordVerdict.VALID and self.is_replayed:
             self.shards[number].wake()
 
     async def _check_topics(self, shards: Sequence[HostedShard]) -> None:
-        """R4: a topic that is another one now, or no longer has what the log would read next, stops the worker."""
+        """R4: a topic that was replaced, or no longer has the next offset, stops the worker."""
         for index, topic in enumerate(self._settings.log.topics.commands):
             for shard in shards:
                 cursors = shard.fold.cursors
@@ -215,7 +215,7 @@ class ShardHost:
 
     async def _measure_lag(self, shards: Sequence[HostedShard]) -> None:
         """Compare every cursor with its topic: how much is undecided, and that the topic still has it (R4)."""
-        # Before the bounds are asked for: a rival may decide in between what they do not hold yet.
+        # Before the bounds are read: a rival may meanwhile decide commands beyond them.
         positions = self.positions()
         for index, topic in enumerate(self._settings.log.topics.commands):
             bounds = await self.log.journal.bounds(topic, [positions[shard.number][index] for shard in self.shards])
@@ -228,7 +228,7 @@ class ShardHost:
                 self._metrics.cursor_lag(topic, number, end - offset)
 
     async def _measure(self) -> None:
-        """Keep the figures of `/metrics` fresh; a topic that was made anew shows here first."""
+        """Keep the figures of `/metrics` fresh; a topic that was created again shows here first."""
         while True:
             await asyncio.sleep(MEASURE_S)
             owned = [shard for shard in self.shards if shard.holds_token]
@@ -242,7 +242,7 @@ class ShardHost:
                 _log.warning("the lag could not be measured", error=str(error))
 
     async def _keep_house(self) -> None:
-        """Join again for a shard that is ours and unowned for two session timeouts (R1)."""
+        """Join again if a shard of ours is unowned for two session timeouts (R1)."""
         patience_s = 2 * self._settings.worker.session_timeout_s
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)

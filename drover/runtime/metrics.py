@@ -1,4 +1,4 @@
-"""What a worker counts and measures, under names of its own; it knows nothing of who reports or who serves it."""
+"""The worker's counters and gauges; independent of who reports and who serves them."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
         self._commands = self._counter("commands", "Commands decided, by type and verdict", "type", "verdict")
-        self._batches = self._counter("batches_appended", "Batches appended to the log that count", "shard")
+        self._batches = self._counter("batches_appended", "Valid batches appended to the log", "shard")
         self._append = Histogram(
             "drover_append_seconds",
             "From producing a batch to its acknowledgement",
@@ -31,15 +31,17 @@ class Metrics:
         self._reassignments = self._gauge("reassignments", "Reassignments under way", "cluster", "phase")
         self._calls = self._counter("calls", "Calls to managed clusters", "cluster", "kind", "result")
         self._observations = self._counter("observations", "Looks at managed clusters", "cluster", "result")
-        self._dead_letters = self._counter("dead_letters", "Records that are no commands", "topic")
+        self._dead_letters = self._counter("dead_letters", "Records that are not commands", "topic")
         self._forwarded = self._counter("forwarded", "Commands sent on to their own shard", "topic")
         self._snapshots = self._counter("snapshots", "Snapshots of shards, by result", "shard", "result")
         self._position = self._gauge("log_position", "Next offset of the event log to fold", "shard")
         self._lag = self._gauge("cursor_lag", "Commands that are not decided yet", "topic", "shard")
         self._projected = self._counter("projected_events", "Events whose documents are in ZooKeeper", "cluster")
         self._nodes = self._counter("projected_nodes", "Nodes written to ZooKeeper", "cluster")
-        self._failures = self._counter("projection_failures", "What ZooKeeper did not do as asked", "cluster", "kind")
-        self._drift = self._counter("projection_drift", "Nodes that others had changed, mended", "cluster")
+        self._failures = self._counter(
+            "projection_failures", "Requests that ZooKeeper did not carry out", "cluster", "kind"
+        )
+        self._drift = self._counter("projection_drift", "Nodes that others had changed, repaired", "cluster")
         self._projection_lag = self._gauge("projection_lag_events", "Events that are not in ZooKeeper yet", "cluster")
         self._projection_age = self._gauge("projection_lag_seconds", "Age of the oldest of them", "cluster")
         self._projecting = self._gauge("projection_writing", "Whether this process writes the tree", "cluster")
@@ -55,7 +57,7 @@ class Metrics:
         self._append.observe(seconds)
 
     def batch_fenced(self, shard: int) -> None:
-        """Count one batch that does not count because another owner has taken the shard."""
+        """Count one batch that was fenced because another owner has taken the shard."""
         self._fenced.labels(str(shard)).inc()
 
     def shards_owned(self, count: int) -> None:
@@ -82,11 +84,11 @@ class Metrics:
         self._observations.labels(cluster, result).inc()
 
     def dead_lettered(self, topic: str) -> None:
-        """Count one record of a command topic that is no command."""
+        """Count one record of a command topic that is not a command."""
         self._dead_letters.labels(topic).inc()
 
     def forwarded(self, topic: str) -> None:
-        """Count one command that stood in another shard's partition."""
+        """Count one command that was in another shard's partition."""
         self._forwarded.labels(topic).inc()
 
     def snapshot_ended(self, shard: int, result: str) -> None:

@@ -10,14 +10,14 @@ from events.partitions import TopicPartition
 
 
 class ClusterSide(Protocol):
-    """The managed clusters: facts in, effects out. Only this knows their drivers."""
+    """The managed clusters: facts in, effects out. Only it knows their drivers."""
 
     async def gather(self, core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
         """Observe and deliver; returns why each cluster that could not be observed was unavailable. At most 10 s."""
         ...
 
     def start(self, core: ShardCore, effects: Sequence[Effect], wake: Callable[[], None]) -> None:
-        """Run the effects as tasks, deliver their results, and call `wake` after each; none only rouses who watches."""
+        """Run the effects as tasks, deliver their results, and call `wake` after each; if none, wake the watchers."""
         ...
 
     def own(self, core: ShardCore, wake: Callable[[], None]) -> None:
@@ -29,19 +29,19 @@ class ClusterSide(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of every cluster; idempotent."""
+        """Close every cluster; idempotent."""
         ...
 
 
 class BesideWorker(Protocol):
-    """Something that runs in the worker's process and must never hold it up: the projection."""
+    """The projection: it runs in the worker's process and must never hold it up."""
 
     def start(self) -> None:
         """Begin; returns at once."""
         ...
 
     def notes(self) -> tuple[Check, ...]:
-        """Tell how it is, for `/readyz`; a fault of it does not make the worker unready."""
+        """Tell how it is, for `/readyz`; its faults do not make the worker unready."""
         ...
 
     def close(self) -> None:

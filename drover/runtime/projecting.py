@@ -32,7 +32,7 @@ from projections.zookeeper import ZooKeeperStore
 
 MEASURE_S = 1.0
 SAMPLE_S = 5.0
-# A view that is so far behind is not worth reading.
+# A view that is further behind is not worth reading.
 READY_LAG_S = 60.0
 STOP_S = 10.0
 _log = structlog.get_logger(__name__)
@@ -62,13 +62,13 @@ class Reporter:
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
         """Others had changed these nodes."""
         self._metrics.projection_drifted(cluster, len(paths))
-        _log.warning("nodes in ZooKeeper were changed by others and are mended", cluster=cluster, paths=list(paths))
+        _log.warning("nodes in ZooKeeper were changed by others and are repaired", cluster=cluster, paths=list(paths))
 
 
 def serve_projection(settings: Settings, cluster: str | None) -> int:
     """Project until SIGTERM or SIGINT; returns the exit code.
 
-    Raises `ConfigurationError` for settings that cannot be, `CorruptLogError` for a log that no reader may pass.
+    Raises `ConfigurationError` for settings that cannot be used, `CorruptLogError` for a corrupt log.
     """
     configure_logging()
     asyncio.run(_serve(settings, cluster))
@@ -146,12 +146,12 @@ class Projection:
         return tuple(checks)
 
     async def _check(self, trees: Sequence[Tree]) -> None:
-        """Refuse a place that is somebody else's before anything runs; a store that is away is no reason to."""
+        """Refuse a root that belongs to somebody else before anything runs; an unreachable store is not refused."""
         for tree in trees:
             try:
                 await tree.check()
             except StoreError as error:
-                _log.warning("the projection begins without a look at ZooKeeper", error=str(error))
+                _log.warning("the projection starts although ZooKeeper could not be checked", error=str(error))
                 return
 
     async def _measure(self) -> None:
@@ -166,7 +166,7 @@ class Projection:
                 )
 
     async def _publish(self, connection: LogConnection, name: str) -> None:
-        """Tell `drover status` how far it is, by way of the progress topic; losing a sample harms nobody."""
+        """Tell `drover status` how far it is, through the progress topic; a lost sample does no harm."""
         while True:
             await asyncio.sleep(SAMPLE_S)
             producer = LogProducer(connection, f"{name}-samples")
@@ -192,7 +192,7 @@ class Projection:
 class ProjectionThread:
     """The projection inside a worker: in a thread with a loop of its own, so that it holds up no decision.
 
-    A fault of it never ends the worker: it is logged, and shown beside the worker's own checks.
+    Its faults never end the worker: it is logged, and shown beside the worker's own checks.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
@@ -235,7 +235,7 @@ class ProjectionThread:
 
 
 async def rebuild_tree(settings: Settings, cluster: str) -> Rebuilt:
-    """Make a cluster's tree anew; see `projections.rebuild`."""
+    """Write a cluster's tree again from the log; see `projections.rebuild`."""
     store = ZooKeeperStore(settings.zookeeper.options())
     root = settings.zookeeper.root
     try:

@@ -1,4 +1,4 @@
-"""Sending commands now and then, over a connection that is made with the first and made again after a fault."""
+"""Sending commands now and then, over a connection that is opened by the first one and again after a fault."""
 
 import contextlib
 
@@ -9,7 +9,7 @@ from events.commands import AnyCommand
 
 
 class CommandSender:
-    """Sends one command after the other. Raises what `Client` raises; the same command may be sent again."""
+    """Sends one command after another. Raises what `Client` raises; the same command may be sent again."""
 
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
@@ -27,6 +27,6 @@ class CommandSender:
             raise
 
     async def close(self) -> None:
-        """Let go; idempotent."""
+        """Close the connection; idempotent."""
         self._client = None
         await self._stack.aclose()

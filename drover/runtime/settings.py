@@ -1,4 +1,4 @@
-"""What an operator may set, as values: the shape of drover.toml and of the `DROVER_*` variables.
+"""The settings as values: the shape of drover.toml and of the `DROVER_*` variables.
 
 Reading them is `drover.runtime.settings_sources`. This module imports no validation library, so that a command that has
 its settings at hand starts at once.
@@ -43,10 +43,10 @@ class Secret(str):
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How to reach one Kafka; the names are those of the Kafka clients, but for the file that holds the password.
+    """How to reach one Kafka; the names are those of the Kafka clients, except for the file that holds the password.
 
     TLS files are PEM; a broker's certificate must name the host that it is reached by. SASL without TLS sends the
-    password readable, so it must be allowed explicitly.
+    password in the clear, so it must be allowed explicitly.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -126,7 +126,7 @@ class Security:
         import ssl  # noqa: PLC0415 - costs start-up time and few need it
 
         try:
-            # It checks the certificate and the host's name. The file's authorities count and no others: not also those
+            # It checks the certificate and the host's name. Only the file's authorities count, not those
             # that this machine trusts for the web.
             context = ssl.create_default_context(cafile=self.ssl_cafile)
         except OSError as error:  # what ssl raises for unreadable and for senseless files
@@ -141,7 +141,9 @@ class Security:
 
 def _unusable(section: str, setting: str, file: str | None, error: Exception) -> ConfigurationError:
     said = getattr(error, "strerror", None) or str(error)
-    return ConfigurationError(f"{section}.{setting}: the file {file} cannot be used ({said}); mend it or name another")
+    return ConfigurationError(
+        f"{section}.{setting}: the file {file} cannot be used ({said}); correct it or name another"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class LogSettings:
 class ClusterSettings:
     """A managed cluster, how much may be in flight on it, and what is done unasked.
 
-    See `drover.reassignment.state.Limits`.
+    See `drover.scheduling.state.Limits`.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -254,7 +256,7 @@ class ZooKeeperSettings:
     With `username` and `password` (digest), or a client certificate, the nodes are the writer's alone, and may be read
     by `readers` (ids such as `digest:ops:HASH`, `ip:10.0.0.0/8`, `world:anyone`). Without, anybody could write them:
     `allow_open_zookeeper` must say that this is meant. Files are PEM; with TLS the host's name is checked. `project`
-    lets every worker project; with `intake` whoever projects lets be done what operators write there. `listen` is where
+    lets every worker project; with `intake` projectors carry out what operators write there. `listen` is where
     `drover project` serves /livez, /readyz and /metrics.
     """
 
@@ -276,7 +278,7 @@ class ZooKeeperSettings:
     listen: str = "127.0.0.1:8160"
 
     def __post_init__(self) -> None:
-        """Refuse what no client could use, and a place that is not Drover's to write."""
+        """Refuse what no client could use, and a root that is not Drover's to write."""
         if re.fullmatch(r"(/[^/]+)+", self.root) is None or self.root.split("/")[1] == "zookeeper":
             raise ValueError(f"root must be an absolute path of its own, such as /drover, and not {self.root!r}")
         if (self.username is None) is not (self.password is None):
@@ -289,7 +291,9 @@ class ZooKeeperSettings:
             raise ValueError("readers have no effect without credentials: anybody may read and write the tree")
         wrong = [reader for reader in self.readers if not re.fullmatch(r"(digest|ip|sasl|x509|world):.+", reader)]
         if wrong:
-            raise ValueError(f"reader {wrong[0]!r} is no ACL id: scheme:id, such as digest:ops:HASH or world:anyone")
+            raise ValueError(
+                f"reader {wrong[0]!r} is not an ACL id: scheme:id, such as digest:ops:HASH or world:anyone"
+            )
         _parse_address(self.listen)
         if self.session_timeout_ms < 1000:
             raise ValueError("session_timeout_ms must be at least 1000")
@@ -305,7 +309,7 @@ class ZooKeeperSettings:
         return _parse_address(self.listen)
 
     def options(self) -> ZooKeeperOptions:
-        """Return what the store is opened with; raises `ConfigurationError` for what must not or cannot be."""
+        """Return what the store is opened with; raises `ConfigurationError` for what must not or cannot be used."""
         if self.hosts is None:
             raise ConfigurationError("zookeeper.hosts is not set: say where the ZooKeeper is that shall show the state")
         if not self.has_credentials and not self.allow_open_zookeeper:
@@ -359,7 +363,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that was set; `clusters` is by the operator's name for each."""
+    """All settings; `clusters` is by the operator's name for each."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 

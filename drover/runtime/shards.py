@@ -1,7 +1,7 @@
 """One shard in a worker: its inbox, whether it is owned, and the loop that turns commands into records.
 
-The loop is the only writer of the shard's batches and has at most one in flight. Everything it believed is dropped when
-the shard is revoked (`tenure` changes) or its record comes back fenced; the log then says how things stand.
+The loop is the only writer of the shard's batches and has at most one in flight. Everything speculative is dropped
+when the shard is revoked (`tenure` changes) or its record comes back fenced; the log then shows the state.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire
 
 ACQUIRE_ATTEMPTS = 8
-# A core that asks to be woken in the past must not keep the loop from everybody else.
+# A core that asks to be woken in the past must not starve the other tasks.
 SHORTEST_WAIT_S = 0.005
 _log = structlog.get_logger(__name__)
 
@@ -83,15 +83,15 @@ class HostedShard:
 
     @property
     def holds_token(self) -> bool:
-        """Whether the core owns the shard and nobody has taken it since."""
+        """Whether the core owns the shard, and no other worker has taken it."""
         return self.core.owned and self.fold.token == self._token
 
     def wake(self) -> None:
-        """Let the loop look again."""
+        """Wake the loop."""
         self._wake.set()
 
     def revoke(self) -> None:
-        """Let go at once: the group takes the shard away."""
+        """Give the shard up at once: the group takes it away."""
         self.tenure += 1
         self.assigned = False
         self.unowned_since = None
@@ -167,7 +167,7 @@ class HostedShard:
         self.wake()
 
     async def close(self) -> None:
-        """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then let go."""
+        """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then end."""
         if self.assigned and self.holds_token:
             proposed = self.core.closing_batch(now())
             if proposed is not None:
@@ -192,7 +192,7 @@ class HostedShard:
             self._wake.clear()
 
     async def _turn(self) -> bool:
-        """Make one record of all there is; False when there is nothing to do."""
+        """Make one record of everything that has arrived; False when there is nothing to do."""
         if not self.holds_token:
             return await self._regain()
         tenure = self.tenure
@@ -210,7 +210,7 @@ class HostedShard:
         began = monotonic()
         folded = await self._services.log.append(self.number, proposed.record, proposed.payload)
         if self.tenure != tenure:
-            # Revoked while it was in flight: all was dropped, and the next owner learns from the log what counted.
+            # Revoked while it was in flight: everything was dropped; the next owner learns from the log what is valid.
             return True
         if folded.verdict is RecordVerdict.VALID:
             self._services.metrics.batch_appended(self.number, monotonic() - began)
@@ -226,7 +226,7 @@ class HostedShard:
         await dead_letters.bury(journal, self._topics, self.number, proposed.dead_letters)
 
     def _settle(self, proposed: ProposedBatch) -> None:
-        """The record is in the log and counts: only now it may have effects (R6)."""
+        """The record is in the log and valid: only now may it have effects (R6)."""
         self.core.commit(proposed)
         self.inbox.settle(len(proposed.taken))
         if self.inbox.is_low:
@@ -237,7 +237,7 @@ class HostedShard:
             self._services.snapshots.batch_appended(self.fold, len(proposed.payload))
 
     def _start_effects(self, *, is_news: bool = False) -> None:
-        """Start what is due; after each record even if that is nothing: an idle cluster may have to be looked at."""
+        """Start what is due, after each record even if that is nothing: an idle cluster may need a look."""
         if not self.holds_token:
             return
         effects = self.core.effects(now())

@@ -14,10 +14,10 @@ from drover.runtime.metrics import Metrics
 from drover.shard.fold import ShardFold
 from events.topics import TopicNames
 
-# As much log as is folded in about a second, in records of any size.
+# As much log as is folded in about a second, whatever the size of its records.
 EVERY_BYTES = 16 * 1024 * 1024
 SHORTEST_PAUSE_S = 30.0
-# A clean stop is a good moment: a tenth of what is worth it otherwise.
+# A clean stop is a good moment: a tenth of the usual amount is enough.
 AT_STOP = 10
 STOP_TIMEOUT_S = 5.0
 _log = structlog.get_logger(__name__)
@@ -40,11 +40,11 @@ class SnapshotKeeper:
         self._every_records = every_records
         self._metrics = metrics
         self._shards = {shard: _Shard() for shard in range(journal.shards)}
-        # Encoding takes processor time that decisions want: one at a time.
+        # Encoding takes processor time from decisions: one at a time.
         self._one_at_a_time = asyncio.Semaphore(1)
 
     async def replay(self, log: FoldedLog) -> int:
-        """Fold the log to its end, from snapshots where they are to be had; see `FoldedLog.replay`."""
+        """Fold the log to its end, from snapshots where there are any; see `FoldedLog.replay`."""
         if self._every_records:
             async with self._journal.reader() as reader:
                 folds = await load_snapshots(reader, self._topics, range(self._journal.shards), self._doubt)
@@ -54,7 +54,7 @@ class SnapshotKeeper:
                 try:
                     replayed = await log.replay()
                 except CorruptLogError as error:
-                    # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+                    # Snapshot and log disagree, or the log is corrupt: a fold from its first record will tell.
                     _log.warning("snapshots are not used", snapshots=positions, why=str(error))
                     log.restore({})
                 else:
@@ -65,7 +65,7 @@ class SnapshotKeeper:
         return await log.replay()
 
     def batch_appended(self, fold: ShardFold, payload_bytes: int) -> None:
-        """Take note of a batch that counts, and begin to write a snapshot if one is due; never waits."""
+        """Note a valid batch, and begin to write a snapshot if one is due; never waits."""
         shard = self._shards[fold.shard]
         shard.bytes_since += payload_bytes
         if not self._is_due(fold, shard, 1) or shard.writing is not None:
@@ -87,7 +87,7 @@ class SnapshotKeeper:
             _log.warning("no snapshot was written: stopping does not wait for it", shard=fold.shard)
 
     async def close(self) -> None:
-        """End what is being written; idempotent."""
+        """Stop writing; idempotent."""
         tasks = [shard.writing for shard in self._shards.values() if shard.writing is not None]
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Drover's own topics: how they must be, creating them, and saying which command mends one that is not so."""
+"""Drover's own topics: how they must be configured, creating them, and the command that corrects one that differs."""
 
 import asyncio
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _DURABLE: Mapping[str, str] = {
     "retention.ms": "-1",
     "unclean.leader.election.enable": "false",
 }
-# Old snapshots go soon, and a reader never depends on it. Whatever is lost here the log still has.
+# Old snapshots are deleted soon; no reader depends on them. The log still has whatever is lost here.
 _SNAPSHOTS: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "max.message.bytes": str(8 * _MEGABYTE),
@@ -37,13 +37,13 @@ _SNAPSHOTS_INITIAL: Mapping[str, str] = {
     "segment.bytes": str(64 * _MEGABYTE),
     "unclean.leader.election.enable": "false",
 }
-# These may be more than asked for without harm.
+# These may safely be larger than asked for.
 _AT_LEAST = frozenset({"max.message.bytes", "min.insync.replicas"})
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRule:
-    """One topic as it must be; only `required` settings are checked, `initial` ones are the operator's to change.
+    """The rules for one topic; only `required` settings are checked, `initial` ones are the operator's to change.
 
     A worker runs without an `optional` one.
     """
@@ -62,7 +62,7 @@ class TopicRule:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it must be, and the command that mends it."""
+    """One thing that breaks the rules, and the command that corrects it."""
 
     topic: str
     detail: str
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTopics:
-    """Topics that are as they must be; `findings` are about optional ones, which are not used then."""
+    """The checked topics; `findings` are about optional ones, which are then not used."""
 
     shards: int
     command_topic_ids: tuple[str, ...]
@@ -84,7 +84,7 @@ class VerifiedTopics:
 
 
 def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
-    """Say how every topic must be; all but the dead letters have one partition per shard."""
+    """Return the rules for every topic; all but the dead letters have one partition per shard."""
     append_time = {**_DURABLE, "message.timestamp.type": "LogAppendTime"}
     commands = {**append_time, "max.message.bytes": str(2 * _MEGABYTE)}
     return (
@@ -99,8 +99,8 @@ def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
 async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple[str, ...]:
     """Create the topics that are missing, begin every shard of the log, and return the names of those created.
 
-    Idempotent: topics that exist are left as they are (`check` tells of them), and an events topic that exists decides
-    the number of shards. Raises `ConfigurationError` when Kafka will not have it so, with what to do.
+    Idempotent: topics that exist are left alone (`check` reports on them), and an events topic that exists decides
+    the number of shards. Raises `ConfigurationError`, with the remedy, when Kafka refuses.
     """
     names = connection.topics
     present = await describe_topics(connection.bootstrap, (names.events,), connection.security)
@@ -146,7 +146,7 @@ async def _begin_shards(connection: LogConnection, shards: int) -> None:
 
 
 async def check(connection: LogConnection) -> tuple[Finding, ...]:
-    """Compare every topic with how it must be; a worker starts only when nothing is found but about optional ones."""
+    """Compare every topic with its rules; a worker starts only if all findings are about optional topics."""
     described = await _describe(connection)
     return _findings(connection, described)
 
@@ -161,7 +161,7 @@ async def verify(connection: LogConnection) -> VerifiedTopics:
     commands = [described[name] for name in connection.topics.commands]
     if findings or events is None:
         raise ConfigurationError(
-            "\n".join(f"{finding.detail}; mend it with\n  {finding.remedy}" for finding in findings)
+            "\n".join(f"{finding.detail}; correct it with\n  {finding.remedy}" for finding in findings)
         )
     ids = tuple(topic.topic_id for topic in commands if topic is not None)
     return VerifiedTopics(events.partitions, ids, tuple(finding for finding in found if finding.topic in names))

@@ -1,7 +1,7 @@
 """A thread that ends the process when its event loop hangs, or when a stop takes too long.
 
-It must be a thread: what it watches for is a loop that no longer runs. Hangs of this kind were seen in the Kafka client
-and in Faust while brokers were down; ending is safe, since nothing counts that is not in the log.
+It must be a thread, because it watches for a loop that no longer runs. Hangs of this kind were seen in the Kafka client
+and in Faust while brokers were down; ending is safe, since only the log counts.
 """
 
 import os
@@ -14,7 +14,7 @@ EXIT_FAULT = 70
 EXIT_STOP_DEADLINE = 71
 HEARTBEAT_TIMEOUT_S = 20.0
 STOP_DEADLINE_S = 15.0
-# A look that comes this late means that the whole process slept (SIGSTOP, a suspended machine), not its loop alone.
+# A check that is this late means that the whole process slept (SIGSTOP, a suspended machine), not only its loop.
 SLEPT_S = 2.0
 _log = structlog.get_logger(__name__)
 
@@ -42,7 +42,7 @@ class Watchdog:
         self._stopping = self._stopping or time.monotonic()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._ended.set()
         self._thread.join()
 

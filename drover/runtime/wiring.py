@@ -1,4 +1,4 @@
-"""From settings to a running worker: every part is made and wired here, and ended in the opposite order."""
+"""From settings to a running worker: every part is made and wired here, and closed in reverse order."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> ClusterServices:
-    """Make the drivers of every configured cluster and what watches them."""
+    """Make the drivers of every configured cluster, and their watchers."""
     drivers = {
         name: KafkaDriver(name, cluster.bootstrap, cluster.security.client_options(f"clusters.{name}.security"))
         for name, cluster in settings.clusters.items()
@@ -46,7 +46,7 @@ def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> 
         try:
             await asyncio.gather(*sends)
         except LogUnavailableError as error:
-            # Telemetry: the next sample says more than a repetition of this one could.
+            # Telemetry: the next sample says more than repeating this one.
             _log.warning("byte samples were not published", error=str(error))
 
     return ClusterServices(drivers, publish, _fail, metrics)
@@ -64,7 +64,7 @@ def _fail(error: BaseException) -> NoReturn:
 def serve(settings: Settings, new_clusters: ClusterSideFactory = cluster_services) -> int:
     """Run a worker until SIGTERM or SIGINT and return its exit code; `new_clusters` replaces the managed clusters.
 
-    Raises `ConfigurationError` before anything is joined when a setting cannot be used or a topic is not as it must be.
+    Raises `ConfigurationError` before anything is joined when a setting cannot be used or a topic breaks its rules.
     A fault while it runs ends the process with 70, a stop that takes too long with 71.
     """
     configure_logging()
@@ -115,7 +115,7 @@ def _group_settings(settings: Settings, connection: LogConnection) -> GroupSetti
 def _projection(settings: Settings) -> Callable[[Metrics], BesideWorker] | None:
     if not settings.zookeeper.project:
         return None
-    settings.zookeeper.options()  # raises for what must not be, before anything is joined
+    settings.zookeeper.options()  # raises for unusable settings, before anything is joined
     from drover.runtime.projecting import ProjectionThread  # noqa: PLC0415 - a worker without it needs no kazoo
 
     return lambda metrics: ProjectionThread(settings, metrics)

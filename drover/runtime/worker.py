@@ -51,7 +51,7 @@ async def _beat(watchdog: Watchdog) -> None:
 async def run_until_stopped(host: ShardHost, group: CommandGroup, stop: asyncio.Event, watchdog: Watchdog) -> None:
     """Run the host and its group until `stop` is set, then end both: decisions first, then the group, then the log.
 
-    Raises what kept the host from starting.
+    Raises the error that kept the host from starting.
     """
     stopped = asyncio.create_task(stop.wait())
     working = asyncio.create_task(_work(host, group))
@@ -59,7 +59,7 @@ async def run_until_stopped(host: ShardHost, group: CommandGroup, stop: asyncio.
     if not stop.is_set():
         stopped.cancel()
         await host.stop()
-        # It ended before anything was joined: the error says why.
+        # It ended before joining anything: the error says why.
         await working
         return
     _log.info("stopping")
@@ -78,7 +78,7 @@ async def _work(host: ShardHost, group: CommandGroup) -> None:
     try:
         await group.start()
         await group.wait_until_ended()
-    except Exception as error:  # noqa: BLE001 - Faust is half started: only the end of the process is certain to work
+    except Exception as error:  # noqa: BLE001 - Faust is half started: only ending the process is certain to work
         host.fail("the consumer group failed", error)
     if not host.is_closing:
         host.fail("the consumer group ended without being asked to", None)

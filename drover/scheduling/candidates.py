@@ -36,7 +36,7 @@ class _Entry:
     rank: Rank
     where: Where
     turn: int
-    # What it is expected to take when it was looked at.
+    # What it was expected to take when the look was asked for.
     expected: Needs = ()
     # What has room again, if that is why it is ready.
     woken_by: Resource | None = None
@@ -44,7 +44,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One reassignment that is to be tried; `woken_by` is what has room again, None if it was not parked."""
+    """One reassignment to try; `woken_by` is the resource that has room again, None if it was not parked."""
 
     key: TopicPartition
     woken_by: Resource | None
@@ -55,22 +55,22 @@ _Item = tuple[Rank, int, TopicPartition]
 
 @dataclass(slots=True)
 class Candidates:
-    """The index. Heaps hold items of (rank, turn, key); one whose turn is not the entry's any more is dropped."""
+    """The index. Heaps hold items of (rank, turn, key); an item whose turn is outdated is dropped."""
 
-    # How many may be looked at in the cluster at a time.
+    # How many may have a look at a time.
     max_looks: int = 0
     _entries: dict[TopicPartition, _Entry] = field(default_factory=dict)
     _turn: int = 0
     _ready: list[tuple[Rank, int, TopicPartition, Resource | None]] = field(default_factory=list)
     _parked: dict[Needs, list[_Item]] = field(default_factory=dict)
     _needing: dict[Resource, dict[Needs, None]] = field(default_factory=dict)
-    # What was full when somebody was parked for it, or was not woken because of it.
+    # Resources that were full when something was parked for them, or was not woken because of them.
     _full: dict[Resource, None] = field(default_factory=dict)
     _line: list[_Item] = field(default_factory=list)
     _put_off: list[tuple[int, int, TopicPartition]] = field(default_factory=list)
     _recheck: list[TopicPartition] = field(default_factory=list)
     looks: dict[TopicPartition, None] = field(default_factory=dict)
-    # How much those that are looked at, or are in line for it, are expected to take.
+    # How much those with a look, or in line for one, are expected to take.
     expected: Counter[Resource] = field(default_factory=Counter)
 
     def __contains__(self, key: TopicPartition) -> bool:
@@ -106,7 +106,7 @@ class Candidates:
         for resource in entry.expected:
             self.expected[resource] -= 1
         if entry.woken_by is not None:
-            # Whether it has taken the room or not, the next one is to be found.
+            # Whether or not it has taken the room, find the next one.
             self._full[entry.woken_by] = None
 
     def _is_current(self, key: TopicPartition, turn: int) -> bool:
@@ -116,12 +116,12 @@ class Candidates:
     # -- where to
 
     def offer(self, key: TopicPartition, rank: Rank, woken_by: Resource | None = None) -> None:
-        """Let it be tried."""
+        """Queue it for a try."""
         heapq.heappush(self._ready, (rank, self._move(key, rank, Where.READY), key, woken_by))
         self._entries[key].woken_by = woken_by
 
     def park(self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource]) -> None:
-        """Let it wait for room at all that it needs; `full` is what has none now."""
+        """Park it until everything that it needs has room; `full` is what has none now."""
         turn = self._move(key, rank, Where.PARKED)
         heap = self._parked.get(needs)
         if heap is None:
@@ -132,7 +132,7 @@ class Candidates:
         self._full.update(dict.fromkeys(full))
 
     def look(self, key: TopicPartition, rank: Rank, expected: Needs) -> None:
-        """Let it be looked at in the cluster, when its turn for that comes; `expected` is what it is likely to take."""
+        """Ask for a look at it in the cluster, when its turn comes; `expected` is what it is likely to take."""
         if len(self.looks) < self.max_looks:
             self._move(key, rank, Where.LOOKING, expected)
             self.looks[key] = None
@@ -140,11 +140,11 @@ class Candidates:
             heapq.heappush(self._line, (rank, self._move(key, rank, Where.IN_LINE, expected), key))
 
     def put_off(self, key: TopicPartition, rank: Rank, until_ms: int) -> None:
-        """Let it wait until a moment."""
+        """Put it off until a moment."""
         heapq.heappush(self._put_off, (until_ms, self._move(key, rank, Where.PUT_OFF), key))
 
     def drop(self, key: TopicPartition) -> None:
-        """Let go of what does not wait any more."""
+        """Drop what no longer waits."""
         self._leave(key, self._entries.pop(key, None))
 
     # -- back again
@@ -156,16 +156,16 @@ class Candidates:
             self.offer(key, entry.rank)
 
     def offer_all(self) -> None:
-        """Offer everything: something has changed that may concern any of them."""
+        """Offer everything, because a change may concern any of them."""
         for key, entry in tuple(self._entries.items()):
             self.offer(key, entry.rank)
 
     def recheck_parked(self) -> None:
-        """Let everything that is parked be tried again, little by little: it may be able to go elsewhere now."""
+        """Try everything that is parked again, little by little: another broker may do now."""
         self._recheck = list(self._entries)
 
     def wake_rechecked(self, count: int) -> bool:
-        """Offer some of those; whether there are more."""
+        """Offer some of those; return whether there are more."""
         for _ in range(min(count, len(self._recheck))):
             key = self._recheck.pop()
             entry = self._entries.get(key)
@@ -189,14 +189,14 @@ class Candidates:
                 self.looks[key] = None
 
     def wake_parked(self, has_room: Callable[[Resource], bool]) -> None:
-        """Offer, for everything that has room again, the first one that has room at all it needs."""
+        """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
         for resource in tuple(self._full):
             if has_room(resource):
                 del self._full[resource]
                 self.wake_next(resource, has_room)
 
     def wake_next(self, resource: Resource, has_room: Callable[[Resource], bool]) -> None:
-        """Offer the first of those who need this and have room at all they need, if there is room here."""
+        """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here."""
         if not has_room(resource):
             self._full[resource] = None
             return
@@ -215,7 +215,7 @@ class Candidates:
             self.offer(key, rank, resource)
 
     def _head(self, needs: Needs) -> list[_Item] | None:
-        """Drop what is not parked there any more; None if nobody is left."""
+        """Drop what is no longer parked there; None if nothing is left."""
         heap = self._parked[needs]
         while heap and not self._is_current(heap[0][2], heap[0][1]):
             heapq.heappop(heap)
@@ -229,7 +229,7 @@ class Candidates:
         return None
 
     def ready(self) -> Iterator[Candidate]:
-        """Take those to be tried, in order; whoever takes one says where it goes next, or drops it."""
+        """Take the reassignments to try, in order; the caller says where each goes next, or drops it."""
         while self._ready:
             _, turn, key, woken_by = heapq.heappop(self._ready)
             if self._is_current(key, turn):

@@ -9,7 +9,7 @@ from events.clusters import LimitsSet
 
 
 class LimitsReconciler(Reconciler):
-    """Records the configured limits when they differ from those that hold; None if the cluster is not configured."""
+    """Records the configured limits when they differ from those in force; None if the cluster is not configured."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache, limits: Limits | None) -> None:
         super().__init__(state, observed)

@@ -1,7 +1,7 @@
-"""The queue of KIP-236 (R236-12): partitions that wait behind everything that was accepted, each by itself.
+"""The queue of KIP-236 (R236-12): partitions that wait behind everything that was accepted.
 
 An entry is checked when there is room for it, as an alter command is when it arrives. A partition that Drover is moving
-then is taken back first; one that somebody else is moving is waited for.
+by then is rolled back first; an entry whose partition somebody else is moving waits.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
 
 
 def enter(new: NewTarget, command_id: str, state: ClusterState, facts: Facts) -> PartitionDecision:
-    """Put one partition at the end of the queue; an entry of the same partition gives way to it."""
+    """Put one partition at the end of the queue; it replaces an earlier entry of the same partition."""
     refusal = refuse_form(new, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
@@ -46,7 +46,7 @@ def withdraw(keys: Iterable[TopicPartition], cluster: str) -> tuple[QueueEntryRe
 
 
 def why_closed(state: ClusterState) -> str | None:
-    """Say why nothing at all is taken from the queue now; None if something may be."""
+    """Say why nothing may be taken from the queue now; None if something may be."""
     if state.mismatched_kafka_cluster_id is not None:
         return f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
     if state.freeze is not None:
@@ -54,13 +54,13 @@ def why_closed(state: ClusterState) -> str | None:
     if len(state.in_flight) >= state.limits.max_partitions_in_flight:
         return f"a slot: {len(state.in_flight)} partitions are in flight, the most allowed"
     if state.unblocked_pending:
-        # What is blocked waits for something else than a slot, and must not keep the queue for ever.
+        # A blocked reassignment waits for something other than a slot, and must not hold up the queue for ever.
         return f"its turn: {len(state.pending)} accepted before have not started"
     return None
 
 
 def why_passed_over(key: TopicPartition, state: ClusterState) -> str | None:
-    """Say why this entry lets those behind it go first; None if it need not."""
+    """Say why this entry lets later ones go first; None if it does not."""
     target = state.queue[key].target
     active = state.reassignments.get(key)
     if active is None:

@@ -23,7 +23,7 @@ AT_ONCE = 100
 
 
 class QueueReconciler(Reconciler):
-    """Takes what there is room for; an entry whose partition was not seen yet keeps those behind it waiting.
+    """Takes what there is room for; an entry whose partition was not observed yet holds up those behind it.
 
     Entries that let others pass are kept apart, so that choosing the next one costs the same however many there are.
     """
@@ -34,7 +34,7 @@ class QueueReconciler(Reconciler):
         self._needed: dict[TopicPartition, None] = {}
         self._numbers = itertools.count()
         self._number: dict[TopicPartition, int] = {}
-        # The entries that need not let others pass, by place in the queue; what left since is dropped when it is met.
+        # The entries that let no others pass, by place in the queue; removed ones are dropped when they are met.
         self._next: list[tuple[int, TopicPartition]] = []
         self._is_next: set[TopicPartition] = set()
 
@@ -67,7 +67,7 @@ class QueueReconciler(Reconciler):
             heapq.heappush(self._next, (self._number[key], key))
 
     def next_entries(self, count: int) -> list[TopicPartition]:
-        """List the first entries, in the order of the queue, that need not let others pass."""
+        """List the first entries, in the order of the queue, that let no others pass."""
         found: dict[TopicPartition, int] = {}
         while self._next and len(found) < count:
             number, key = heapq.heappop(self._next)
@@ -78,7 +78,7 @@ class QueueReconciler(Reconciler):
         return list(found)
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Let go of the looks that were asked for."""
+        """Drop the looks that were asked for."""
         del batch
         if isinstance(entry, Observation):
             for key in entry.partitions:

@@ -18,8 +18,8 @@ from drover.reassignment.state import Phase, Reassignment, Step
 from drover.reassignment.verdict import blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Needs, Rank, Resource
 from drover.scheduling.steps import intend_step, prepare_step
+from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
-from drover.throttling.reconciler import ThrottlingReconciler
 from events.base import PartitionEvent
 from events.clusters import LimitsSet
 from events.partitions import TopicPartition
@@ -43,19 +43,19 @@ class Starter(Reconciler):
         observed: ObservationCache,
         backoff: Backoff,
         sizes: CopySizes,
-        throttling: ThrottlingReconciler,
+        throttles: Throttles,
     ) -> None:
         super().__init__(state, observed)
         self._backoff = backoff
         self._sizes = sizes
-        self._throttling = throttling
+        self._throttles = throttles
         self._unconfirmed = Unconfirmed()
         self.candidates = Candidates()
-        # Who led what waits when it was last looked at: a hint, so that nothing is looked at that has no room.
+        # Who led a waiting partition when it was last observed: a hint, so that nothing without room is observed.
         self._leaders: dict[TopicPartition, int] = {}
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
-        self._throttling_version = 0
+        self._throttles_version = 0
         self._live: frozenset[int] = frozenset()
         self._is_behind = False
 
@@ -69,14 +69,14 @@ class Starter(Reconciler):
     # -- in
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Try again what was looked at."""
+        """Try again what was observed."""
         del batch
         if isinstance(entry, Observation):
             for key in entry.partitions:
                 self.candidates.seen(key)
 
     def applied(self, event: AnyEvent) -> None:
-        """Follow what begins to wait for a step, and what does not any more."""
+        """Follow which reassignments begin and cease to wait for a step."""
         if isinstance(event, PartitionEvent):
             key = event.key
             if key in self.state.pending or key in self.state.before_step:
@@ -90,7 +90,7 @@ class Starter(Reconciler):
             self.candidates.offer_all()
 
     def _is_reborn(self, event: PartitionEvent) -> bool:
-        """Whether one reassignment ended and another begins, or one goes on from another state."""
+        """Whether another reassignment has taken the key, or the same one has changed its rank."""
         return self._rank(event.key) != self.candidates.rank(event.key)
 
     def _rank(self, key: TopicPartition) -> Rank:
@@ -112,7 +112,7 @@ class Starter(Reconciler):
     # -- what follows
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Start whatever may start. While the cluster is frozen no step starts (R236-9); what is under way goes on."""
+        """Start whatever may start. While the cluster is frozen no step starts (R236-9); steps under way go on."""
         state = self.state
         if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.freeze is not None:
             return
@@ -144,13 +144,13 @@ class Starter(Reconciler):
         return key in state.pending and len(state.in_flight) >= state.limits.max_partitions_in_flight
 
     def _wake(self, now_ms: int) -> bool:
-        """Offer what may have become possible since the last time; whether there is more than one batch can try."""
+        """Offer what may have become possible; return whether that is more than one batch can try."""
         if self.observed.live != self._live:
             # Which replica a step adds, and whether it can be added at all, depends on who is alive.
             self._live = self.observed.live
             self.candidates.recheck_parked()
-        if self._throttling.version != self._throttling_version:
-            self._throttling_version = self._throttling.version
+        if self._throttles.version != self._throttles_version:
+            self._throttles_version = self._throttles.version
             for key in self._unthrottled:
                 self._offer(key)
             self._unthrottled = {}
@@ -173,7 +173,7 @@ class Starter(Reconciler):
         if seen is None:
             self._look(reassignment, rank)
             return
-        # Until something is found to wait for, it is tried again when what was observed is too old.
+        # Until there is something to wait for, try again when the observation is too old.
         self.candidates.put_off(key, rank, seen.ended_ms + FRESH_TO_START_MS + 1)
         persisted = self._unconfirmed.has_persisted(key, seen)
         context = context_of(
@@ -228,22 +228,22 @@ class Starter(Reconciler):
             self._begin(reassignment, step, rank, batch)
         key = reassignment.key
         if self.state.reassignments[key].block is not None:
-            # It waits for nothing but a slot or its throttle now.
+            # It now waits only for a slot or its throttle.
             batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
 
     def _full(self, reassignment: Reassignment, step: Step) -> list[Resource]:
-        """List what has no room for the step; a prepared one has its room already."""
+        """List the resources that have no room for the step; a prepared step has its room already."""
         if reassignment.phase is Phase.PREPARED:
             return []
         return [broker for broker in step.load if not self._has_room_at(broker)]
 
     def _has_room_at(self, resource: Resource) -> bool:
         if isinstance(resource, str):
-            return self._throttling.entries_of(resource) < MAX_THROTTLED_ENTRIES_PER_TOPIC
+            return self._throttles.entries_of(resource) < MAX_THROTTLED_ENTRIES_PER_TOPIC
         return self.state.loads.get(resource, 0) < self.state.limits.max_moves_per_broker
 
     def _may_have_room_at(self, resource: Resource) -> bool:
-        """Whether there is room beside what is just being looked at; nobody has to wait for room at a dead broker."""
+        """Whether there is room beside what is being observed; nothing waits for room at a dead broker."""
         if isinstance(resource, str):
             return self._has_room_at(resource)
         if resource not in self.observed.live:
@@ -254,15 +254,15 @@ class Starter(Reconciler):
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""
         key, cluster = reassignment.key, self.state.name
-        if not step.adding or not self._throttling.is_throttled(reassignment):
+        if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))
         elif reassignment.phase is not Phase.PREPARED:
-            if self._throttling.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
+            if self._throttles.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
                 self.candidates.park(key, rank, (key.topic,), (key.topic,))
             else:
                 batch.emit(prepare_step(cluster, key, step))
                 self._unthrottled[key] = None
-        elif self._throttling.is_ready(reassignment, batch.now):
+        elif self._throttles.is_ready(reassignment, batch.now):
             batch.emit(intend_step(cluster, key, step))
         else:
             self._unthrottled[key] = None

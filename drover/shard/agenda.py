@@ -1,4 +1,4 @@
-"""Which clusters of a shard to visit: those to which something has happened, and those whose time has come."""
+"""The clusters of a shard to visit: those to which something has happened, and those that are due."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Agenda:
         return acting
 
     def next_ms(self, now_ms: int) -> int | None:
-        """Tell when the next one is to be visited although nothing arrives; None if never."""
+        """Tell when the next cluster is due although nothing arrives; None if never."""
         if self.touched:
             return now_ms
         return min((due for due in self.due_ms.values() if due is not None), default=None)

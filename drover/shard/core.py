@@ -30,7 +30,7 @@ class ShardCore:
     """One shard as its owner drives it.
 
     `topic_ids` are the ids of the four command topics; `clusters` the configured clusters with their limits. Everything
-    but the fold is speculation: `disown` drops it, and a new `own` begins from the log again. Only clusters to which
+    but the fold is speculative: `disown` drops it, and a new `own` starts from the log again. Only clusters to which
     something has happened are visited.
     """
 
@@ -61,8 +61,8 @@ class ShardCore:
     def own(self, token: bytes, now: Moment) -> None:
         """Begin: this worker's acquire has been folded and its token is the current one.
 
-        Calls that a predecessor left open, and throttles it left pending, wait until its time is over; then the cluster
-        is looked at, and what is there is adopted without a cancel.
+        Calls that a predecessor left open, and throttles it left pending, wait until its time is over. Then the cluster
+        is observed, and what is there is adopted without a cancel.
         """
         assert token == self.fold.token, "owning begins with the current token"
         self.disown()
@@ -77,7 +77,7 @@ class ShardCore:
         self._inputs: list[Input] = []
         self._is_proposed = False
         self._proposed_ms = 0
-        # When the last record was proposed that counted: until then this worker was the owner for sure.
+        # When the last valid record was proposed: until then this worker was certainly the owner.
         self._proved_ms = -CALL_START_MS - 1
         self._looked_for: frozenset[tuple[str, str]] = frozenset()
         self._agenda = Agenda()
@@ -85,14 +85,14 @@ class ShardCore:
     # -- in
 
     def deliver(self, entry: Input) -> None:
-        """Take an input in; the next batch handles it. Dropped when the shard is not owned."""
+        """Queue an input for the next batch; it is dropped if the shard is not owned."""
         if self.owned:
             self._inputs.append(entry)
 
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
         """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided.
 
-        Deferred commands whose turn has come are decided in the same batch, and need their looks as well.
+        Deferred commands whose turn has come are decided in the same batch, and need observations as well.
         """
         named = named_partitions(arrivals, self._clusters)
         due = deferred.due(self._clusters, CommandIndex(self.fold.known, self.fold.at_ms))
@@ -104,11 +104,11 @@ class ShardCore:
     # -- records
 
     def propose(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> ProposedBatch | None:
-        """Decide everything that is there as one batch; None if there is nothing to say.
+        """Decide everything that has arrived as one batch; None if there is nothing to record.
 
-        `unavailable` says of a cluster why it could not be observed. The batch decides a prefix of the arrivals. Where
-        calls are owed it may be empty: that it counts proves that the calls are this owner's to make. Whoever gets a
-        batch must end it with `commit`, or with `disown`.
+        `unavailable` says why a cluster could not be observed. The batch decides a prefix of the arrivals. Where calls
+        are owed it may be empty: if it is valid, this worker is still the owner and may call. The caller must end the
+        batch with `commit` or `disown`.
         """
         batch = self._begin(now)
         inputs, self._inputs = self._inputs, []
@@ -130,17 +130,17 @@ class ShardCore:
         return self._finish(batch, intake, state_hash)
 
     def _reconcile(self, batch: BatchBuilder) -> bool:
-        """Visit what was touched; whether calls are owed there."""
+        """Visit the clusters that were touched; return whether calls are owed there."""
         visited = self._agenda.visit()
         for name in visited:
             self._clusters.of(name).reconcile(batch)
             self._agenda.due_ms[name] = self._clusters.of(name).due_ms(batch.now)
-        # What has changed is visited once more.
+        # Clusters that have changed are visited once more.
         self._agenda.touched = {event.cluster for event in batch.events} | self._clusters.with_released()
         return any(self._clusters.of(name).owes(batch.now) for name in visited)
 
     def closing_batch(self, now: Moment) -> ProposedBatch | None:
-        """Make a batch that carries nothing but the state hash, for a clean stop; None before the first batch."""
+        """Make a batch that carries only the state hash, for a clean stop; None before the first batch."""
         return self._finish(self._begin(now), Intake(), self.fold.state.hash()) if self.fold.sequence else None
 
     def commit(self, proposed: ProposedBatch) -> None:
@@ -176,11 +176,11 @@ class ShardCore:
     # -- out
 
     def effects(self, now: Moment) -> tuple[Effect, ...]:
-        """Say which calls to start now: those whose intents are durable, each once, and throttles that are owed.
+        """Return the calls to start now: those whose intents are durable, each once, and throttles that are owed.
 
-        Each must start within 1 s of the proposal of the last record that counted: a process that stood still since may
-        not be the owner any more. To a cluster that is not the one first seen under its name, or is not configured any
-        more, nothing is sent: what was intended for it has lapsed.
+        Each must start within 1 s of the proposal of the last valid record: a process that has been suspended since may
+        no longer be the owner. Nothing is sent to a cluster that is no longer configured, or is not the one first seen
+        under its name: what was intended for it lapses.
         """
         effects: list[Effect] = []
         for name in self._agenda.act():
@@ -197,5 +197,5 @@ class ShardCore:
         return Moment(max(now.wall_ms, self.fold.at_ms), now.monotonic_ms)
 
     def cluster(self, name: str) -> ManagedCluster:
-        """Return a managed cluster: what to look at in it, how urgent that is, what is being copied."""
+        """Return a managed cluster: what to observe in it, how urgent that is, and what is being copied."""
         return self._clusters.of(name)

@@ -1,16 +1,16 @@
-"""What may be asked: one command, the speculative state and the facts make events, or refusals with their reasons."""
+"""Decisions: a command, the speculative state and the facts make events, or refusals with their reasons."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drover.capability.decision import Decision, Facts
+from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_blacklist
-from drover.reassignment.alter import decide_alter
+from drover.reassignment.alter import decide_alter, looks_for_alter
 from drover.reassignment.cancel import decide_cancel
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
 from drover.state.cluster import ClusterState
-from drover.unmanaged.repair import decide_repair
+from drover.unmanaged.repair import decide_repair, looks_for_repair
 from events import commands
 
 # The function of each command, from the capability that owns it.
@@ -19,17 +19,29 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.Cancel: decide_cancel,
     commands.Freeze: decide_freeze,
     commands.Unfreeze: decide_unfreeze,
-    commands.Mend: decide_repair,
+    commands.Repair: decide_repair,
     commands.Blacklist: decide_blacklist,
     commands.BrokerFailed: decide_broker_failed,
     commands.BrokerReturned: decide_broker_returned,
 }
 
+# Which partitions must be observed before a command is decided; none for a command that is not listed.
+LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], Looks]] = {
+    commands.Alter: looks_for_alter,
+    commands.Repair: looks_for_repair,
+}
+
+
+def looks_for(command: commands.AnyCommand, state: ClusterState) -> Looks:
+    """Return the partitions to observe before a command is decided."""
+    looking = LOOKING.get(type(command))
+    return NO_LOOKS if looking is None else looking(command, state)
+
 
 def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> Decision:
     """Decide one command; never changes `state`.
 
-    A refusal is a value in the result. A command may be accepted in part: partitions stand for themselves (KIP-455).
+    A refusal is a value in the result. A command may be accepted in part, partition by partition (KIP-455).
     What it names in `after` has been decided before.
     """
     return DECIDING[type(command)](command, state, facts)

@@ -1,4 +1,4 @@
-"""One command to its recorded outcome: what is known of its id, the facts it needs, the domain, the size."""
+"""From one command to its recorded outcome: its id, the facts it needs, the decision, the size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,17 +7,14 @@ from typing import Literal
 import msgspec
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, Facts, refuse
+from drover.capability.decision import Decision, Facts, Looks, refuse
 from drover.capability.observations import ObservationCache
-from drover.reassignment.cancellation import has_lost_its_start
 from drover.shard.decide import decide
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
 from drover.shard.managed import ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
-from drover.unmanaged.repair import partitions_to_see
-from events.commands import Alter, AnyCommand, Mend
-from events.partitions import TopicPartition
+from events.commands import AnyCommand
 from events.records import Outcome, PartitionReference
 from events.refusals import RefusalCode
 
@@ -28,14 +25,14 @@ MAX_DECISION_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a command stands: its topic and its offset there."""
+    """The position of a command: its topic and its offset there."""
 
     topic: str
     offset: int
 
 
 class CommandIndex:
-    """What is known of ids, by cluster: from the log, and from the record being written (R5)."""
+    """The known command ids by cluster: those in the log, and those of the batch under way (R5)."""
 
     def __init__(self, durable: Mapping[tuple[str, str], KnownCommand], at_ms: int) -> None:
         self._durable = durable
@@ -43,7 +40,7 @@ class CommandIndex:
         self._deciding: dict[tuple[str, str], bytes] = {}
 
     def earlier(self, identity: tuple[str, str]) -> KnownCommand | None:
-        """Return what the log knows of an id, unless that is too old to count."""
+        """Return what the log knows of an id, unless it is more than 7 days old."""
         earlier = self._durable.get(identity)
         return None if earlier is None or earlier.at_ms <= self._at_ms - IDENTITY_RETENTION_MS else earlier
 
@@ -53,56 +50,16 @@ class CommandIndex:
         return self._deciding.get(identity) if earlier is None else earlier.digest
 
     def enter(self, identity: tuple[str, str], digest: bytes) -> None:
-        """Remember a command that the record being written decides or holds."""
+        """Remember a command that the batch under way decides or defers."""
         self._deciding[identity] = digest
 
     def undecided(self, command: AnyCommand, state: ClusterState) -> tuple[str, ...]:
-        """List what a command names in `after` and that has not been decided: unknown, or held itself."""
+        """List the commands in `after` that have not been decided: unknown, or deferred themselves."""
         return tuple(
             name
             for name in dict.fromkeys(command.after)
             if name in state.deferred or self.digest((command.cluster, name)) is None
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """Which partitions to look at before a command is decided, as the state is now.
-
-    `worth` are worth a look: what is moving to another list than the one asked for is among them, since its new brokers
-    must be alive. `required` are those of them that cannot be decided unseen: Drover is not moving them.
-    """
-
-    worth: tuple[TopicPartition, ...] = ()
-    required: tuple[TopicPartition, ...] = ()
-
-
-NO_LOOKS = Looks()
-
-
-def looks_for(command: AnyCommand, state: ClusterState) -> Looks:
-    """Say which partitions a command needs looked at."""
-    if isinstance(command, Mend):
-        keys = partitions_to_see(command, state)
-        return Looks(keys, keys)
-    if not isinstance(command, Alter) or command.queue:
-        return NO_LOOKS
-    worth: list[TopicPartition] = []
-    required: list[TopicPartition] = []
-    for target in command.partitions:
-        if target.replicas is None:
-            continue
-        key = target.key
-        moving = state.reassignments.get(key)
-        if moving is None:
-            worth.append(key)
-            required.append(key)
-            continue
-        if has_lost_its_start(moving):
-            required.append(key)
-        if moving.target != target.replicas or moving.is_cancelled:
-            worth.append(key)
-    return Looks(tuple(worth), tuple(required))
 
 
 def conclude(
@@ -144,7 +101,7 @@ def _facts(
     if not looks.worth:
         unavailable = None
     elif unavailable is None and unseen:
-        unavailable = f"{len(unseen)} partitions, {unseen[0]} among them, could not be judged in time"
+        unavailable = f"{len(unseen)} partitions, {unseen[0]} among them, could not be observed in time"
     return Facts(
         partitions={key: seen.facts for key, seen in found.items() if seen is not None},
         moves=observed.moves,
@@ -164,7 +121,7 @@ def outcome_of(
     digest: bytes = b"",
     first_offset: int | None = None,
 ) -> Outcome:
-    """Write down what became of a command."""
+    """Make the outcome of a command."""
     judged: OutcomeVerdict = verdict or ("refused" if decision.refused else "accepted")
     return Outcome(
         id=command.id,

@@ -1,4 +1,4 @@
-"""Which deferred commands of a cluster may be decided: an index, so that those that wait cost nothing."""
+"""Which deferred commands of a cluster may be decided: an index, so that waiting costs nothing."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,17 +26,17 @@ class Deferral:
     _commands: dict[str, AnyCommand] = field(default_factory=dict)
     _missing: dict[str, set[str]] = field(default_factory=dict)
     _waiting_for: dict[str, dict[str, None]] = field(default_factory=dict)
-    # Those of which everything was decided, the oldest first.
+    # Commands that wait for nothing any more, the oldest first.
     _ready: dict[str, None] = field(default_factory=dict)
     _is_counted: bool = True
 
     def begin(self) -> None:
-        """Read what the log holds; what of it is decided is asked at the first opportunity."""
+        """Read the deferred commands of the log; what they wait for is found out later."""
         self._commands = {name: _read(deferred) for name, deferred in self.state.deferred.items()}
         self._is_counted = not self._commands
 
     def count(self, undecided: Callable[[AnyCommand], tuple[str, ...]]) -> None:
-        """Find out what each waits for, once, after an ownership has begun."""
+        """Find out what each waits for, once after an ownership has begun."""
         if self._is_counted:
             return
         self._is_counted = True
@@ -44,7 +44,7 @@ class Deferral:
             self._wait(name, undecided(command))
 
     def defer(self, command: AnyCommand, undecided: tuple[str, ...]) -> None:
-        """Let a command wait for those."""
+        """Defer a command until those are decided."""
         self._commands[command.id] = command
         self._wait(command.id, undecided)
 
@@ -65,7 +65,7 @@ class Deferral:
                     self._ready[waiting] = None
 
     def released(self, name: str) -> None:
-        """Let go of a command that is decided now."""
+        """Drop a command that is being decided."""
         del self._commands[name]
         for other in self._missing.pop(name):
             self._waiting_for.get(other, {}).pop(name, None)
@@ -73,11 +73,11 @@ class Deferral:
 
     @property
     def has_ready(self) -> bool:
-        """Whether there is one whose turn has come, or it is not known yet."""
+        """Whether a command's turn has come, or may have."""
         return bool(self._ready) or not self._is_counted
 
     def ready(self) -> Iterator[Released]:
-        """Yield those whose turn has come; what becomes ready meanwhile follows."""
+        """Yield those whose turn has come, including those that become ready meanwhile."""
         done: set[str] = set()
         while pending := [name for name in self._ready if name not in done]:
             for name in pending:
@@ -86,7 +86,7 @@ class Deferral:
                     yield Released(self._commands[name], self.state.deferred[name])
 
     def expired(self, at_ms: int) -> Iterator[tuple[Released, tuple[str, ...]]]:
-        """Yield those that have waited too long, with what was not decided; the oldest are the first."""
+        """Yield those that have waited too long, the oldest first, with what was not decided."""
         for name, deferred in tuple(self.state.deferred.items()):
             if at_ms - deferred.since_ms < MAX_DEFERRAL_MS:
                 return

@@ -1,10 +1,11 @@
-"""Commands that wait for others: kept in the log, so that cursors pass them, until those they name are decided."""
+"""Deferred commands: kept in the log, so that cursors pass them, until the commands they name are decided."""
 
 from functools import partial
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, refuse
-from drover.shard.deciding import CommandIndex, Looks, Position, conclude, looks_for, outcome_of
+from drover.capability.decision import Decision, Looks, refuse
+from drover.shard.decide import looks_for
+from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferral import MAX_DEFERRAL_MS, Released
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from events.codec import command_digest, encode_command
@@ -13,7 +14,7 @@ from events.partitions import TopicPartition
 from events.refusals import RefusalCode
 from events.waiting import CommandHeld, CommandReleased
 
-# What is deferred is part of the state: somebody who only ever names commands that never come must not fill it.
+# Deferred commands are part of the state: a client that names commands that never come must not fill it.
 MAX_DEFERRED = 1000
 
 
@@ -25,7 +26,7 @@ def defer(
     cluster: ManagedCluster,
     undecided: tuple[str, ...],
 ) -> int:
-    """Let a command wait, its outcome `held` for now; returns how many bytes that adds to the batch."""
+    """Defer a command, with the outcome `held` for now; returns how many bytes that adds to the batch."""
     if len(cluster.state.deferred) >= MAX_DEFERRED:
         detail = f"{MAX_DEFERRED} commands wait for others in {command.cluster} already: send it again under a new id"
         refused = refuse(RefusalCode.AFTER_UNDECIDED, detail)
@@ -53,8 +54,8 @@ def release(
 ) -> None:
     """Decide each deferred command of a cluster whose turn has come, oldest first; refuse what has waited too long.
 
-    `looked_for` are the commands, by cluster and id, for which the cluster was looked at before this batch was begun:
-    one that needs a look and is not among them waits for the next batch.
+    `looked_for` are the commands, by cluster and id, for which the cluster was observed before this batch began. One
+    that needs an observation and is not among them waits for the next batch.
     """
     if not cluster.state.deferred:
         return
@@ -91,7 +92,7 @@ def _may_be_decided(
 ) -> bool:
     if command.cluster not in clusters.scope.clusters or not looks.worth:
         return True
-    # What has ended in this very batch must be seen again.
+    # What has ended in this batch must be observed again.
     is_looked_for = (command.cluster, command.id) in looked_for
     return is_looked_for and not any((command.cluster, key) in batch.ended for key in looks.required)
 
@@ -118,7 +119,7 @@ def _position(released: Released) -> Position:
 
 
 def due(clusters: ManagedClusters, index: CommandIndex) -> dict[tuple[str, str], tuple[TopicPartition, ...]]:
-    """List the deferred commands whose turn has come and what must be looked at for each, by cluster and id."""
+    """List the deferred commands whose turn has come, with the partitions to observe for each, by cluster and id."""
     found: dict[tuple[str, str], tuple[TopicPartition, ...]] = {}
     for name in clusters.names():
         cluster = clusters.of(name)

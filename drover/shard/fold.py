@@ -18,7 +18,7 @@ IDENTITY_RETENTION_MS = 7 * 24 * 3600 * 1000
 
 
 class RecordVerdict(StrEnum):
-    """What one record of the log counts for."""
+    """The verdict about one record of the log."""
 
     GENESIS = "genesis"
     ACQUIRED = "acquired"
@@ -28,7 +28,7 @@ class RecordVerdict(StrEnum):
 
 
 class Rule(StrEnum):
-    """What a record of the log must keep to; the names are public, `drover audit verify` shows them."""
+    """The rules for a record of the log; the names are public, `drover audit verify` shows them."""
 
     SCHEMA = "schema"
     GENESIS = "genesis"
@@ -42,7 +42,7 @@ class Rule(StrEnum):
 
 
 class Fault(NamedTuple):
-    """A rule that a record breaks, and in which way."""
+    """A rule that a record breaks, and how."""
 
     rule: Rule
     what: str
@@ -57,7 +57,7 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
 
 
 class KnownCommand(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of a decided command for 7 days of log time, so that a retry has no effect (R5)."""
+    """A decided command, kept for 7 days of log time so that a retry has no effect (R5)."""
 
     digest: bytes
     offset: int
@@ -86,7 +86,7 @@ class ShardState:
         return twin
 
     def hash(self) -> bytes:
-        """Hash everything that events have made of this shard; see `drover.state.hashing`."""
+        """Hash the whole state of this shard; see `drover.state.hashing`."""
         return state_hash(self.clusters)
 
 
@@ -95,7 +95,7 @@ class ShardFold:
 
     `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
     until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it.
-    `old_state_hashes` counts the state hashes that were passed over, since their form is not made any more. Raises
+    `old_state_hashes` counts the state hashes that were not checked, because their form is no longer computed. Raises
     `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule; after either this
     object must not be used.
     """
@@ -158,7 +158,7 @@ class ShardFold:
             setattr(self, field, getattr(other, field))
 
     def fold(self, offset: int, payload: bytes) -> Folded | None:
-        """Judge one record and let it have its effect; None for one that was folded before."""
+        """Judge one record and apply it; None for one that was folded before."""
         if offset < self.position:
             return None
         try:
@@ -208,7 +208,7 @@ class ShardFold:
         return RecordVerdict.VALID
 
     def follow(self, offset: int, record: Batch, payload: bytes) -> None:
-        """Make this batch the last valid one, whatever it breaks, without its effect: `drover.shard.inspection`."""
+        """Make this batch the last valid one without applying it, whatever it breaks; for `drover.shard.inspection`."""
         self.sequence = record.sequence
         self.chain = chain_hash(payload)
         self.chain_offset = offset
@@ -216,7 +216,7 @@ class ShardFold:
         self.at_ms = record.at_ms
 
     def faults(self, offset: int, record: Batch) -> list[Fault]:
-        """Name each rule that a batch under the current token breaks as the next one (R6): it is never ignored.
+        """Name each rule that the next batch under the current token breaks (R6); it is never ignored.
 
         Raises `UnknownSchemaError` for a state hash of a form that a newer Drover made.
         """
@@ -247,7 +247,7 @@ class ShardFold:
         return self.state.hash() == record.state_hash
 
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
-        # Expiry comes first: under an identity that is as old as that, this batch may hold a new command.
+        # Expiry comes first: this batch may hold a new command under an id that has just expired.
         horizon_ms = self.at_ms - IDENTITY_RETENTION_MS
         while self.expiry and self.expiry[0][0] <= horizon_ms:
             del self.known[self.expiry.popleft()[1]]

@@ -13,7 +13,7 @@ ARRIVAL_OVERHEAD_BYTES = 64
 
 
 class InboxGapError(AssertionError):
-    """A command was skipped on its way here; going on would lose it."""
+    """A command was skipped; going on would lose it."""
 
 
 class Inbox:
@@ -44,7 +44,7 @@ class Inbox:
         return self._next[topic_index]
 
     def skip_to(self, topic_index: int, offset: int) -> None:
-        """Accept that no record stands between the expected offset and this one (transaction markers)."""
+        """Accept that there is no record between the expected offset and this one (transaction markers)."""
         self._next[topic_index] = max(self._next[topic_index], offset)
 
     def add(self, arrival: Arrival) -> bool:
@@ -79,7 +79,7 @@ class Inbox:
         return self._taken
 
     def settle(self, decided: int | None = None) -> None:
-        """Let go of the taken commands: the first `decided` of them (all by default) are durable, the rest go back."""
+        """Finish the taken commands: the first `decided` of them (all by default) are durable, the rest go back."""
         done = self._taken if decided is None else self._taken[:decided]
         rest = self._taken[len(done) :]
         self._forget(done)

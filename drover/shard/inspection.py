@@ -1,8 +1,8 @@
 """Every record of a shard that breaks a rule of the log: an inspection goes on where a reader must stop.
 
-It runs `drover.shard.fold` as long as that is satisfied. What breaks a rule is named, and the next record is held
-against what stands there. The state is derived as long as no event can be missing or false; after that the rules that
-need no state are still checked.
+It runs `drover.shard.fold` as long as no rule is broken. A record that breaks one is named, and the next record is
+compared with what is in the log. The state is derived as long as no event can be missing or false; after that, only the
+rules that need no state are checked.
 """
 
 from msgspec import Struct
@@ -14,9 +14,9 @@ from drover.state.evolve import apply_all
 from events.codec import UndecodableError, chain_hash, decode_record
 from events.records import Acquire, Batch, Genesis, Record
 
-# After one of these an event is missing or false, so that no later state is what anybody decided on.
+# After one of these an event is missing or false, so later decisions were made on another state.
 _STATE_IS_LOST = frozenset({Rule.SCHEMA, Rule.SEQUENCE, Rule.STATE_HASH})
-# What `drover.reassignment.evolve.apply` raises for an event that no decision could have written.
+# What `drover.state.evolve.apply` raises for an event that no decision could have written.
 _IMPOSSIBLE = (AssertionError, KeyError)
 
 
@@ -30,9 +30,9 @@ class Finding(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What an inspected shard came to.
+    """The result of inspecting a shard.
 
-    `state_hashes` were recomputed and agree, `unchecked_hashes` stand behind a place from which on the state could not
+    `state_hashes` were recomputed and agree, `unchecked_hashes` come after a place from which the state could not
     be derived. `state_hash` is that of the state after the last record, None if that could not be derived.
     """
 
@@ -53,7 +53,7 @@ class Inspection:
     def __init__(self, shard: int, shards: int) -> None:
         self._fold = ShardFold(shard, shards)
         self._is_derived = True
-        # The chain hash of a record that could not be read, until the next batch says whether it counted.
+        # The chain hash of a record that could not be read, until the next batch shows whether it was valid.
         self._unread = b""
         self._records = self._batches = self._findings = self._state_hashes = self._unchecked_hashes = 0
 
@@ -67,7 +67,7 @@ class Inspection:
             except CorruptLogError:
                 faults = self._judge(offset, payload)
             except _IMPOSSIBLE as error:
-                # The fold made the batch its last one before it applied the events; some may have had their effect.
+                # The fold had taken the batch before it applied the events; some may have been applied.
                 self._batches += 1
                 faults = (self._impossible(error),)
             else:
@@ -100,7 +100,7 @@ class Inspection:
             self._state_hashes += folded.record.state_hash is not None
 
     def _judge(self, offset: int, payload: bytes) -> tuple[Fault, ...]:
-        """Judge a record that the fold would not take, or that stands where it takes none any more."""
+        """Judge a record that the fold rejects, or that comes after one that it rejected."""
         try:
             record: Record = decode_record(payload)
         except UndecodableError as error:
@@ -109,25 +109,25 @@ class Inspection:
             return (Fault(Rule.SCHEMA, str(error)),)
         match record:
             case Genesis():
-                # Taken by the fold only if it is the right one.
+                # The fold takes it only if it is the right one.
                 is_right = (record.shard, record.shards) == (self._fold.shard, self._fold.shards)
                 words = f"begun as shard {record.shard} of {record.shards}, but the topic has {self._fold.shards}"
                 return () if is_right else (Fault(Rule.GENESIS, words),)
             case Batch() if record.token == self._fold.token:
                 return self._judge_batch(offset, record, payload)
             case Acquire() | Batch():
-                # What takes or loses the shard, and what is fenced, has no part in the state.
+                # Acquires and fenced records are not part of the state.
                 self._fold.fold(offset, payload)
                 return ()
 
     def _judge_batch(self, offset: int, record: Batch, payload: bytes) -> tuple[Fault, ...]:
         if record.previous_hash == self._unread and self._unread:
-            # What could not be read was a batch, and is just as its owner wrote it: nothing else is wrong here.
+            # The unreadable record was a batch, just as its owner wrote it: nothing else is wrong here.
             self._fold.chain, self._fold.sequence = self._unread, record.sequence - 1
         self._unread = b""
         faults = self._faults(offset, record)
         if any(fault.rule is Rule.SEQUENCE for fault in faults) and record.sequence <= self._fold.sequence:
-            # Something that stood there before stands there again: the log goes on from where it was.
+            # A record is repeated: the log goes on from where it was.
             return faults
         self._batches += 1
         self._fold.follow(offset, record, payload)
@@ -154,5 +154,5 @@ class Inspection:
 
     def _impossible(self, error: Exception) -> Fault:
         self._is_derived = False
-        what = f"nothing of the name {error} is there" if isinstance(error, KeyError) else str(error)
-        return Fault(Rule.EVENTS, f"an event cannot follow on what stands before it: {what}")
+        what = f"there is nothing named {error}" if isinstance(error, KeyError) else str(error)
+        return Fault(Rule.EVENTS, f"an event cannot follow what comes before it: {what}")

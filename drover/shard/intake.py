@@ -1,4 +1,4 @@
-"""Commands to decisions: identity, size and place first, then the domain; every command gets its recorded outcome."""
+"""From arrivals to decisions: id, size and shard first, then the decision; every command gets a recorded outcome."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, refuse
-from drover.shard.deciding import NO_LOOKS, CommandIndex, Looks, Position, conclude, looks_for, outcome_of
+from drover.capability.decision import NO_LOOKS, Decision, Looks, refuse
+from drover.shard.decide import looks_for
+from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferred import defer
 from drover.shard.managed import ManagedClusters
 from drover.shard.messages import Arrival
@@ -24,7 +25,7 @@ CLOSE_BYTES = 1024 * 1024
 
 @dataclass(slots=True)
 class Intake:
-    """What came of a run of arrivals."""
+    """The result of a run of arrivals."""
 
     taken: list[Arrival] = field(default_factory=list)
     forward: list[tuple[Arrival, int]] = field(default_factory=list)
@@ -32,7 +33,7 @@ class Intake:
 
 
 def named_partitions(arrivals: Sequence[Arrival], clusters: ManagedClusters) -> dict[str, set[TopicPartition]]:
-    """List per cluster the partitions that must be looked at before these arrivals can be decided."""
+    """List per cluster the partitions that must be observed before these arrivals can be decided."""
     scope = clusters.scope
     named: dict[str, set[TopicPartition]] = {}
     for arrival in arrivals:
@@ -66,7 +67,7 @@ def decide_arrivals(
         else:
             looks = _looks(command, clusters)
             if any((command.cluster, key) in batch.ended for key in looks.required):
-                # What ended in this very batch must be seen again first.
+                # What ended in this batch must be observed again first.
                 break
             position = Position(scope.topics.commands[arrival.topic_index], arrival.offset)
             size += _decide_one(batch, command, position, clusters, index, unavailable, looks)
@@ -103,7 +104,7 @@ def _readable(arrival: Arrival) -> AnyCommand | Malformed:
 
 def _send_on(arrival: Arrival, command: AnyCommand, scope: ShardScope, intake: Intake) -> None:
     if arrival.forwarded:
-        intake.dead_letters.append((arrival, "a forwarded command stands in a partition that is not its cluster's"))
+        intake.dead_letters.append((arrival, "a forwarded command is in a partition that is not its cluster's"))
     else:
         intake.forward.append((arrival, shard_of(command.cluster, scope.shards)))
 

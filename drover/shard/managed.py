@@ -32,7 +32,7 @@ from events.records import AnyEvent
 
 
 class ManagedCluster:
-    """One cluster: what happens to it goes through its reconcilers in their order."""
+    """One cluster: inputs and events go through its reconcilers, in their order."""
 
     def __init__(self, state: ClusterState, scope: ShardScope, limits: Limits | None) -> None:
         self.state = state
@@ -48,9 +48,9 @@ class ManagedCluster:
             reconciler.begin(now)
 
     def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
-        """Let an event change the state, with what belongs into the same batch; returns all of it in order.
+        """Apply an event with the events that belong in the same batch; returns all of them in order.
 
-        The end of a reassignment whose target was replaced comes with what becomes of the new one.
+        If the target of an ending reassignment was replaced, the events of the new one follow.
         """
         if not isinstance(event, Ending):
             self._apply(event, at_ms)
@@ -67,7 +67,7 @@ class ManagedCluster:
             reconciler.applied(event)
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Let every capability take an input in; nothing that another cluster shows says anything about this one."""
+        """Let every capability handle an input; what another Kafka cluster shows says nothing about this one."""
         identity, *others = self._reconcilers
         identity.handle(entry, batch)
         if isinstance(entry, Observation | Identified):
@@ -86,13 +86,13 @@ class ManagedCluster:
             reconciler.reconcile(batch)
 
     def committed(self) -> None:
-        """Note that the batch is durable and counts."""
+        """Note that the batch is durable and valid."""
         for reconciler in self._reconcilers:
             reconciler.committed()
 
     @property
     def may_call(self) -> bool:
-        """Whether anything may be sent: only to a cluster that is configured, and is the one that was first seen."""
+        """Whether anything may be sent: the cluster is configured, and is the one first seen under its name."""
         return self._is_configured and self.state.mismatched_kafka_cluster_id is None
 
     def owes(self, now: Moment) -> bool:
@@ -112,7 +112,7 @@ class ManagedCluster:
         return frozenset(key for reconciler in self._reconcilers for key in reconciler.wanted(moves, now))
 
     def wants_brokers(self, now: Moment) -> bool:
-        """Whether somebody must look who is there, although no partition is wanted."""
+        """Whether the live brokers must be looked up although no partition is wanted."""
         return any(reconciler.wants_brokers(now) for reconciler in self._reconcilers)
 
     def urgency(self) -> Urgency:
@@ -146,7 +146,7 @@ class ManagedCluster:
 def _reconcilers(
     state: ClusterState, observed: ObservationCache, scope: ShardScope, limits: Limits | None
 ) -> tuple[Reconciler, ...]:
-    """Make the reconcilers of one cluster, in the order in which they work; a new capability is added here."""
+    """Make the reconcilers of one cluster, in the order in which they run; a new capability is added here."""
     backoff, sizes = Backoff(), CopySizes(observed)
     throttling = ThrottlingReconciler(state, observed)
     return (

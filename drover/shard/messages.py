@@ -25,9 +25,9 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class ProposedBatch:
-    """A record to append, and what must be acknowledged before it.
+    """A batch to append, and what must be acknowledged first.
 
-    `forward` holds arrivals that belong to another shard, `dead_letters` those that are no commands, each with the
+    `forward` holds arrivals that belong to another shard, `dead_letters` those that are not commands, with the
     reason; both are produced and acknowledged before the record, whose cursors pass them, is appended. `taken` is every
     arrival that the record decides.
     """

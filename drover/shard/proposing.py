@@ -1,4 +1,4 @@
-"""A batch under way as the next record of the log."""
+"""From a finished batch to the next record of the log."""
 
 from drover.capability.batch import BatchBuilder
 from drover.shard.fold import ShardFold

@@ -1,4 +1,4 @@
-"""What a shard serves."""
+"""The scope of a shard: its clusters and topics."""
 
 from dataclasses import dataclass
 
@@ -16,5 +16,5 @@ class ShardScope:
 
     @property
     def own_topics(self) -> frozenset[str]:
-        """Drover's own topics, which are no targets unless a command says so."""
+        """Drover's own topics, which may be moved only if a command says so."""
         return frozenset({*self.topics.commands, self.topics.events, self.topics.progress, self.topics.dead_letters})

@@ -1,11 +1,11 @@
 """Snapshots: what a shard's fold is at one position, as bytes and back. An optimisation, never truth.
 
 The body is a run of parts (clusters in slices, known commands in slices), compressed and cut into chunks. The manifest,
-written after them, holds the rest of the fold and what the chunks must be. What is in doubt raises
-`UnusableSnapshotError`, and its reader folds the log from the first record.
+written after them, holds the rest of the fold and what the chunks must be. A snapshot in
+doubt raises `UnusableSnapshotError`, and its reader folds the log from the first record.
 
 The wire form is a contract as the log's is: values are maps by field name, fields are added with a default and never
-renamed or removed, and a snapshot that was written once is read for ever.
+renamed or removed, and every snapshot can be read for ever.
 """
 
 import hashlib
@@ -39,14 +39,14 @@ _TYPES = get_type_hints(ClusterState)
 
 
 def _part_field(attribute: str, declared: Recorded) -> tuple[str, Any, Any]:
-    """Say how a recorded field is kept: under its recorded name, and without the keys that its entries hold."""
+    """Describe how a recorded field is kept: under its recorded name, and without keys that its entries hold."""
     default: Any = getattr(ClusterState("any"), attribute)
     if declared.key is not None:
         return declared.name, tuple.__class_getitem__((get_args(_TYPES[attribute])[1], ...)), ()
     return declared.name, _TYPES[attribute], default
 
 
-# A cluster, or a slice of a large one: the first slice has all that is no map, every slice some entries of maps.
+# A cluster, or a slice of a large one: the first slice has all plain values, every slice some entries of maps.
 ClusterPart = msgspec.defstruct(
     "ClusterPart",
     [("name", str), *(_part_field(attribute, declared) for attribute, declared in _DECLARED.items())],
@@ -69,7 +69,7 @@ class KnownEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class CommandsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag="commands"):
-    """A slice of the known commands, the first to be forgotten first."""
+    """A slice of the known commands, in the order in which they expire."""
 
     commands: tuple[KnownEntry, ...]
 
@@ -128,7 +128,7 @@ _record_decoder: msgspec.msgpack.Decoder[Chunk | Manifest] = msgspec.msgpack.Dec
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A fold as bytes, before it is known where they will stand."""
+    """A fold as bytes, before its slot is known."""
 
     fold: ShardFold
     chunks: tuple[bytes, ...]
@@ -167,7 +167,7 @@ def manifest_key(shard: int, slot: int) -> bytes:
 
 
 def encode_fold(fold: ShardFold) -> Image:
-    """Make an image of a fold that nobody changes meanwhile (`ShardFold.copy`).
+    """Make an image of a fold that does not change meanwhile (`ShardFold.copy`).
 
     May run in a thread: no single step holds the interpreter for long, whatever the size of the state.
     """
@@ -226,7 +226,7 @@ def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
     """Return the fold that a manifest and its chunks describe.
 
     Raises `UnusableSnapshotError` unless the chunks are those that the manifest names and the restored state has the
-    hash of the one that was written. Whether the log has this past is for its reader to prove.
+    hash of the one that was written. The reader must prove that the log has this past.
     """
     if len(chunks) != manifest.chunks or _digest(chunks) != manifest.body_digest:
         raise UnusableSnapshotError("its chunks are not those that its manifest names")

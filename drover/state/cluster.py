@@ -25,7 +25,7 @@ class ClusterState(
 ):
     """One managed cluster as the log says it is; changed by `drover.state.evolve.apply` alone.
 
-    A capability that is added declares its slice as one more base. Functions take the narrowest slice that they need.
+    A new capability adds its slice as one more base. Functions take the narrowest slice that they need.
     """
 
     def copy(self) -> Self:

@@ -1,8 +1,8 @@
 """Fields of a cluster's state, each declared once: copy, hash, snapshot and comparison are derived from it.
 
 A capability declares its slice of the state as a dataclass of `recorded` fields, which the log determines, and `index`
-fields, which are made of the recorded ones. A recorded field at its default is no part of the state hash, so logs from
-before it existed keep their hashes.
+fields, which are derived from the recorded ones. A recorded field at its default is not hashed, so logs from before it
+existed keep their hashes.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ class Recorded:
     `name` is the field's name in hashes and snapshots, and never changes; None for a field that snapshots keep and no
     hash covers. `content` makes what is hashed of a value. `key` finds an entry's key in the entry, for maps of which
     snapshots keep the entries alone. `told_as` says what one entry is called, and what it is called when one comes or
-    goes; a value that is no map has only the first.
+    goes; a value that is not a map has only the first.
     """
 
     name: str
@@ -50,7 +50,7 @@ def recorded(
 
 
 def index(factory: Callable[[], Any]) -> Any:
-    """Declare a field that is made of recorded ones: no part of the hash, of snapshots or of comparisons."""
+    """Declare a field that is derived from recorded ones: not hashed, not in snapshots, not compared."""
     return field(default_factory=factory)
 
 
@@ -64,7 +64,7 @@ class ClusterSlice:
     name: str
 
     def rebuild_indexes(self) -> None:
-        """Make the indexes anew; a slice that has any extends this."""
+        """Rebuild the indexes; a slice that has any extends this."""
 
 
 def declarations(kind: type[ClusterSlice]) -> Mapping[str, Recorded]:
@@ -88,7 +88,7 @@ def items_in_order(value: Mapping[Any, Any]) -> object:
 
 
 def items_by_key(value: Mapping[Any, Any]) -> object:
-    """Entries with their keys, sorted: their order is no part of the state."""
+    """Entries with their keys, sorted: their order is not part of the state."""
     return sorted(value.items())
 
 

@@ -15,7 +15,7 @@ from drover.state.cluster import ClusterState
 from events.base import Event
 from events.records import AnyEvent
 
-# The rules of each capability, by type of event: they change the slices of the state that are the capability's own.
+# The rules of each capability, by type of event: they change the capability's own slice of the state.
 _RULES = (
     drover.healing.evolve.APPLYING,
     drover.identity.evolve.APPLYING,

@@ -1,12 +1,12 @@
-"""The hash of what events have made of a shard: equal states have equal hashes, in any process and for ever.
+"""The hash of what events have made of a shard: equal states have equal hashes, in any process, for ever.
 
 It covers the recorded fields of each cluster's state that are not at their defaults, so that a field added later
 changes no recorded hash. msgspec leaves a field of a struct out if its value *is* the default, the same object: a
 struct may have `omit_defaults` only if its defaults exist once (None, False, 0, an empty tuple, a member of an
 enumeration), which a test holds it to.
 
-Logs from before the first release hold hashes of form 1, which listed every field that states had then. Form 1 is not
-computed any more: such hashes are counted, and not checked.
+Logs from before the first release hold hashes of form 1, which listed every field that states had then. Form 1 is no
+longer computed: such hashes are counted, not checked.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ _ORDER = (*_FIRST[1:], *sorted(_HASHED.keys() - set(_FIRST)))
 
 
 def state_hash(clusters: Mapping[str, ClusterState]) -> bytes:
-    """Hash the clusters of one shard; 16 bytes. Indexes are no part of it."""
+    """Hash the clusters of one shard; 16 bytes. Indexes are not part of it."""
     digest = hashlib.blake2b(digest_size=16)
     for name in sorted(clusters):
         digest.update(msgspec.msgpack.encode(_content(clusters[name])))

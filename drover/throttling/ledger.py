@@ -1,8 +1,8 @@
 """The throttle ledger's rules: what must be read and written for the throttles that the moves in flight need.
 
-What is wanted follows from the reassignments that hold a step now, so the end of the last user is what takes a throttle
-away. Nothing is written that was not read just before; what was there is recorded and put back exactly; what somebody
-else changed meanwhile is left to them (S10, X14).
+What is wanted follows from the reassignments that hold a step now, so a throttle goes with its last user. Everything is
+read just before it is written. Earlier values are recorded and put back exactly; what somebody else changed meanwhile
+is left alone (S10, X14).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -50,7 +50,7 @@ class ThrottlePlan:
 def is_ready(
     reassignment: Reassignment, state: ThrottlingState, demand: Demand, live: Collection[int], read: Read
 ) -> bool:
-    """Whether everything that a prepared step needs is in force; dead brokers copy nothing and are not waited for."""
+    """Whether everything that a prepared step needs is in force; dead brokers copy nothing and need none."""
     step = reassignment.step
     if step is None or not step.adding:
         return True
@@ -81,7 +81,7 @@ def plan_throttles(
     brokers: Iterable[int],
     topics: Iterable[str],
 ) -> ThrottlePlan:
-    """Compare the ledger with what is wanted on these brokers and topics; says nothing when they agree."""
+    """Compare the ledger with what is wanted on these brokers and topics; returns nothing when they agree."""
     events: list[ThrottleEvent] = []
     read_brokers: list[int] = []
     read_topics: list[str] = []
@@ -132,7 +132,7 @@ def _broker_event(
 
 
 def _without_ours(seen: Rates, entry: BrokerThrottle) -> Rates:
-    """Say what a broker's rates are without those that Drover set and nobody has changed since."""
+    """Return a broker's rates without those that Drover set and nobody has changed since."""
     return Rates(
         leader=entry.baseline.leader if seen.leader == entry.intended.leader else seen.leader,
         follower=entry.baseline.follower if seen.follower == entry.intended.follower else seen.follower,

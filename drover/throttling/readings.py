@@ -9,7 +9,7 @@ from drover.throttling.ledger import Read
 
 
 class Readings:
-    """What was read since the last change, and not too long ago: others change settings as well."""
+    """What was read since the last change, and lately, because others change settings too."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}
@@ -29,18 +29,18 @@ class Readings:
             {topic: lists for topic, (lists, _) in self._topics.items()},
         )
 
-    def take(self, read: ThrottlesRead, heard_ms: int) -> None:
-        """Take settings in, unless they were read before the last change, or of a topic's earlier incarnation."""
+    def take(self, read: ThrottlesRead, answered_ms: int) -> None:
+        """Store settings, unless they were read before the last change or from a topic's earlier incarnation."""
         self.is_reading = False
         distrusted, self._distrusted = self._distrusted, set()
         if read.started_ms < self._changed_ms:
             return
-        self._brokers.update((broker, (rates, heard_ms)) for broker, rates in read.brokers.items())
+        self._brokers.update((broker, (rates, answered_ms)) for broker, rates in read.brokers.items())
         trusted = ((topic, lists) for topic, lists in read.topics.items() if topic not in distrusted)
-        self._topics.update((topic, (lists, heard_ms)) for topic, lists in trusted)
+        self._topics.update((topic, (lists, answered_ms)) for topic, lists in trusted)
 
     def see(self, topic: str, topic_id: str) -> None:
-        """Forget what was read of a topic that is seen to be another one, and what is just being read of it."""
+        """Forget what was read, or is being read, of a topic that turns out to be another incarnation."""
         if self._topic_ids.get(topic) == topic_id:
             return
         self._topic_ids[topic] = topic_id
@@ -49,7 +49,7 @@ class Readings:
             self._distrusted.add(topic)
 
     def forget(self, brokers: Iterable[int], topics: Iterable[str], ended_ms: int) -> None:
-        """Forget what was read of everything that was just written."""
+        """Forget the readings of everything that was just written."""
         self._changed_ms = ended_ms
         for broker in brokers:
             self._brokers.pop(broker, None)

@@ -1,4 +1,4 @@
-"""Throttles: what moves need is set before their step begins, and taken back with the last move that needed it."""
+"""Throttles: set before the step that needs them begins, and removed with the last move that needs them."""
 
 from collections.abc import Iterator
 
@@ -32,13 +32,13 @@ from events.throttles import (
     TopicThrottleSet,
 )
 
-# Every write may be repeated: what was not answered is written again a little later.
+# Every write may be repeated: one without an answer is repeated a little later.
 RETRY_MS = 1000
 _INVALID_CONFIG = 40
 
 
 class ThrottlingReconciler(Reconciler):
-    """Keeps the ledger: compares what is wanted with what is in force, only where one of the two has changed."""
+    """Keeps the ledger: compares what is wanted with what is in force, only where either has changed."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
@@ -50,11 +50,11 @@ class ThrottlingReconciler(Reconciler):
         self._is_changing = False
         self._write_from_ms = 0
         self._live: frozenset[int] = frozenset()
-        # Counts what may let a prepared step start.
+        # Grows whenever a prepared step may have become ready.
         self.version = 0
 
     def begin(self, now: Moment) -> None:
-        """Compare everything once; what a predecessor left pending is written again when its time is over."""
+        """Compare everything once; write again what a predecessor left pending, once its time is over."""
         state = self.state
         self._pending_brokers = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
         self._pending_topics = {topic for topic, known in state.topic_throttles.items() if known.pending}
@@ -70,7 +70,7 @@ class ThrottlingReconciler(Reconciler):
         return self.state.plans[reassignment.plan].throttle_bytes_per_second is not None
 
     def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
-        """Whether a prepared step's throttle is in force; what is missing is looked into."""
+        """Whether a prepared step's throttle is in force; if not, what is missing is compared again."""
         live, read = self.observed.live, self._readings.recent(now.monotonic_ms)
         if is_ready(reassignment, self.state, self._demand, live, read):
             return True
@@ -88,7 +88,7 @@ class ThrottlingReconciler(Reconciler):
     # -- in
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Take in what was read and what was written."""
+        """Handle what was read and what was written."""
         if isinstance(entry, Observation):
             for key, facts in entry.partitions.items():
                 if facts is not None:
@@ -145,12 +145,12 @@ class ThrottlingReconciler(Reconciler):
     # -- what follows
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Record what must be written where the ledger differs from what is wanted; else say what must be read."""
+        """Record what must be written where the ledger differs from what is wanted; else read what is missing."""
         state, demand = self.state, self._demand
         if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
             return
         if self.observed.live != self._live:
-            # What waits for a broker that was dead is due again.
+            # Brokers that have come back must be compared again.
             demand.changed_brokers.update(self.observed.live - self._live)
             self._live = self.observed.live
             self.version += 1
@@ -163,18 +163,18 @@ class ThrottlingReconciler(Reconciler):
         plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics)
         batch.emit_all(plan.events)
         self._to_read = (plan.read_brokers, plan.read_topics)
-        # What is to be read first is due until it was.
+        # What must be read first stays due until then.
         demand.changed_brokers.update(plan.read_brokers)
         demand.changed_topics.update(plan.read_topics)
 
     # -- out
 
     def owes(self, now: Moment) -> bool:
-        """Whether throttles are to be written now: their intents may be old, and somebody else the owner since."""
+        """Whether throttles must be written now; their intents may be old, and the owner may have changed since."""
         return self._writes(now.monotonic_ms, now.monotonic_ms) is not None
 
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Write what is owed, if that may still be, and read what must be known, one of each at a time."""
+        """Write what is owed, if it may still start, and read what must be known, one of each at a time."""
         now_ms = now.monotonic_ms
         writes = self._writes(now_ms, start_by_ms) if now_ms <= start_by_ms else None
         if writes is not None:
@@ -201,18 +201,18 @@ class ThrottlingReconciler(Reconciler):
         return ChangeThrottles(state.name, rates, add, remove, start_by_ms) if rates or add else None
 
     def wants_brokers(self, now: Moment) -> bool:
-        """Look who is alive while the ledger may wait for brokers that were dead."""
+        """Look which brokers are alive while the ledger may wait for dead ones."""
         if not self.state.broker_throttles:
             return False
         seen_ms = self.observed.live_seen_ms
         return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_MS
 
     def due_ms(self, now: Moment) -> int | None:
-        """Wake when what was not answered may be written again."""
+        """Wake when a write without an answer may be repeated."""
         return self._write_from_ms if self._write_from_ms > now.monotonic_ms else None
 
     def urgency(self) -> Urgency:
-        """Wait for what is owed."""
+        """Watch the cluster while the ledger holds anything."""
         ledger = self.state.broker_throttles or self.state.topic_throttles
         return Urgency.WAITING if ledger else Urgency.IDLE
 

@@ -24,8 +24,8 @@ class BrokerThrottle(Struct, frozen=True, omit_defaults=True):
 class TopicThrottle(Struct, frozen=True):
     """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now.
 
-    `left` says that the topic was left alone, with what it has; `topic_id` is the incarnation that it last wrote to, or
-    left alone.
+    `left` says that Drover left the topic alone as it is; `topic_id` is the incarnation that it last wrote to or left
+    alone.
     """
 
     present: Entries = NO_ENTRIES

@@ -1,4 +1,4 @@
-"""The fold of moves that others have begun."""
+"""The fold of moves that others started."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

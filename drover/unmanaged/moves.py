@@ -1,6 +1,6 @@
 """Moves that are not Drover's: which of them are recorded, and how one is taken over in order to be cancelled.
 
-They are shown and never fought, with two exceptions, each of which ends as a rollback under a plan of its own: a move
+Drover shows them and leaves them alone, with two exceptions that end as a rollback under a plan of their own: a move
 that Kafka can never end, when an operator or a setting asks for it; and the late effect of a call of Drover's own.
 """
 
@@ -18,14 +18,14 @@ from events.plans import PlanOpened
 from events.reassignments import LateChangeFound, ReassignmentAdopted
 from events.records import AnyEvent
 
-# A cluster may have any number of them; so many are recorded at a time. Those that can never end come first.
+# A cluster may have any number of them; this many are recorded at a time. Those that can never end come first.
 MAX_FOREIGN_MOVES = 1000
 
 
 def unrecorded(
     state: ClusterState, moves: Mapping[TopicPartition, Move], at_ms: int
 ) -> dict[TopicPartition, Move | None]:
-    """List where the recorded foreign moves differ from those that Kafka lists: the listed one, None if it is gone."""
+    """List where recorded unmanaged moves differ from those that Kafka lists: the listed one, None if it is gone."""
     found: dict[TopicPartition, Move | None] = {}
     for key, known in state.unmanaged.items():
         move = moves.get(key)
@@ -45,7 +45,7 @@ def unrecorded(
 
 
 def record(state: ClusterState, key: TopicPartition, move: Move | None) -> AnyEvent:
-    """Record that a foreign move was seen, or that it is there no more (None)."""
+    """Record that an unmanaged move was seen, or that it has ended (None)."""
     name = event_name(state.name, key)
     if move is None:
         return ForeignMoveEnded(**name)
@@ -53,9 +53,9 @@ def record(state: ClusterState, key: TopicPartition, move: Move | None) -> AnyEv
 
 
 def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts, at_ms: int) -> tuple[AnyEvent, ...]:
-    """Take over the late effect of a call that was given up, so that it is rolled back; empty if none is seen.
+    """Take over the late effect of an expired call in order to roll it back; empty if none is seen.
 
-    A late list that is in place already is only recorded if the way back would copy data: that is for a person to ask.
+    A late list that is in place already is only recorded if restoring would copy data: a person must ask for that.
     """
     known = expired_calls(state, key, at_ms)
     heading = seen.replicas if seen.move is None else seen.move.target
@@ -75,7 +75,7 @@ def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts,
 
 
 def repair_unasked(state: ClusterState, key: TopicPartition, seen: PartitionFacts) -> tuple[AnyEvent, ...]:
-    """Take over a foreign move that can never end, if the cluster's setting says so; empty if nothing is to be done."""
+    """Take over an unmanaged move that can never end, if the cluster's setting says so; else empty."""
     move = seen.move
     if not state.limits.mends_by_itself or key not in state.unmanaged or move is None or not is_repairable(move):
         return ()

@@ -15,22 +15,22 @@ from events.partitions import TopicPartition
 
 
 class UnmanagedReconciler(Reconciler):
-    """Records moves of others, and takes over what must be cancelled although Drover is not moving it."""
+    """Records moves of others, and takes over those that must be cancelled."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
         self._unconfirmed = Unconfirmed()
         self._watched: frozenset[TopicPartition] = frozenset()
-        # What differs from the record, and since when it has been the same.
+        # What differs from the record, and since when.
         self._unrecorded: dict[TopicPartition, tuple[Move | None, int]] = {}
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Judge what was looked at, and record moves of others once they have persisted."""
+        """Judge observations, and record moves of others once they have persisted."""
         if isinstance(entry, Observation):
             for key in entry.partitions:
                 if key not in self.state.reassignments:
                     self._judge(key, entry.ended_ms, batch)
-        # A plain List does not say which cluster it is of.
+        # A List by itself does not say which cluster answered.
         if isinstance(entry, Observation | Identified) and entry.moves is not None:
             self._record_moves(entry.moves, entry.ended_ms, batch)
 
@@ -48,7 +48,7 @@ class UnmanagedReconciler(Reconciler):
             batch.emit_all(events)
 
     def _record_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int, batch: BatchBuilder) -> None:
-        """Record moves that have come, changed or gone, each once that has persisted over 2 s."""
+        """Record moves that were started, changed or ended, once that has persisted for 2 s."""
         before, self._unrecorded = self._unrecorded, {}
         for key, move in unrecorded(self.state, moves, batch.at_ms).items():
             known = before.get(key)
@@ -65,16 +65,16 @@ class UnmanagedReconciler(Reconciler):
             watched.update(key for key, move in state.unmanaged.items() if move.never_ends)
         still_watched = frozenset(key for key in watched if key not in state.in_flight)
         for key in self._watched - still_watched:
-            # What is not looked at any more must not count later.
+            # What is no longer observed must not count later.
             self._unconfirmed.forget(key)
         self._watched = still_watched
 
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at what is watched once in a while."""
+        """Look at watched partitions once in a while."""
         del moves
         yield from (key for key in self._unconfirmed.partitions() if key in self._watched)
         yield from (key for key in self._watched if self.observed.fresh(key, now.monotonic_ms) is None)
 
     def urgency(self) -> Urgency:
-        """Wait for what is watched, and for moves of others to last or to end."""
+        """Wait for watched partitions, and for moves of others to persist or to end."""
         return Urgency.WAITING if self.state.unmanaged or self._watched or self._unrecorded else Urgency.IDLE

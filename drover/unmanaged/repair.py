@@ -1,12 +1,12 @@
-"""Deciding a mend command: moves that Kafka itself can never end are taken over and cancelled, whoever began them."""
+"""Deciding a repair command: moves that Kafka can never end are taken over and cancelled, whoever started them."""
 
-from drover.capability.decision import Decision, Facts, refuse, refuse_partition
+from drover.capability.decision import Decision, Facts, Looks, refuse, refuse_partition
 from drover.facts import PartitionFacts
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import event_name
 from drover.state.cluster import ClusterState
 from drover.unmanaged.moves import adopt_stuck, is_repairable
-from events.commands import Mend
+from events.commands import Repair
 from events.partitions import TopicPartition
 from events.plans import PlanOpened
 from events.reassignments import Blocker, CancelMode, RollbackRequested, StopRequested
@@ -14,19 +14,20 @@ from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
 
 
-def partitions_to_see(command: Mend, state: ClusterState) -> tuple[TopicPartition, ...]:
-    """List the partitions that must be seen before the command can be decided: those that Drover is not moving."""
-    return tuple(key for key in _meant(command, state) if key not in state.reassignments)
+def looks_for_repair(command: Repair, state: ClusterState) -> Looks:
+    """Say which partitions must be seen before the command can be decided: those that Drover is not moving."""
+    keys = tuple(key for key in _meant(command, state) if key not in state.reassignments)
+    return Looks(keys, keys)
 
 
-def decide_repair(command: Mend, state: ClusterState, facts: Facts) -> Decision:
+def decide_repair(command: Repair, state: ClusterState, facts: Facts) -> Decision:
     """Take over every named (or every known) move that can never end; its plan is named after the command.
 
-    One of Drover's own that is blocked in that state is cancelled once more.
+    A move of Drover's own that is blocked for that reason is cancelled once more.
     """
     if state.mismatched_kafka_cluster_id is not None:
         detail = f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers as {state.name}"
-        return refuse(RefusalCode.CLUSTER_CHANGED, f"{detail}: mend the bootstrap address in the configuration")
+        return refuse(RefusalCode.CLUSTER_CHANGED, f"{detail}: correct the bootstrap address in the configuration")
     if facts.unavailable is not None:
         detail = f"{state.name} could not be looked at: {facts.unavailable}; send the command again under a new id"
         return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail)
@@ -36,27 +37,29 @@ def decide_repair(command: Mend, state: ClusterState, facts: Facts) -> Decision:
     accepted: list[TopicPartition] = []
     refusals: list[Refusal] = []
     for key in _meant(command, state):
-        mended = _mend_one(command, key, state, facts)
-        if isinstance(mended, Refusal):
-            refusals.append(mended)
+        repaired = _repair_one(command, key, state, facts)
+        if isinstance(repaired, Refusal):
+            refusals.append(repaired)
         else:
             accepted.append(key)
-            events += mended
+            events += repaired
     opens = any(key not in state.reassignments for key in accepted)
     if opens:
         events.insert(0, PlanOpened(cluster=state.name, plan=command.id, by=command.by, reason=command.reason))
     return Decision(tuple(events), tuple(accepted), (), tuple(refusals), command.id if opens else None)
 
 
-def _meant(command: Mend, state: ClusterState) -> tuple[TopicPartition, ...]:
+def _meant(command: Repair, state: ClusterState) -> tuple[TopicPartition, ...]:
     if command.partitions is not None:
         return tuple(dict.fromkeys(partition.key for partition in command.partitions))
     own = [key for key, reassignment in state.reassignments.items() if _is_stuck(reassignment)]
-    foreign = [key for key, move in state.unmanaged.items() if move.never_ends and key not in state.reassignments]
-    return (*own, *sorted(foreign))
+    others = [key for key, move in state.unmanaged.items() if move.never_ends and key not in state.reassignments]
+    return (*own, *sorted(others))
 
 
-def _mend_one(command: Mend, key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEvent, ...] | Refusal:
+def _repair_one(
+    command: Repair, key: TopicPartition, state: ClusterState, facts: Facts
+) -> tuple[AnyEvent, ...] | Refusal:
     own = state.reassignments.get(key)
     if own is not None:
         return _cancel_again(command, own, state)
@@ -69,7 +72,7 @@ def _mend_one(command: Mend, key: TopicPartition, state: ClusterState, facts: Fa
 
 def _refuse_healthy(key: TopicPartition, seen: PartitionFacts) -> Refusal | None:
     if seen.move is None:
-        detail = f"{key} is not being moved: there is nothing to mend"
+        detail = f"{key} is not being moved: there is nothing to repair"
         return refuse_partition(key, RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
     if is_repairable(seen.move):
         return None
@@ -79,7 +82,7 @@ def _refuse_healthy(key: TopicPartition, seen: PartitionFacts) -> Refusal | None
     return refuse_partition(key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
 
 
-def _cancel_again(command: Mend, own: Reassignment, state: ClusterState) -> tuple[AnyEvent, ...] | Refusal:
+def _cancel_again(command: Repair, own: Reassignment, state: ClusterState) -> tuple[AnyEvent, ...] | Refusal:
     if not _is_stuck(own):
         detail = f"{own.key} is being moved by plan {own.plan}, which can end: wait for it, or cancel it"
         return refuse_partition(own.key, RefusalCode.REASSIGNMENT_IN_PROGRESS, detail)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -62,8 +63,18 @@ def test_the_tables_are_read_as_they_are_meant() -> None:
     assert set(vectors_cited("TV-001 test_tv_050_a_reorder")) == {"001", "050"}
 
 
-@pytest.mark.parametrize(
-    "place", sorted(set(re.findall(r"`((?:drover|events|agents|projections|spark)/[\w/]+\.py)`", RULES)))
-)
-def test_every_place_that_the_rules_name_exists(place: str) -> None:
-    assert (ROOT / place).is_file()
+PLACE = re.compile(r"`([\w/]+\.py)`(?: \(`(\w+)`\))?")
+
+
+def places() -> Iterator[tuple[str, str]]:
+    """Every file that a row names, with the name in it, if any; a file alone is in the folder of the one before."""
+    for row in RULES.splitlines():
+        folder = Path()
+        for file, name in PLACE.findall(row):
+            folder = Path(file).parent if "/" in file else folder
+            yield str(folder / Path(file).name), name
+
+
+@pytest.mark.parametrize(("file", "name"), sorted(set(places())))
+def test_every_place_that_the_rules_name_exists(file: str, name: str) -> None:
+    assert re.search(rf"\b{name}\b", text_of(Path(file)))

@@ -1,6 +1,7 @@
 """The command line without a Kafka: wrong input, exit codes, what is printed where."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -55,6 +56,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(cli, arguments, input=stdin, prog_name="drover")
+
+
+def test_a_former_name_works_and_is_not_listed() -> None:
+    assert run("mend", "--help").output.replace("drover mend", "drover repair") == run("repair", "--help").output
+    assert not re.search(r"^ +mend ", run("--help").output, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -3,8 +3,8 @@
 import msgspec
 from msgspec.structs import replace
 
-from drover.cli.status_rows import cluster_document, foreign_rows, notices, status_rows, totals
-from drover.cli.status_view import cells_of, foreign_cells_of, summary
+from drover.cli.status_rows import cluster_document, notices, status_rows, totals, unmanaged_rows
+from drover.cli.status_view import cells_of, summary, unmanaged_cells_of
 from drover.client.transfers import Transfers
 from drover.plans.state import Plan
 from drover.reassignment.state import Block, Phase, Reassignment, Step
@@ -102,12 +102,12 @@ def test_moves_of_others_are_shown_those_that_never_end_first() -> None:
     state = copying()
     state.unmanaged[TopicPartition("t", 7)] = UnmanagedMove((3, 1, 2), (3,), (2,), 1000)
     state.unmanaged[TopicPartition("t", 8)] = UnmanagedMove((1, 2, 3), (3,), (3,), 1000)
-    stuck, other = foreign_rows(state)
+    stuck, other = unmanaged_rows(state)
     assert (stuck.partition, stuck.document()["never_ends"]) == (8, (3,))
-    assert "`drover mend`" in stuck.remedy
+    assert "`drover repair`" in stuck.remedy
     assert "mend" not in other.document()["remedy"]
-    assert foreign_cells_of(other, 61_000, several=True)[:5] == ("prod/t:7", "3,1,2", "3", "2", "1m00s")
-    assert any("drover mend" in line for line in notices(state))
+    assert unmanaged_cells_of(other, 61_000, several=True)[:5] == ("prod/t:7", "3,1,2", "3", "2", "1m00s")
+    assert any("drover repair" in line for line in notices(state))
 
 
 def test_a_throttle_that_outlives_its_moves_is_named() -> None:

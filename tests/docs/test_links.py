@@ -33,8 +33,10 @@ def test_every_source_file_that_a_document_names_exists(document: Path) -> None:
     named = re.findall(
         r"\b((?:agents|drover|events|projections|spark|tests|docs|bench)/[\w./-]+\.(?:py|md|json|toml))\b", text
     )
-    # Files of later issues may be named before they are there, in a sentence that says so.
-    assert [name for name in named if not (ROOT / name).exists() and "not built" not in _sentence(text, name)] == []
+    # Some are made as the document says. Files of later issues may be named in a sentence that says so.
+    made = set(re.findall(r"^`([\w./-]+)`:\n\n```python$", text, flags=re.MULTILINE))
+    missing = [name for name in named if name not in made and not (ROOT / name).exists()]
+    assert [name for name in missing if "not built" not in _sentence(text, name)] == []
 
 
 def _sentence(text: str, name: str) -> str:

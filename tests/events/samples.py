@@ -58,8 +58,8 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "cancel-queued": commands.Cancel(
         id="c-5", cluster="local", by="ann", reason="not now", mode="rollback", queued="move-2"
     ),
-    "mend": commands.Mend(id="m-1", cluster="local", by="ann", reason="it never ends"),
-    "mend-partitions": commands.Mend(
+    "mend": commands.Repair(id="m-1", cluster="local", by="ann", reason="it never ends"),
+    "mend-partitions": commands.Repair(
         id="m-2",
         cluster="local",
         by="ann",

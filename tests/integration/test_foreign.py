@@ -100,7 +100,7 @@ async def test_a_move_that_never_ends_is_found_named_and_mended(drover: Installa
         return row is not None and row["never_ends"] == [4]
 
     await wait_for(named, "the move that never ends to be named", pause_s=LOOK_S)
-    assert "`drover mend`" in (await drover.drover("status")).output
+    assert "`drover repair`" in (await drover.drover("status")).output
 
     async def in_sync() -> bool:
         return 4 in (await drover.facts(key)).isr

@@ -17,7 +17,7 @@ from drover.journal import stale_leader
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader
-from drover.journal.stale_leader import FORGOTTEN_S, STALE_LEADER_S, Doubt
+from drover.journal.stale_leader import FORGOTTEN_S, STALE_LEADER_S, Suspicion
 from drover.local import LocalCluster
 from drover.runtime import topics
 from events.topics import TopicNames
@@ -92,9 +92,9 @@ async def test_what_is_out_of_range_for_long_was_lost(connection: LogConnection,
 
 
 def test_a_doubt_is_over_when_the_same_was_said_for_too_long_without_a_pause() -> None:
-    doubt, began_s = Doubt(), time.monotonic()
+    suspicion, began_s = Suspicion(), time.monotonic()
     step_s = FORGOTTEN_S / 2
     said = [began_s + number * step_s for number in range(int(STALE_LEADER_S / step_s) + 2)]
-    assert [doubt.is_over(now_s) for now_s in said] == [now_s - began_s >= STALE_LEADER_S for now_s in said]
-    assert doubt.is_over(said[-1] + FORGOTTEN_S)
-    assert not doubt.is_over(said[-1] + 2 * FORGOTTEN_S + 0.1)
+    assert [suspicion.is_over(now_s) for now_s in said] == [now_s - began_s >= STALE_LEADER_S for now_s in said]
+    assert suspicion.is_over(said[-1] + FORGOTTEN_S)
+    assert not suspicion.is_over(said[-1] + 2 * FORGOTTEN_S + 0.1)

@@ -1,4 +1,4 @@
-"""Records that are no commands, or stand in the wrong place: each has its own end, and the next command is handled."""
+"""Records that are not commands, or are in the wrong place: each has its own end, and the next command is handled."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ async def test_malformed_records_between_good_ones_are_buried_logged_and_passed(
         assert outcomes["typo"]["refusals"][0]["code"] == "malformed"
         letters = (await field.read(field.names.dead_letters))[field.names.dead_letters, 0]
         assert [len(letter.value) for letter in letters] == [1, MAX_PAYLOAD_BYTES, 0, len(readable), 5000]
-        assert field.workers.said("a", "is no command and went to the dead letters") == 5
+        assert field.workers.said("a", "is not a command and went to the dead letters") == 5
 
 
 @pytest.mark.cluster

@@ -161,7 +161,7 @@ def test_the_second_time_it_is_only_shown_with_a_way_out(phase: Phase) -> None:
     (event,) = verdict.events
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.BROKER_IN_BOTH_LISTS
-    assert "drover mend" in event.detail
+    assert "drover repair" in event.detail
     assert verdict.unconfirmed
 
 

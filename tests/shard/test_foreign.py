@@ -11,7 +11,7 @@ from drover.plans.state import PlanStatus
 from drover.reassignment.state import Phase
 from drover.scheduling.state import Limits
 from drover.unmanaged import moves as foreign_moves
-from events.commands import Mend, PartitionName
+from events.commands import PartitionName, Repair
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.partitions import TopicPartition
 from events.reassignments import (
@@ -48,7 +48,7 @@ def make_stuck(made: World, key: TopicPartition = KEY) -> None:
 async def mend(made: World, *keys: TopicPartition, **fields: Any) -> Outcome:
     partitions = tuple(PartitionName(*key) for key in keys) or None
     fields.setdefault("id", "mend-1")
-    made.put(Mend(cluster=CLUSTER, by="ana", reason="test", partitions=partitions, **fields))
+    made.put(Repair(cluster=CLUSTER, by="ana", reason="test", partitions=partitions, **fields))
     await made.turn()
     return next(outcome for outcome in reversed(made.outcomes()) if outcome.id == fields["id"])
 

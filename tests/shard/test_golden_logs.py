@@ -34,9 +34,9 @@ def test_a_log_with_state_hashes_of_the_first_form_replays() -> None:
 async def test_a_state_hash_of_a_form_that_is_not_known_stops_the_reader() -> None:
     world = World()
     await world.freeze()
-    draft = world.core.closing_batch(world.now)
-    assert draft is not None
-    record = decode_record(draft.payload)
+    proposed = world.core.closing_batch(world.now)
+    assert proposed is not None
+    record = decode_record(proposed.payload)
     assert isinstance(record, Batch)
     with pytest.raises(UnknownSchemaError, match="form 3"):
         world.append(encode_record(msgspec.structs.replace(record, state_hash_form=3)))

@@ -53,11 +53,11 @@ class Desk:
         return Arrival(topic, offset, self.wall_ms, payload, decode_command(payload), forwarded)
 
     def decide(self, *arrivals: Arrival) -> ProposedBatch:
-        draft = self.core.propose(self.now, arrivals, NOTHING_MISSING)
-        assert draft is not None
-        self.append(draft.payload)
-        self.core.commit(draft)
-        return draft
+        proposed = self.core.propose(self.now, arrivals, NOTHING_MISSING)
+        assert proposed is not None
+        self.append(proposed.payload)
+        self.core.commit(proposed)
+        return proposed
 
 
 def freeze(number: object = 1, cluster: str = "local", reason: str = "r") -> Freeze:
@@ -68,8 +68,8 @@ def encoded(command: Command) -> bytes:
     return encode_command(command)
 
 
-def only(draft: ProposedBatch) -> RefusalCode:
-    (outcome,) = draft.record.outcomes
+def only(proposed: ProposedBatch) -> RefusalCode:
+    (outcome,) = proposed.record.outcomes
     assert outcome.verdict == "refused"
     (refusal,) = outcome.refusals
     return refusal.code
@@ -81,19 +81,19 @@ def only(draft: ProposedBatch) -> RefusalCode:
 @pytest.mark.parametrize("payload", [b"", b"\xc1", b"{", b"[]", b"{}", b"7", b'{"type":"freeze","id":"a"}'])
 def test_what_names_neither_id_nor_cluster_is_a_dead_letter_alone(payload: bytes) -> None:
     desk = Desk()
-    draft = desk.decide(desk.arrival(1, payload))
-    assert len(draft.dead_letters) == 1
-    assert draft.record.outcomes == ()
-    assert draft.record.cursors[1].next_offset == 1
+    proposed = desk.decide(desk.arrival(1, payload))
+    assert len(proposed.dead_letters) == 1
+    assert proposed.record.outcomes == ()
+    assert proposed.record.cursors[1].next_offset == 1
 
 
 def test_a_malformed_command_that_names_id_and_cluster_is_refused_as_well() -> None:
     desk = Desk()
     payload = b'{"type":"freeze","id":"a","cluster":"local","by":"ana","reason":"r","nonsense":1}'
-    draft = desk.decide(desk.arrival(1, payload))
-    assert len(draft.dead_letters) == 1
-    assert only(draft) is RefusalCode.MALFORMED
-    (outcome,) = draft.record.outcomes
+    proposed = desk.decide(desk.arrival(1, payload))
+    assert len(proposed.dead_letters) == 1
+    assert only(proposed) is RefusalCode.MALFORMED
+    (outcome,) = proposed.record.outcomes
     assert (outcome.id, outcome.type, outcome.by, outcome.offset) == ("a", "freeze", "ana", 0)
     assert outcome.digest == b""
 
@@ -115,35 +115,35 @@ def test_a_mended_command_may_use_the_id_of_its_malformed_self() -> None:
 )
 def test_names_outside_the_contract_are_not_recorded(payload: bytes) -> None:
     desk = Desk()
-    draft = desk.decide(desk.arrival(1, payload))
-    assert draft.record.outcomes == ()
-    assert len(draft.dead_letters) == 1
+    proposed = desk.decide(desk.arrival(1, payload))
+    assert proposed.record.outcomes == ()
+    assert len(proposed.dead_letters) == 1
 
 
 def test_a_malformed_command_for_another_shard_is_not_recorded_here() -> None:
     desk = Desk()
     payload = f'{{"type":"freeze","id":"a","cluster":"{ELSEWHERE}","nonsense":1}}'.encode()
-    draft = desk.decide(desk.arrival(1, payload))
-    assert draft.record.outcomes == ()
-    assert len(draft.dead_letters) == 1
+    proposed = desk.decide(desk.arrival(1, payload))
+    assert proposed.record.outcomes == ()
+    assert len(proposed.dead_letters) == 1
 
 
 @pytest.mark.parametrize("topic", [0, 2, 3])
 def test_a_command_on_the_wrong_topic_is_malformed(topic: int) -> None:
     desk = Desk()
-    draft = desk.decide(desk.arrival(topic, encoded(freeze())))
-    assert only(draft) is RefusalCode.MALFORMED
-    assert "does not belong on this topic" in draft.dead_letters[0][1]
+    proposed = desk.decide(desk.arrival(topic, encoded(freeze())))
+    assert only(proposed) is RefusalCode.MALFORMED
+    assert "does not belong on this topic" in proposed.dead_letters[0][1]
     assert desk.fold.known == {}
 
 
 def test_a_bad_command_stops_none_behind_it() -> None:
     desk = Desk()
     arrivals = [desk.arrival(1, encoded(freeze(1))), desk.arrival(1, b"\xc1"), desk.arrival(1, encoded(freeze(2)))]
-    draft = desk.decide(*arrivals)
-    assert [outcome.id for outcome in draft.record.outcomes] == ["f1", "f2"]
-    assert draft.taken == tuple(arrivals)
-    assert draft.record.cursors[1].next_offset == 3
+    proposed = desk.decide(*arrivals)
+    assert [outcome.id for outcome in proposed.record.outcomes] == ["f1", "f2"]
+    assert proposed.taken == tuple(arrivals)
+    assert proposed.record.cursors[1].next_offset == 3
 
 
 # -- place
@@ -152,17 +152,17 @@ def test_a_bad_command_stops_none_behind_it() -> None:
 def test_a_command_for_another_shard_is_sent_on_and_not_decided() -> None:
     desk = Desk()
     arrival = desk.arrival(1, encoded(freeze(1, ELSEWHERE)))
-    draft = desk.decide(arrival)
-    assert draft.forward == ((arrival, shard_of(ELSEWHERE, SHARDS)),)
-    assert draft.record.outcomes == ()
-    assert draft.record.cursors[1].next_offset == 1
+    proposed = desk.decide(arrival)
+    assert proposed.forward == ((arrival, shard_of(ELSEWHERE, SHARDS)),)
+    assert proposed.record.outcomes == ()
+    assert proposed.record.cursors[1].next_offset == 1
 
 
 def test_a_forwarded_command_in_the_wrong_place_is_a_dead_letter() -> None:
     desk = Desk()
-    draft = desk.decide(desk.arrival(1, encoded(freeze(1, ELSEWHERE)), forwarded=True))
-    assert draft.forward == ()
-    assert "forwarded" in draft.dead_letters[0][1]
+    proposed = desk.decide(desk.arrival(1, encoded(freeze(1, ELSEWHERE)), forwarded=True))
+    assert proposed.forward == ()
+    assert "forwarded" in proposed.dead_letters[0][1]
 
 
 def test_a_forwarded_command_in_its_place_is_decided() -> None:
@@ -184,17 +184,17 @@ def test_the_same_command_again_has_no_effect_and_names_the_first_outcome() -> N
     desk = Desk()
     desk.decide(desk.arrival(1, encoded(freeze())))
     desk.decide(desk.arrival(1, encoded(Unfreeze(id="u", cluster="local", by="a", reason="r"))))
-    draft = desk.decide(desk.arrival(1, encode_command(freeze(), as_json=True)))
-    (outcome,) = draft.record.outcomes
+    proposed = desk.decide(desk.arrival(1, encode_command(freeze(), as_json=True)))
+    (outcome,) = proposed.record.outcomes
     assert (outcome.verdict, outcome.first_offset) == ("duplicate", 1)
-    assert draft.record.events == ()
+    assert proposed.record.events == ()
     assert desk.fold.state.cluster("local").freeze is None
 
 
 def test_the_same_command_twice_in_one_record_counts_once() -> None:
     desk = Desk()
-    draft = desk.decide(*(desk.arrival(1, encoded(freeze())) for _ in range(2)))
-    assert [(o.verdict, o.first_offset) for o in draft.record.outcomes] == [("accepted", None), ("duplicate", None)]
+    proposed = desk.decide(*(desk.arrival(1, encoded(freeze())) for _ in range(2)))
+    assert [(o.verdict, o.first_offset) for o in proposed.record.outcomes] == [("accepted", None), ("duplicate", None)]
 
 
 def test_an_id_that_was_used_for_something_else_is_refused_across_topics() -> None:

@@ -10,9 +10,10 @@ import pytest
 from drover.errors import UnusableSnapshotError
 from drover.shard import snapshot
 from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Chunk, ClusterPart, Image, Manifest, decode_record, encode_fold, restore
+from drover.shard.snapshot import ClusterPart, Image, Manifest, decode_record, encode_fold, restore
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
+from tests.shard.images import written
 from tests.shard.random_logs import random_log
 
 INDEXES = {"pending", "in_flight", "before_step", "unblocked_pending", "loads", "idle_plans"}
@@ -36,21 +37,6 @@ def everything(fold: ShardFold) -> dict[str, object]:
             ordered = isinstance(value, dict) and field not in {"loads", "in_flight", "before_step", "idle_plans"}
             content[f"{name}.{field}"] = list(value.items()) if ordered else value
     return content
-
-
-def written(fold: ShardFold, slot: int = 0) -> tuple[Manifest, list[bytes]]:
-    """A snapshot as its reader finds it."""
-    image = encode_fold(fold.copy())
-    manifest = decode_record(image.manifest(slot, 7))
-    assert isinstance(manifest, Manifest)
-    return manifest, [data_of(image, number) for number in range(manifest.chunks)]
-
-
-def data_of(image: Image, number: int) -> bytes:
-    chunk = decode_record(image.chunk(number, 1, 7))
-    assert isinstance(chunk, Chunk)
-    assert (chunk.number, chunk.slot, chunk.since) == (number, 1, 7)
-    return chunk.data
 
 
 def test_a_snapshot_has_everything_that_a_fold_has() -> None:

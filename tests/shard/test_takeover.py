@@ -154,12 +154,12 @@ async def test_an_owner_that_stood_still_while_its_record_was_on_its_way_calls_n
     made.put(alter({KEY: [4, 2, 1]}))
     arrivals = made.inbox.take(made.core.next_offsets)
     made.core.deliver(await made.driver.observe(made.core.facts_needed(arrivals)["local"], with_min_isr=True))
-    draft = made.core.propose(made.now, arrivals, {})
-    assert draft is not None
-    made.append(draft.payload)
+    proposed = made.core.propose(made.now, arrivals, {})
+    assert proposed is not None
+    made.append(proposed.payload)
     # The acknowledgement is heard when the process goes on: by then somebody else may own the shard.
     made.model.advance(1001)
-    made.core.commit(draft)
+    made.core.commit(proposed)
     (effect,) = made.core.effects(made.now)
     ended = await carry_out(made.driver, effect, lambda: made.now)
     assert isinstance(ended, CallEnded)
@@ -180,12 +180,12 @@ async def test_an_owner_that_stood_still_writes_no_throttles_before_a_record_of_
     made.core.deliver(ThrottlesChanged(CLUSTER, made.now.monotonic_ms, {}, {}))
     await made.turn()
     made.model.advance(16_000)
-    draft = made.core.propose(made.now, (), {})
-    assert draft is not None
-    assert (draft.record.events, draft.record.outcomes) == ((), ())
+    proposed = made.core.propose(made.now, (), {})
+    assert proposed is not None
+    assert (proposed.record.events, proposed.record.outcomes) == ((), ())
     assert made.core.effects(made.now) == ()
-    made.append(draft.payload)
-    made.core.commit(draft)
+    made.append(proposed.payload)
+    made.core.commit(proposed)
     assert made.core.effects(made.now) == (replace(owed, start_by_ms=made.now.monotonic_ms + 1000),)
 
 
@@ -205,7 +205,7 @@ async def test_an_owner_that_was_replaced_while_it_stood_still_writes_no_throttl
     await made.finish()
     assert all(not state.configs for state in made.model.brokers.values())
     # It has not heard of its successor, and is told of nothing.
-    draft = before.propose(made.now, (), {})
-    assert draft is not None
-    assert made.append(draft.payload) is RecordVerdict.FENCED
+    proposed = before.propose(made.now, (), {})
+    assert proposed is not None
+    assert made.append(proposed.payload) is RecordVerdict.FENCED
     assert before.effects(made.now) == ()

@@ -390,8 +390,8 @@ async def decide_without_calls(made: World) -> None:
     arrivals = made.inbox.take(made.core.next_offsets)
     for keys in made.core.facts_needed(arrivals).values():
         made.core.deliver(await made.driver.observe(keys, with_min_isr=True))
-    draft = made.core.propose(made.now, arrivals, {})
-    assert draft is not None
-    made.append(draft.payload)
-    made.core.commit(draft)
-    made.inbox.settle(len(draft.taken))
+    proposed = made.core.propose(made.now, arrivals, {})
+    assert proposed is not None
+    made.append(proposed.payload)
+    made.core.commit(proposed)
+    made.inbox.settle(len(proposed.taken))

@@ -19,7 +19,17 @@ from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival
 from drover.state.cluster import ClusterState
 from events.codec import decode_command, decode_record, encode_command, encode_record
-from events.commands import Alter, AnyCommand, Cancel, Command, Freeze, PartitionName, PartitionTarget, Unfreeze
+from events.commands import (
+    TYPES_BY_TOPIC,
+    Alter,
+    AnyCommand,
+    Cancel,
+    Command,
+    Freeze,
+    PartitionName,
+    PartitionTarget,
+    Unfreeze,
+)
 from events.partitions import TopicPartition
 from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.topics import TopicNames
@@ -27,16 +37,7 @@ from events.topics import TopicNames
 KindT = TypeVar("KindT", bound=Reconciler)
 CLUSTER = "local"
 TOPIC_IDS = ("id-alter", "id-cancel", "id-blacklist", "id-broker-failed")
-KIND_OF = {
-    "Alter": 0,
-    "Cancel": 1,
-    "Freeze": 1,
-    "Unfreeze": 1,
-    "Mend": 1,
-    "Blacklist": 2,
-    "BrokerFailed": 3,
-    "BrokerReturned": 3,
-}
+TOPIC_INDEX = {kind: index for index, kinds in enumerate(TYPES_BY_TOPIC) for kind in kinds}
 WALL_START_MS = 1_700_000_000_000
 STEP_MS = 100
 
@@ -114,7 +115,7 @@ class World:
 
     def put(self, command: Command) -> None:
         """Write a command to its topic."""
-        self.put_raw(KIND_OF[type(command).__name__], encode_command(command))
+        self.put_raw(TOPIC_INDEX[type(command)], encode_command(command))
 
     def put_raw(self, topic_index: int, payload: bytes) -> None:
         offset = self.offsets[topic_index]
@@ -147,31 +148,31 @@ class World:
                 self.core.deliver(await self.driver.observe(partitions, with_min_isr=True))
             except ClusterError as error:
                 unavailable[cluster] = str(error)
-        draft = self.core.propose(self.now, arrivals, unavailable)
+        proposed = self.core.propose(self.now, arrivals, unavailable)
         if die is Death.BEFORE_APPEND:
             self.crash()
             return True
-        if draft is not None:
-            assert self.append(draft.payload) is RecordVerdict.VALID
+        if proposed is not None:
+            assert self.append(proposed.payload) is RecordVerdict.VALID
             if die is Death.AFTER_APPEND:
                 self.crash()
                 return True
-            self.core.commit(draft)
-            self.inbox.settle(len(draft.taken))
+            self.core.commit(proposed)
+            self.inbox.settle(len(proposed.taken))
             self._hash_agrees()
         else:
             self.inbox.settle(0)
         effects = self.core.effects(self.now)
         if self.hold_effects:
             self.held += effects
-            return draft is not None
+            return proposed is not None
         ends = [await carry_out(self.driver, effect, lambda: self.now) for effect in effects]
         if die is Death.AFTER_EFFECTS:
             self.crash()
             return True
         for end in ends:
             self.core.deliver(end)
-        return draft is not None or any(has_answer(end) for end in ends)
+        return proposed is not None or any(has_answer(end) for end in ends)
 
     async def release_effects(self) -> None:
         """Make the calls that were held back."""

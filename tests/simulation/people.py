@@ -14,9 +14,9 @@ from events.commands import (
     Cancel,
     Command,
     Freeze,
-    Mend,
     PartitionName,
     PartitionTarget,
+    Repair,
     Unfreeze,
 )
 from events.topics import shard_of
@@ -144,7 +144,7 @@ PEOPLE = (
     Kind("cancel", "people", 10, _choose_cancel, _cancel),
     Kind("freeze", "people", 2, _just, _simple(1, Freeze)),
     Kind("unfreeze", "people", 6, _just, _simple(1, Unfreeze)),
-    Kind("mend", "people", 1, _just, _simple(1, Mend)),
+    Kind("mend", "people", 1, _just, _simple(1, Repair)),
     Kind("blacklist", "people", 1, _choose_blacklist, _blacklist),
     Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),
     Kind("broker-returned", "people", 1, _choose_report, _simple(3, BrokerReturned)),

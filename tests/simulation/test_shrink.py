@@ -6,8 +6,9 @@ from statistics import median
 import pytest
 
 from drover.reassignment import cancellation
-from drover.shard import core
+from drover.reassignment import reconciler as reassignments
 from drover.throttling import ledger
+from drover.throttling import reconciler as throttles
 from tests.simulation.run import Finished, run_script, run_seed
 from tests.simulation.shrink import shrink
 
@@ -19,7 +20,8 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def _no_wait_after_a_takeover(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(core, "TAKEOVER_WAIT_MS", 0)
+    for reconciler in (reassignments, throttles):
+        patch.setattr(reconciler, "TAKEOVER_WAIT_MS", 0)
 
 
 def _what_is_moving_is_dropped_by_a_cancel(patch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """What is kept of List, Describe, List."""
 
-from drover.cluster.sighting import agreed_moves, agreed_partitions
+from drover.cluster.agreement import agreed_moves, agreed_partitions
 from drover.facts import Move, PartitionFacts
 from events.partitions import TopicPartition
 

@@ -1,4 +1,4 @@
-"""`drover mend`: end moves that Kafka itself can never end."""
+"""`drover repair`: end moves that Kafka itself can never end."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.parameters import Partition
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
-from events.commands import Mend, PartitionName
+from events.commands import PartitionName, Repair
 from events.partitions import TopicPartition
 
 
@@ -23,12 +23,12 @@ from events.partitions import TopicPartition
 )
 @write_options
 @pass_invocation
-def mend(invocation: Invocation, partitions: tuple[TopicPartition, ...], **options: Any) -> None:
+def repair(invocation: Invocation, partitions: tuple[TopicPartition, ...], **options: Any) -> None:
     """End moves in which a broker is both being added and being removed, whoever started them.
 
     Kafka never ends such a move by itself; `drover status` names them.
     """
     connection, cluster = connect(invocation)
-    request = make_request(invocation, "mend", cluster, options)
+    request = make_request(invocation, "repair", cluster, options)
     named = tuple(PartitionName(key.topic, key.partition) for key in dict.fromkeys(partitions))
-    send_one(connection, Mend(**request.envelope, partitions=named or None), request)
+    send_one(connection, Repair(**request.envelope, partitions=named or None), request)

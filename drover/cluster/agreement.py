@@ -18,7 +18,7 @@ def agreed_moves(before: Moves, after: Moves) -> dict[TopicPartition, Move]:
 def agreed_partitions(
     asked: Collection[TopicPartition], before: Moves, described: Described, after: Moves
 ) -> dict[TopicPartition, PartitionFacts | None]:
-    """Keep the asked partitions that were described and on which both Lists agree, with their move put in."""
+    """Keep the asked partitions that were described and on which both Lists agree, each with its move."""
     kept: dict[TopicPartition, PartitionFacts | None] = {}
     for partition in sorted(set(asked)):
         move = before.get(partition)

@@ -1,0 +1,27 @@
+"""What the start of steps asks of the throttles."""
+
+from typing import Protocol
+
+from drover.capability.messages import Moment
+from drover.reassignment.state import Reassignment
+
+
+class Throttles(Protocol):
+    """The throttles of one cluster, as far as a step must wait for them."""
+
+    @property
+    def version(self) -> int:
+        """A number that grows whenever a prepared step may have become ready."""
+        ...
+
+    def is_throttled(self, reassignment: Reassignment) -> bool:
+        """Whether the reassignment's plan asks for a throttle."""
+        ...
+
+    def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
+        """Whether a prepared step's throttle is in force."""
+        ...
+
+    def entries_of(self, topic: str) -> int:
+        """Count the entries that a topic's list of leaders' throttled replicas needs."""
+        ...

@@ -193,10 +193,15 @@ class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=T
 class ReassignmentRolledBack(
     PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-rolled-back"
 ):
-    """The original replicas are back in their original order; `started` is False if nothing had ever been sent."""
+    """The original replicas are back in their original order; `started` is False if nothing had ever been sent.
+
+    `missing` names the original replicas that could not be brought back because their brokers are gone: they are not in
+    `replicas`, or, where that would have left too few replicas in sync, still there and out of sync.
+    """
 
     replicas: tuple[int, ...]
     started: bool = True
+    missing: tuple[int, ...] = ()
 
 
 class ReassignmentStopped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-stopped"):

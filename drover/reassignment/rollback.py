@@ -6,8 +6,9 @@ what the confirmed steps have made of it.
 
 from drover.facts import PartitionFacts
 from drover.reassignment import replica_sets, rollback_guards
-from drover.reassignment.state import Block, Reassignment
+from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import (
+    NOTHING,
     UNCONFIRMED,
     Context,
     Verdict,
@@ -18,7 +19,6 @@ from drover.reassignment.verdict import (
     reached,
 )
 from events.reassignments import (
-    Blocker,
     Call,
     CallIntended,
     CallLapsed,
@@ -76,12 +76,14 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
         if seen.move.target != destination:
             return foreign(reassignment, seen, context)
         if destination != reassignment.destination:
-            return cancel(reassignment, seen, context)
-        waiting = [broker for broker in destination if broker not in seen.isr]
-        detail = f"Kafka waits for original replicas {', '.join(map(str, waiting))} to be in the ISR"
-        return Verdict(
-            blocked(reassignment, Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
-        )
+            return cancel(reassignment, seen, context, skips=False)
+        block = rollback_guards.restore_block(reassignment, seen, context.guard)
+        if block is None:
+            return NOTHING
+        if rollback_guards.is_given_up(reassignment, seen, block, context.guard):
+            # Kafka would list the shrink for ever.
+            return cancel(reassignment, seen, context, skips=False)
+        return Verdict(blocked(reassignment, block, context.cluster))
     if reassignment.unsure and not context.persisted:
         # The list from before the step may be the very one that was sent back: metadata that is old enough shows it.
         return UNCONFIRMED
@@ -94,16 +96,17 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
     return Verdict((CallLapsed(**name, call=Call.RESTORE, detail="the original order is not there"),))
 
 
-def cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+def cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context, *, skips: bool = True) -> Verdict:
     """Cancel what Kafka lists, if R236-8 allows it.
 
-    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on.
+    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on. So
+    does one whose list was sent back already (`skips` is False).
     """
     name = event_name(context.cluster, reassignment.key)
     skip = rollback_guards.skip_reason(reassignment, seen, context.guard)
     if skip is None:
         return Verdict((CallIntended(**name, call=Call.CANCEL, expected=seen.replicas),))
-    if reassignment.is_adopted:
+    if reassignment.is_adopted or not skips:
         block = rollback_guards.guard_block(reassignment, seen, context.guard)
         return Verdict(blocked(reassignment, block, context.cluster))
     return Verdict((RollbackSkipped(**name, why=skip, isr=seen.isr),))
@@ -124,24 +127,39 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
         if not context.persisted and any(broker not in seen.isr for broker in step.adding):
             return UNCONFIRMED
         return Verdict((reached(reassignment, step, seen, context), _ended(reassignment, seen, context)))
+    if _has_been_reduced(reassignment, seen):
+        missing = replica_sets.without(reassignment.original, seen.replicas)
+        return Verdict((_ended(reassignment, seen, context, missing),))
     if not _is_ours(reassignment, seen):
         return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
     if seen.replicas == reassignment.destination:
         return Verdict((_ended(reassignment, seen, context),))
+    return _restore(reassignment, seen, context)
+
+
+def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """Send the list back; without the originals that are gone for good, and whatever has to stay in their place."""
+    destination = reassignment.destination
     block = rollback_guards.restore_block(reassignment, seen, context.guard)
     if block is not None:
-        return Verdict(blocked(reassignment, block, context.cluster))
+        if not rollback_guards.is_given_up(reassignment, seen, block, context.guard):
+            return Verdict(blocked(reassignment, block, context.cluster))
+        destination = rollback_guards.closest(reassignment, seen, context.guard)
+        if destination == seen.replicas:
+            missing = replica_sets.without(reassignment.original, seen.isr)
+            return Verdict((_ended(reassignment, seen, context, missing),))
     name = event_name(context.cluster, reassignment.key)
-    restore = CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=reassignment.destination)
-    return Verdict((restore,))
+    return Verdict((CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=destination),))
 
 
-def _ended(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> ReassignmentEvent:
+def _ended(
+    reassignment: Reassignment, seen: PartitionFacts, context: Context, missing: tuple[int, ...] = ()
+) -> ReassignmentEvent:
     name = event_name(context.cluster, reassignment.key)
     started = reassignment.step is not None
     if reassignment.cancel_mode is CancelMode.STOP:
         return ReassignmentStopped(**name, replicas=seen.replicas, started=started)
-    return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started)
+    return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started, missing=missing)
 
 
 def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
@@ -156,6 +174,18 @@ def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
     if reassignment.restoring is not None:
         lists.add(reassignment.restoring)
     return frozenset(lists)
+
+
+def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
+    """Whether a list without originals that were given up is there: what was dropped is not brought back."""
+    brokers = set(seen.replicas)
+    if brokers >= set(reassignment.destination) or reassignment.cancel_mode is CancelMode.STOP:
+        return False
+    if seen.replicas == reassignment.restoring:
+        return True
+    # Sent earlier, with an outcome that stayed unknown.
+    late = seen.replicas in reassignment.unresolved_targets and seen.replicas != reassignment.target
+    return late and brokers < {*reassignment.current, *reassignment.original}
 
 
 def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:

@@ -42,6 +42,7 @@ class Context:
     `persisted` says that the last sights were doubted for long enough. `bytes_copied` is what the running step's added
     replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
+    `failed` are the brokers that somebody has reported as failed.
     """
 
     cluster: str
@@ -54,11 +55,12 @@ class Context:
     expired_calls: ExpiredCalls | None = None
     throttle_bytes_per_second: int | None = None
     sizes: tuple[SizeSample, ...] = ()
+    failed: Collection[int] = ()
 
     @property
     def guard(self) -> GuardFacts:
         """The part of it that KIP-236's guards look at."""
-        return GuardFacts(self.live, self.min_isr, self.at_ms)
+        return GuardFacts(self.live, self.min_isr, self.at_ms, self.failed)
 
 
 @dataclass(frozen=True, slots=True)

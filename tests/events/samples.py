@@ -177,6 +177,9 @@ EVENTS: dict[str, records.AnyEvent] = {
     "reassignment-rolled-back": reassignments.ReassignmentRolledBack(
         cluster="local", topic="orders", partition=0, replicas=(1, 2, 3), started=False
     ),
+    "reassignment-rolled-back-without-one": reassignments.ReassignmentRolledBack(
+        cluster="local", topic="orders", partition=0, replicas=(1, 2, 4), missing=(3,)
+    ),
     "stop-requested": reassignments.StopRequested(
         cluster="local", topic="orders", partition=0, by="ann", reason="enough"
     ),

@@ -4,9 +4,11 @@ Both cancel what is listed, never re-target, and end at `Reassignment.destinatio
 what the confirmed steps have made of it.
 """
 
+from msgspec.structs import replace
+
 from drover.facts import PartitionFacts
 from drover.reassignment import replica_sets, rollback_guards
-from drover.reassignment.state import Reassignment
+from drover.reassignment.state import Phase, Reassignment
 from drover.reassignment.verdict import (
     NOTHING,
     UNCONFIRMED,
@@ -26,7 +28,9 @@ from events.reassignments import (
     FailureReason,
     ReassignmentRolledBack,
     ReassignmentStopped,
+    RollbackRequested,
     RollbackSkipped,
+    StopRequested,
 )
 from events.records import ReassignmentEvent
 
@@ -43,6 +47,25 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     if seen.move.target not in _own_lists(reassignment):
         return foreign(reassignment, seen, context)
     return cancel(reassignment, seen, context)
+
+
+def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
+    """Try a rollback or stop again that a guard has held off; None while it must go on holding it off.
+
+    An original must be in sync: without one Kafka would refuse the cancel again and again.
+    """
+    asked = reassignment.asked
+    if asked is None or reassignment.held_off is None:
+        return None
+    back = replace(reassignment, cancel_mode=asked.mode)
+    if rollback_guards.skip_reason(back, seen, context.guard) or not set(back.destination) & set(seen.isr):
+        return None
+    if reassignment.phase is Phase.COPYING and (seen.move is None or seen.move.target not in _own_lists(back)):
+        # It has ended, or somebody else has re-targeted it: that is judged first.
+        return None
+    requested = StopRequested if asked.mode is CancelMode.STOP else RollbackRequested
+    name = event_name(context.cluster, reassignment.key)
+    return Verdict((requested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True, again=True),))
 
 
 def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:

@@ -99,6 +99,7 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
         out_of_sync=tuple(broker for broker in seen.replicas if broker not in seen.isr),
         before_cancel=reassignment.is_cancelled,
         bytes_copied=reassignment.bytes_copied + context.bytes_copied,
+        held_off=reassignment.held_off,
     )
 
 

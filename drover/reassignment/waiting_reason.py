@@ -7,6 +7,7 @@ from drover.reassignment.replica_sets import adding
 from drover.reassignment.state import Phase, Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
+from events.reassignments import CancelMode
 
 # Before its next step; a way back goes on also while the cluster is frozen.
 _STARTING = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
@@ -23,6 +24,23 @@ class WaitingReason:
     def __str__(self) -> str:
         """Say both in one line."""
         return f"{self.why}: {self.unblocks}"
+
+
+def held_off_reason(entry: Reassignment) -> WaitingReason | None:
+    """Say why a rollback or stop that was asked for is not carried out, and what changes that; None if none waits.
+
+    The reassignment goes on meanwhile, so this is no reason why it waits itself.
+    """
+    asked = entry.asked
+    if asked is None or entry.held_off is None:
+        return None
+    back = entry.original if asked.mode is CancelMode.ROLLBACK else entry.current
+    return WaitingReason(
+        f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is held off, {entry.held_off.value}",
+        f"it is tried again when enough of replicas {', '.join(map(str, back))} are in sync; until then the move goes "
+        "on, and an alter with the same target withdraws it",
+        asked.since_ms,
+    )
 
 
 def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | None:

@@ -8,6 +8,7 @@ from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_blacklist
 from drover.reassignment.alter import decide_alter
 from drover.reassignment.cancel import decide_cancel
+from drover.reassignment.held_off import with_held_off
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
 from drover.state.cluster import ClusterState
 from drover.unmanaged.repair import decide_repair
@@ -32,4 +33,4 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
     A refusal is a value in the result. A command may be accepted in part: partitions stand for themselves (KIP-455).
     What it names in `after` has been decided before.
     """
-    return DECIDING[type(command)](command, state, facts)
+    return with_held_off(DECIDING[type(command)](command, state, facts), state, facts)

@@ -85,8 +85,8 @@ def _cancel_again(command: Mend, own: Reassignment, state: ClusterState) -> tupl
         return refuse_partition(own.key, RefusalCode.REASSIGNMENT_IN_PROGRESS, detail)
     name = event_name(state.name, own.key)
     if own.cancel_mode is CancelMode.STOP:
-        return (StopRequested(**name, by=command.by, reason=command.reason),)
-    return (RollbackRequested(**name, by=command.by, reason=command.reason),)
+        return (StopRequested(**name, by=command.by, reason=command.reason, until_withdrawn=True),)
+    return (RollbackRequested(**name, by=command.by, reason=command.reason, until_withdrawn=True),)
 
 
 def _is_stuck(reassignment: Reassignment) -> bool:

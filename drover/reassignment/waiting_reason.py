@@ -74,7 +74,7 @@ def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | 
     if entry.phase is Phase.PREPARED:
         return _throttle(state, entry)
     if entry.phase is Phase.CONFIRMED:
-        return _full_brokers(state, entry)
+        return _full_brokers(state, entry) or _next_step(state, entry)
     if entry.phase is not Phase.PENDING:
         return None
     limit = state.limits.max_partitions_in_flight
@@ -85,11 +85,22 @@ def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | 
     full = _full_brokers(state, entry)
     if full is not None:
         return full
-    throttled = state.plans[entry.plan].throttle_bytes_per_second is not None
-    unblocks = "what was accepted earlier comes first" + (
-        ", and a topic's list of throttled replicas has an end" if throttled else ""
-    )
+    unblocks = f"what was accepted earlier comes first{_end_of_list(state, entry)}"
     return WaitingReason("a slot", unblocks, entry.since_ms)
+
+
+def _next_step(state: ClusterState, entry: Reassignment) -> WaitingReason:
+    """Between two steps: it keeps its slot, but takes room on brokers only when there is room on all it needs.
+
+    Holding some while waiting for others could stop two such reassignments for ever. It goes before what is pending.
+    """
+    unblocks = f"a look at the partition, and room on its leader, before all that is queued{_end_of_list(state, entry)}"
+    return WaitingReason("its next step", unblocks, entry.since_ms)
+
+
+def _end_of_list(state: ClusterState, entry: Reassignment) -> str:
+    throttled = state.plans[entry.plan].throttle_bytes_per_second is not None
+    return ", and a topic's list of throttled replicas has an end" if throttled else ""
 
 
 def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
@@ -105,7 +116,9 @@ def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
 def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
     limit = state.limits.max_moves_per_broker
     added = adding(entry.current, entry.target)
-    full = [str(broker) for broker in added if state.loads.get(broker, 0) >= limit]
+    leader = None if entry.step is None else entry.step.leader
+    needed = added if leader is None or not added else (leader, *added)
+    full = [str(broker) for broker in needed if state.loads.get(broker, 0) >= limit]
     if not full:
         return None
     unblocks = f"the end of one of its moves (max_moves_per_broker is {limit})"

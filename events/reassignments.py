@@ -138,27 +138,39 @@ class ReassignmentCompleted(
     """The partition is not listed and its replica list equals the target as a sequence (X13).
 
     `out_of_sync` names members of the target that were not in the ISR then. `before_cancel` says that a rollback had
-    been asked for but the move was done before the cancel reached the controller.
+    been asked for but the move was done before the cancel reached the controller; `held_off` is the guard that held one
+    off to the end.
     """
 
     replicas: tuple[int, ...]
     out_of_sync: tuple[int, ...] = ()
     before_cancel: bool = False
     bytes_copied: int = 0
+    held_off: SkipReason | None = None
 
 
 class RollbackRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-requested"):
-    """A cancel command wants this reassignment rolled back (KIP-236)."""
+    """A cancel command wants this reassignment rolled back (KIP-236).
+
+    `until_withdrawn` says that it is tried again when a guard has held it off; `again` that this is such a try.
+    """
 
     by: str
     reason: str
+    until_withdrawn: bool = False
+    again: bool = False
 
 
 class StopRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="stop-requested"):
-    """A cancel command wants this reassignment to end where its confirmed steps have brought it (R455-9)."""
+    """A cancel command wants this reassignment to end where its confirmed steps have brought it (R455-9).
+
+    `until_withdrawn` says that it is tried again when a guard has held it off; `again` that this is such a try.
+    """
 
     by: str
     reason: str
+    until_withdrawn: bool = False
+    again: bool = False
 
 
 class TargetReplaced(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="target-replaced"):
@@ -184,19 +196,34 @@ class ReplacementWithdrawn(PartitionEvent, frozen=True, kw_only=True, omit_defau
 
 
 class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-skipped"):
-    """Cancelling would have harmed the partition: its reassignment goes on (R236-8)."""
+    """Cancelling would have harmed the partition: its reassignment goes on (R236-8).
+
+    What was asked for until it is withdrawn is held off only: it is tried again as soon as the guard allows it.
+    """
 
     why: SkipReason
     isr: tuple[int, ...]
 
 
+class CancelWithdrawn(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="cancel-withdrawn"):
+    """A rollback or stop that is held off is not wanted any more: an alter command names the same target again."""
+
+    by: str
+    reason: str
+
+
 class ReassignmentRolledBack(
     PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-rolled-back"
 ):
-    """The original replicas are back in their original order; `started` is False if nothing had ever been sent."""
+    """The original replicas are back in their original order; `started` is False if nothing had ever been sent.
+
+    `missing` names the original replicas that could not be brought back because their brokers are gone: they are not in
+    `replicas`, or, where that would have left too few replicas in sync, still there and out of sync.
+    """
 
     replicas: tuple[int, ...]
     started: bool = True
+    missing: tuple[int, ...] = ()
 
 
 class ReassignmentStopped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-stopped"):

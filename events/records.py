@@ -21,6 +21,7 @@ from events.reassignments import (
     CallLapsed,
     CallOutcomeLost,
     CallRejected,
+    CancelWithdrawn,
     LateChangeFound,
     ReassignmentAdopted,
     ReassignmentBlocked,
@@ -33,6 +34,7 @@ from events.reassignments import (
     ReplacementWithdrawn,
     RollbackRequested,
     RollbackSkipped,
+    SkipReason,
     StepConfirmed,
     StepPrepared,
     StopRequested,
@@ -71,6 +73,7 @@ ReassignmentEvent = (
     | TargetReplaced
     | ReplacementWithdrawn
     | RollbackSkipped
+    | CancelWithdrawn
     | ReassignmentRolledBack
     | ReassignmentStopped
     | ReassignmentAdopted
@@ -108,6 +111,14 @@ class PartitionReference(Struct, frozen=True):
     partition: int
 
 
+class HeldOffCancel(Struct, frozen=True):
+    """A partition whose rollback or stop a guard holds off for now, and which."""
+
+    topic: str
+    partition: int
+    why: SkipReason
+
+
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one command: recorded in the very batch that decided it.
 
@@ -115,8 +126,9 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     command as a whole) was, `refused` when nothing was, `duplicate` when the same command had been decided before:
     then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch. `held`
     says that the command waits for those it names in `after`: a second outcome follows.
-    `unchanged` holds partitions that already were as asked. `digest` identifies the command's whole content (R5); it is
-    empty for a command that could not be read.
+    `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
+    or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
+    the command's whole content (R5); it is empty for a command that could not be read.
     """
 
     id: str
@@ -133,6 +145,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unchanged: tuple[PartitionReference, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     first_offset: int | None = None
+    held_off: tuple[HeldOffCancel, ...] = ()
 
 
 class Cursor(Struct, frozen=True):

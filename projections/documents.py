@@ -190,6 +190,8 @@ def _reassignment(found: Reassignment) -> dict[str, Any]:
         said["step_replicas"] = found.step.replicas
     if found.cancel_mode is not None:
         said["cancel"] = found.cancel_mode
+    if found.held_off is not None and found.asked is not None:
+        said["held_off"] = {"cancel": found.asked.mode, "by": found.asked.by, "why": found.held_off}
     if found.block is not None:
         said["blocked"] = found.block
     return said

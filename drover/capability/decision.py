@@ -1,13 +1,17 @@
 """What a decision depends on, and what it says."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from drover.facts import Move, PartitionFacts
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled
-from events.records import AnyEvent
+from events.records import AnyEvent, HeldOffCancel
 from events.refusals import Refusal, RefusalCode
+
+
+def _nothing(_key: TopicPartition) -> PartitionFacts | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +19,8 @@ class Facts:
     """What the cluster showed just before the decision, and what is Drover's own.
 
     `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
-    nothing could be seen. `own_topics` are the topics of Drover itself.
+    nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
+    other partition, None if that is too long ago.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
@@ -24,6 +29,7 @@ class Facts:
     min_isr: Mapping[str, int] = field(default_factory=dict)
     unavailable: str | None = None
     own_topics: frozenset[str] = frozenset()
+    recent: Callable[[TopicPartition], PartitionFacts | None] = _nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,17 @@ class PartitionDecision:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision about one command: events to record, and which partitions were accepted, unchanged or refused."""
+    """The decision about one command: events to record, and which partitions were accepted, unchanged or refused.
+
+    `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now.
+    """
 
     events: tuple[AnyEvent, ...] = ()
     accepted: tuple[TopicPartition, ...] = ()
     unchanged: tuple[TopicPartition, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     plan: str | None = None
+    held_off: tuple[HeldOffCancel, ...] = ()
 
     @property
     def refused(self) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 from drover.cli.exits import ExitCode
 from drover.cli.output import console, plural, print_document, table
 from drover.client.answers import Answer
+from events.partitions import TopicPartition
 from events.records import Outcome
 from events.refusals import RefusalCode
 
@@ -55,6 +56,7 @@ def answer_row(answer: Answer) -> dict[str, Any]:
             }
             for refusal in outcome.refusals
         ],
+        "held_off": [msgspec.to_builtins(one) for one in outcome.held_off],
         "shard": answer.shard,
         "offset": answer.offset,
         "at_ms": answer.at_ms,
@@ -69,7 +71,7 @@ def print_answers(answers: Sequence[Answer], output: str) -> None:
         return
     for answer in answers:
         click.echo(sentence(answer))
-    lines = [line for answer in answers for line in refusal_lines(answer.outcome)]
+    lines = [line for answer in answers for line in (*refusal_lines(answer.outcome), *held_off_lines(answer.outcome))]
     if lines:
         console().print(table(("partition", "code", "detail"), lines))
 
@@ -87,6 +89,8 @@ def sentence(answer: Answer) -> str:
     of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
     if of_partitions:
         parts.append(f"{of_partitions} refused")
+    if outcome.held_off:
+        parts.append(f"{len(outcome.held_off)} held off")
     again = "; this command had already been decided" if answer.repeated else ""
     return f"{outcome.type} {outcome.id}: {', '.join(parts)} (log {answer.shard}@{answer.offset}){again}"
 
@@ -96,4 +100,16 @@ def refusal_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
     return [
         (str(refusal.key) if refusal.key is not None else "(all)", refusal.code.value, refusal.detail)
         for refusal in outcome.refusals
+    ]
+
+
+def held_off_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Return what is accepted and held off by a guard, and what becomes of it."""
+    return [
+        (
+            str(TopicPartition(one.topic, one.partition)),
+            one.why.value,
+            "held off for now: the move goes on, and the cancel is tried again when the guard allows it",
+        )
+        for one in outcome.held_off
     ]

@@ -12,6 +12,7 @@ from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled, PlanOpened
 from events.reassignments import (
+    CancelWithdrawn,
     LateChangeFound,
     ReassignmentAdopted,
     ReassignmentQueued,
@@ -197,6 +198,10 @@ class Chronicle:
         elif isinstance(event, RollbackRequested | StopRequested):
             plan = self._moves[move].plan if move in self._moves else None
             self._moves[move] = _Cause(event.by, event.reason, plan)
+        elif isinstance(event, CancelWithdrawn):
+            plan = self._moves[move].plan if move in self._moves else None
+            self._moves[move] = _Cause("", "") if plan is None else self._opener(event.cluster, plan)
+            return _Cause(event.by, event.reason, plan)
         return self._moves.get(move, _Cause("", ""))
 
     def _opener(self, cluster: str, plan: str) -> _Cause:

@@ -10,7 +10,7 @@ import msgspec
 from drover.client.transfers import Transfer, Transfers
 from drover.plans.state import PlanStatus
 from drover.reassignment.state import Phase, Reassignment
-from drover.reassignment.waiting_reason import waiting_reason
+from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.state.cluster import ClusterState
 from events.progress import ProjectionSample
 
@@ -26,7 +26,8 @@ class StatusRow:
 
     `bytes_done` of `bytes_total` covers all its steps; both are None before the first sample. `rate` is bytes per
     second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms`
-    is the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended.
+    is the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended. `held_off`
+    says that a rollback or stop was asked for, by whom, and what holds it off.
     """
 
     cluster: str
@@ -46,6 +47,7 @@ class StatusRow:
     waiting: str | None
     next_plan: str | None = None
     next_target: tuple[int, ...] | None = None
+    held_off: str | None = None
 
     @property
     def fraction(self) -> float | None:
@@ -74,6 +76,7 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
         transfer = transfers.transfer(state.name, entry.key, step.number)
     done, total = _bytes(entry, transfer)
     reason = waiting_reason(state, entry.key)
+    held_off = held_off_reason(entry)
     waiting = None if reason is None else str(reason)
     if waiting is None and transfer is not None and transfer.closing_rate is not None and transfer.closing_rate < 0:
         waiting = "producers write faster than the copy proceeds"
@@ -95,6 +98,7 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
         waiting=waiting,
         next_plan=None if entry.replacement is None else entry.replacement.plan,
         next_target=None if entry.replacement is None else entry.replacement.target,
+        held_off=None if held_off is None else str(held_off),
     )
 
 

@@ -112,7 +112,9 @@ def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> Table:
         cells: list[Any] = [Text(cell) for cell in cells_of(row, now_ms, several=several)]
         if live and row.fraction is not None:
             cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
-        laid.add_row(*cells, style=COLOURS.get(row.state, "yellow" if row.waiting else None))
+        laid.add_row(
+            *cells, style="yellow" if row.held_off else COLOURS.get(row.state, "yellow" if row.waiting else None)
+        )
     return laid
 
 
@@ -177,7 +179,7 @@ def cells_of(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
         "-" if row.rate is None else f"{amount(row.rate)}/s",
         "-" if row.eta_ms is None else duration(row.eta_ms),
         duration(now_ms - row.since_ms),
-        row.waiting or "",
+        "; ".join(part for part in (row.waiting, row.held_off) if part),
     )
 
 

@@ -12,6 +12,7 @@ from drover.reassignment.verdict import event_name
 from events.reassignments import (
     Blocker,
     CancelMode,
+    CancelWithdrawn,
     ReassignmentCompleted,
     ReassignmentFailed,
     ReassignmentQueued,
@@ -85,10 +86,10 @@ def _request(
     requested: ReassignmentEvent
     ended: ReassignmentEvent
     if mode is CancelMode.ROLLBACK:
-        requested = RollbackRequested(**name, by=asked.by, reason=asked.reason)
+        requested = RollbackRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True)
         ended = ReassignmentRolledBack(**name, replicas=original, started=started)
     else:
-        requested = StopRequested(**name, by=asked.by, reason=asked.reason)
+        requested = StopRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True)
         ended = ReassignmentStopped(**name, replicas=original, started=started)
     return (requested, ended) if is_untouched(reassignment) else (requested,)
 
@@ -109,7 +110,7 @@ def replace_target(
         return (ended, _queued(reassignment, plan, reassignment.original, target, cluster))
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
-        events.append(RollbackRequested(**name, by=asked.by, reason=asked.reason))
+        events.append(RollbackRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True))
     return (*events, TargetReplaced(**name, plan=plan, target=target))
 
 
@@ -149,6 +150,13 @@ def _queued(
 ) -> ReassignmentQueued:
     name = event_name(cluster, reassignment.key)
     return ReassignmentQueued(**name, topic_id=reassignment.topic_id, plan=plan, original=original, target=target)
+
+
+def withdraw_cancel(reassignment: Reassignment, asked: Asking, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Give up a rollback or stop that is held off; nothing follows where none is."""
+    if reassignment.held_off is None:
+        return ()
+    return (CancelWithdrawn(**event_name(cluster, reassignment.key), by=asked.by, reason=asked.reason),)
 
 
 def withdraw_replacement(

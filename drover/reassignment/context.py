@@ -29,4 +29,5 @@ def context_of(
         expired_calls=expired_calls(state, reassignment.key, at_ms),
         throttle_bytes_per_second=state.plans[reassignment.plan].throttle_bytes_per_second,
         sizes=sizes.of_step(reassignment.key),
+        failed=state.failed_brokers,
     )

@@ -58,7 +58,8 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
         return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
     events: list[ReassignmentEvent] = []
     if not reassignment.is_cancelled:
-        events.append(RollbackRequested(**name, by=DROVER, reason=f"{what}: the move is taken back"))
+        reason = f"{what}: the move is taken back"
+        events.append(RollbackRequested(**name, by=DROVER, reason=reason, until_withdrawn=True))
     if not reassignment.mended:
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, f"{what}: Drover cancels it once", context.at_ms)
         events += blocked(reassignment, block, context.cluster)
@@ -90,7 +91,7 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     ]
     if not reassignment.is_cancelled:
         reason = f"a call for {list(heading)} took effect after it had been given up: the move is taken back"
-        events.append(RollbackRequested(**name, by=DROVER, reason=reason))
+        events.append(RollbackRequested(**name, by=DROVER, reason=reason, until_withdrawn=True))
     if seen.move is not None:
         events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))
     return Verdict(tuple(events))

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from drover.plans.evolve import Ending, end_move, start_move, stop_waiting, wait
 from drover.reassignment.state import (
     LATE_MS,
+    Asked,
     Block,
     ExpiredCalls,
     Phase,
@@ -182,23 +183,39 @@ def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: 
     )
 
 
-def _rollback_requested(before: Reassignment, _event: reassignments.RollbackRequested, at_ms: int) -> Reassignment:
-    return _cancelled(before, CancelMode.ROLLBACK, at_ms)
+def _rollback_requested(before: Reassignment, event: reassignments.RollbackRequested, at_ms: int) -> Reassignment:
+    return _cancelled(before, event, CancelMode.ROLLBACK, at_ms)
 
 
-def _stop_requested(before: Reassignment, _event: reassignments.StopRequested, at_ms: int) -> Reassignment:
-    return _cancelled(before, CancelMode.STOP, at_ms)
+def _stop_requested(before: Reassignment, event: reassignments.StopRequested, at_ms: int) -> Reassignment:
+    return _cancelled(before, event, CancelMode.STOP, at_ms)
 
 
-def _cancelled(before: Reassignment, mode: CancelMode, at_ms: int) -> Reassignment:
+def _cancelled(
+    before: Reassignment,
+    event: reassignments.RollbackRequested | reassignments.StopRequested,
+    mode: CancelMode,
+    at_ms: int,
+) -> Reassignment:
+    asked = before.asked if event.again else None
+    if event.until_withdrawn and asked is None:
+        asked = Asked(mode, event.by, event.reason, at_ms)
     phase = before.phase if before.call_open else _ROLLING_BACK
-    return replace(before, cancel_mode=mode, phase=phase, since_ms=at_ms, block=None, mended=False)
+    mended = before.mended and event.again
+    return replace(
+        before, cancel_mode=mode, phase=phase, since_ms=at_ms, block=None, mended=mended, asked=asked, held_off=None
+    )
 
 
-def _rollback_skipped(before: Reassignment, _event: reassignments.RollbackSkipped, at_ms: int) -> Reassignment:
+def _rollback_skipped(before: Reassignment, event: reassignments.RollbackSkipped, at_ms: int) -> Reassignment:
     is_between = before.step is None or before.current == before.step.replicas
     phase = Phase.CONFIRMED if is_between else Phase.COPYING
-    return replace(before, phase=phase, cancel_mode=None, since_ms=at_ms, block=None)
+    held_off = None if before.asked is None else event.why
+    return replace(before, phase=phase, cancel_mode=None, since_ms=at_ms, block=None, held_off=held_off)
+
+
+def _cancel_withdrawn(before: Reassignment, _event: reassignments.CancelWithdrawn, _at_ms: int) -> Reassignment:
+    return replace(before, asked=None, held_off=None)
 
 
 def _blocked(before: Reassignment, event: reassignments.ReassignmentBlocked, at_ms: int) -> Reassignment:
@@ -230,6 +247,7 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.RollbackRequested: _rollback_requested,
     reassignments.StopRequested: _stop_requested,
     reassignments.RollbackSkipped: _rollback_skipped,
+    reassignments.CancelWithdrawn: _cancel_withdrawn,
     reassignments.ReassignmentBlocked: _blocked,
     reassignments.ReassignmentUnblocked: _unblocked,
 }

@@ -38,11 +38,13 @@ def reconcile(reassignment: Reassignment, seen: PartitionFacts | None, context: 
         return gone(reassignment, seen, context)
     if not reassignment.call_open:
         # While a call is open its outcome comes first; nothing that is seen before it counts.
-        corrected = corrections.mend(reassignment, seen, context) or corrections.correct_late(
-            reassignment, seen, context
+        first = (
+            corrections.mend(reassignment, seen, context)
+            or corrections.correct_late(reassignment, seen, context)
+            or rollback.resume(reassignment, seen, context)
         )
-        if corrected is not None:
-            return corrected
+        if first is not None:
+            return first
     match reassignment.phase:
         case Phase.COPYING:
             return _copying(reassignment, seen, context)

@@ -26,21 +26,31 @@ def after_cancel(step: Step) -> tuple[int, ...]:
     return kept + tuple(sorted(removing(step.expected, step.replicas)))
 
 
+def only_appends(expected: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
+    """Whether a step adds replicas at the end and does nothing else: it drops none and moves no leadership."""
+    return len(replicas) > len(expected) and replicas[: len(expected)] == expected
+
+
 def next_step(
-    reassignment: Reassignment, live: Collection[int], leader: int | None, max_replicas_per_step: int
+    reassignment: Reassignment,
+    live: Collection[int],
+    leader: int | None,
+    max_replicas_per_step: int,
+    *,
+    appends_first: bool = False,
 ) -> Step | None:
     """Plan the alter call that comes next; None if only replicas on dead brokers are left to add.
 
     A target that adds at most `max_replicas_per_step` replicas is one step. Otherwise each step appends that many live
     added replicas, in target order, at the end of the list: with the target's order Kafka's own rebalance would move
-    leadership early. The last step then adds nothing and sends the target.
+    leadership early. The last step then adds nothing and sends the target. `appends_first` asks for such steps also
+    where one could do all: the partition lacks replicas in sync, and nothing may be dropped yet.
     """
     number = 1 if reassignment.step is None else reassignment.step.number + 1
     current, target = reassignment.current, reassignment.target
-    if len(adding(reassignment.original, target)) <= max_replicas_per_step:
-        return Step(number, True, current, target, leader)
     missing = adding(current, target)
-    if not missing:
+    at_once = len(adding(reassignment.original, target)) <= max_replicas_per_step
+    if not missing or (at_once and not (appends_first and not only_appends(current, target))):
         return Step(number, True, current, target, leader)
     grown = tuple(broker for broker in missing if broker in live)[:max_replicas_per_step]
     if not grown:

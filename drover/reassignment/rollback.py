@@ -4,10 +4,13 @@ Both cancel what is listed, never re-target, and end at `Reassignment.destinatio
 what the confirmed steps have made of it.
 """
 
+from msgspec.structs import replace
+
 from drover.facts import PartitionFacts
 from drover.reassignment import replica_sets, rollback_guards
-from drover.reassignment.state import Block, Reassignment
+from drover.reassignment.state import Phase, Reassignment
 from drover.reassignment.verdict import (
+    NOTHING,
     UNCONFIRMED,
     Context,
     Verdict,
@@ -18,7 +21,6 @@ from drover.reassignment.verdict import (
     reached,
 )
 from events.reassignments import (
-    Blocker,
     Call,
     CallIntended,
     CallLapsed,
@@ -26,7 +28,9 @@ from events.reassignments import (
     FailureReason,
     ReassignmentRolledBack,
     ReassignmentStopped,
+    RollbackRequested,
     RollbackSkipped,
+    StopRequested,
 )
 from events.records import ReassignmentEvent
 
@@ -43,6 +47,25 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     if seen.move.target not in _own_lists(reassignment):
         return foreign(reassignment, seen, context)
     return cancel(reassignment, seen, context)
+
+
+def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
+    """Try a rollback or stop again that a guard has held off; None while it must go on holding it off.
+
+    An original must be in sync: without one Kafka would refuse the cancel again and again.
+    """
+    asked = reassignment.asked
+    if asked is None or reassignment.held_off is None:
+        return None
+    back = replace(reassignment, cancel_mode=asked.mode)
+    if rollback_guards.skip_reason(back, seen, context.guard) or not set(back.destination) & set(seen.isr):
+        return None
+    if reassignment.phase is Phase.COPYING and (seen.move is None or seen.move.target not in _own_lists(back)):
+        # It has ended, or somebody else has re-targeted it: that is judged first.
+        return None
+    requested = StopRequested if asked.mode is CancelMode.STOP else RollbackRequested
+    name = event_name(context.cluster, reassignment.key)
+    return Verdict((requested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True, again=True),))
 
 
 def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
@@ -76,12 +99,14 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
         if seen.move.target != destination:
             return foreign(reassignment, seen, context)
         if destination != reassignment.destination:
-            return cancel(reassignment, seen, context)
-        waiting = [broker for broker in destination if broker not in seen.isr]
-        detail = f"Kafka waits for original replicas {', '.join(map(str, waiting))} to be in the ISR"
-        return Verdict(
-            blocked(reassignment, Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, context.at_ms), context.cluster)
-        )
+            return cancel(reassignment, seen, context, skips=False)
+        block = rollback_guards.restore_block(reassignment, seen, context.guard)
+        if block is None:
+            return NOTHING
+        if rollback_guards.is_given_up(reassignment, seen, block, context.guard):
+            # Kafka would list the shrink for ever.
+            return cancel(reassignment, seen, context, skips=False)
+        return Verdict(blocked(reassignment, block, context.cluster))
     if reassignment.unsure and not context.persisted:
         # The list from before the step may be the very one that was sent back: metadata that is old enough shows it.
         return UNCONFIRMED
@@ -94,16 +119,17 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
     return Verdict((CallLapsed(**name, call=Call.RESTORE, detail="the original order is not there"),))
 
 
-def cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+def cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context, *, skips: bool = True) -> Verdict:
     """Cancel what Kafka lists, if R236-8 allows it.
 
-    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on.
+    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on. So
+    does one whose list was sent back already (`skips` is False).
     """
     name = event_name(context.cluster, reassignment.key)
     skip = rollback_guards.skip_reason(reassignment, seen, context.guard)
     if skip is None:
         return Verdict((CallIntended(**name, call=Call.CANCEL, expected=seen.replicas),))
-    if reassignment.is_adopted:
+    if reassignment.is_adopted or not skips:
         block = rollback_guards.guard_block(reassignment, seen, context.guard)
         return Verdict(blocked(reassignment, block, context.cluster))
     return Verdict((RollbackSkipped(**name, why=skip, isr=seen.isr),))
@@ -124,24 +150,39 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
         if not context.persisted and any(broker not in seen.isr for broker in step.adding):
             return UNCONFIRMED
         return Verdict((reached(reassignment, step, seen, context), _ended(reassignment, seen, context)))
+    if _has_been_reduced(reassignment, seen):
+        missing = replica_sets.without(reassignment.original, seen.replicas)
+        return Verdict((_ended(reassignment, seen, context, missing),))
     if not _is_ours(reassignment, seen):
         return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
     if seen.replicas == reassignment.destination:
         return Verdict((_ended(reassignment, seen, context),))
+    return _restore(reassignment, seen, context)
+
+
+def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """Send the list back; without the originals that are gone for good, and whatever has to stay in their place."""
+    destination = reassignment.destination
     block = rollback_guards.restore_block(reassignment, seen, context.guard)
     if block is not None:
-        return Verdict(blocked(reassignment, block, context.cluster))
+        if not rollback_guards.is_given_up(reassignment, seen, block, context.guard):
+            return Verdict(blocked(reassignment, block, context.cluster))
+        destination = rollback_guards.closest(reassignment, seen, context.guard)
+        if destination == seen.replicas:
+            missing = replica_sets.without(reassignment.original, seen.isr)
+            return Verdict((_ended(reassignment, seen, context, missing),))
     name = event_name(context.cluster, reassignment.key)
-    restore = CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=reassignment.destination)
-    return Verdict((restore,))
+    return Verdict((CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=destination),))
 
 
-def _ended(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> ReassignmentEvent:
+def _ended(
+    reassignment: Reassignment, seen: PartitionFacts, context: Context, missing: tuple[int, ...] = ()
+) -> ReassignmentEvent:
     name = event_name(context.cluster, reassignment.key)
     started = reassignment.step is not None
     if reassignment.cancel_mode is CancelMode.STOP:
         return ReassignmentStopped(**name, replicas=seen.replicas, started=started)
-    return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started)
+    return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started, missing=missing)
 
 
 def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
@@ -156,6 +197,18 @@ def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
     if reassignment.restoring is not None:
         lists.add(reassignment.restoring)
     return frozenset(lists)
+
+
+def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
+    """Whether a list without originals that were given up is there: what was dropped is not brought back."""
+    brokers = set(seen.replicas)
+    if brokers >= set(reassignment.destination) or reassignment.cancel_mode is CancelMode.STOP:
+        return False
+    if seen.replicas == reassignment.restoring:
+        return True
+    # Sent earlier, with an outcome that stayed unknown.
+    late = seen.replicas in reassignment.unresolved_targets and seen.replicas != reassignment.target
+    return late and brokers < {*reassignment.current, *reassignment.original}
 
 
 def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:

@@ -1,4 +1,4 @@
-"""KIP-236's guards: when a partition may be taken back to its original replicas."""
+"""KIP-236's guards: when a partition may be taken back to its original replicas, and how close if some are gone."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from drover.facts import PartitionFacts
 from drover.reassignment.state import Block, Reassignment
 from events.reassignments import Blocker, SkipReason
+
+# An original replica whose broker is dead for so long is not waited for any more. Restarts take less.
+GONE_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,7 @@ class GuardFacts:
     live: Collection[int]
     min_isr: int
     at_ms: int
+    failed: Collection[int] = ()
 
 
 def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
@@ -54,4 +58,41 @@ def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: Guar
         return None
     names = ", ".join(map(str, out_of_sync))
     detail = f"original replicas {names} must be in the ISR before the added ones are dropped: bring them back"
+    dead = [broker for broker in out_of_sync if broker not in guard.live]
+    if dead:
+        detail += (
+            f"; broker {', '.join(map(str, dead))} is not alive: after {GONE_MS // 60_000} minutes, or as soon as "
+            "`drover broker failed` reports it, the rollback ends without it"
+        )
     return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
+
+
+def is_given_up(reassignment: Reassignment, facts: PartitionFacts, block: Block, guard: GuardFacts) -> bool:
+    """Whether the originals that `block`, the present restore block, waits for are gone for good.
+
+    Gone is what was reported as failed, and what has been dead for as long as this very block has stood.
+    """
+    known = reassignment.block
+    has_lasted = known is not None and known.detail == block.detail and guard.at_ms - known.since_ms >= GONE_MS
+    return all(
+        broker in guard.failed or (has_lasted and broker not in guard.live)
+        for broker in reassignment.destination
+        if broker not in facts.isr
+    )
+
+
+def closest(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> tuple[int, ...]:
+    """Return the list that comes closest to the original one without the originals that are gone.
+
+    It holds the originals in sync, in their order, and of the added replicas in sync only as many as are needed for as
+    many replicas as there were, and for min.insync.replicas. All of it is in the ISR, so that Kafka drops the rest at
+    once. Where too few are in sync nothing can be dropped: then it is the present list, the originals first.
+    """
+    original = reassignment.destination
+    kept = tuple(broker for broker in original if broker in facts.isr)
+    added = tuple(broker for broker in facts.replicas if broker not in original)
+    needed = max(len(original), min(guard.min_isr, len(facts.isr)))
+    reduced = kept + tuple(broker for broker in added if broker in facts.isr)[: needed - len(kept)]
+    if len(reduced) >= needed:
+        return reduced
+    return tuple(broker for broker in original if broker in facts.replicas) + added

@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from drover.facts import PartitionFacts
 from drover.reassignment import corrections, replica_sets
 from drover.reassignment.state import Block, Phase, Reassignment, Step
@@ -46,9 +48,21 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
 
 
 def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Step | None:
-    if reassignment.phase is Phase.PREPARED and reassignment.step is not None:
-        return reassignment.step
-    return replica_sets.next_step(reassignment, context.live, seen.leader, context.max_replicas_per_step)
+    """Plan the step. Below min ISR replicas are only added: what is prepared is cut down to that (S3)."""
+    is_short = _lacks_in_sync(seen, context)
+    prepared = reassignment.step
+    if reassignment.phase is not Phase.PREPARED or prepared is None:
+        return replica_sets.next_step(
+            reassignment, context.live, seen.leader, context.max_replicas_per_step, appends_first=is_short
+        )
+    if is_short and prepared.adding and not replica_sets.only_appends(prepared.expected, prepared.replicas):
+        # The throttle that is being set is for the same copies.
+        return replace(prepared, final=False, replicas=prepared.expected + prepared.adding)
+    return prepared
+
+
+def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:
+    return len(seen.isr) < min(context.min_isr, len(seen.replicas))
 
 
 def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
@@ -58,15 +72,19 @@ def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     dead = [broker for broker in step.adding if broker not in context.live]
     if dead:
         return dead_destination(dead, context)
-    needed = min(context.min_isr, len(seen.replicas))
-    if len(seen.isr) < needed:
-        detail = f"{len(seen.isr)} replicas are in sync, min.insync.replicas asks for {needed}"
+    out_of_sync = [broker for broker in step.replicas if broker not in seen.isr]
+    if _lacks_in_sync(seen, context) and out_of_sync and not replica_sets.only_appends(step.expected, step.replicas):
+        # What only adds is the repair. What drops replicas or moves leadership waits for it.
+        missing = ", ".join(str(broker) for broker in seen.replicas if broker not in seen.isr)
+        detail = (
+            f"{len(seen.isr)} replicas are in sync, min.insync.replicas asks for "
+            f"{min(context.min_isr, len(seen.replicas))}: bring replicas {missing} back before others are dropped"
+        )
         return Block(Blocker.BELOW_MIN_ISR, detail, context.at_ms)
-    missing = [broker for broker in step.replicas if broker not in seen.isr]
     shrinks = not step.adding and len(step.replicas) < len(step.expected)
-    if shrinks and missing:
+    if shrinks and out_of_sync:
         # Kafka 4.3.1 lists such a shrink and waits; waiting here instead leaves nothing half done.
-        detail = f"replicas {', '.join(map(str, missing))} must be in the ISR before others are dropped"
+        detail = f"replicas {', '.join(map(str, out_of_sync))} must be in the ISR before others are dropped"
         return Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms)
     return None
 

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from drover.plans.state import PlansState
 from drover.state.declared import index, items_by_key, recorded, values_in_order
 from events.partitions import TopicPartition
-from events.reassignments import Blocker, CancelMode
+from events.reassignments import Blocker, CancelMode, SkipReason
 
 # A call of Drover's ends within 4 s; what is in the network's buffers even then is given a minute.
 LATE_MS = 60_000
@@ -101,6 +101,15 @@ class Block(Struct, frozen=True, omit_defaults=True):
     since_ms: int
 
 
+class Asked(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The way out that was asked for last, by whom, and since when; it holds until it is withdrawn."""
+
+    mode: CancelMode
+    by: str
+    reason: str
+    since_ms: int
+
+
 class Replacement(Struct, frozen=True, gc=False, omit_defaults=True):
     """The target that is queued, under its plan, in the record that ends the running reassignment (R455-8)."""
 
@@ -117,6 +126,8 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an
     outcome that stayed unknown: should one show up later, it is Drover's own doing. `mended` says that Kafka's odd
     state (a broker both added and removed) was found and cancelled once since the way out was last asked for.
+    `asked` is that request, and `held_off` the guard because of which the reassignment goes on in spite of it (R236-8);
+    requests of older logs are not kept.
     """
 
     key: TopicPartition
@@ -139,6 +150,8 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     restoring: tuple[int, ...] | None = None
     unresolved_targets: tuple[tuple[int, ...], ...] = field(default=(), name="lost_lists")
     mended: bool = False
+    asked: Asked | None = None
+    held_off: SkipReason | None = None
 
     @property
     def in_flight(self) -> bool:

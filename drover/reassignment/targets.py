@@ -9,12 +9,14 @@ from drover.reassignment.cancellation import (
     give_way,
     has_lost_its_start,
     replace_target,
+    withdraw_cancel,
     withdraw_replacement,
 )
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued, TargetReplaced, WithdrawalReason
+from events.records import ReassignmentEvent
 from events.refusals import Refusal, RefusalCode
 
 
@@ -64,7 +66,9 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     if active.target == new.replicas and not active.is_cancelled:
+        withdrawn: tuple[ReassignmentEvent, ...]
         withdrawn = withdraw_replacement(active, WithdrawalReason.REPLACED, new.asked, state.name)
+        withdrawn += withdraw_cancel(active, new.asked, state.name)
         return PartitionDecision(events=withdrawn, unchanged=True)
     if active.replacement is not None and active.replacement.target == new.replicas:
         return PartitionDecision(unchanged=True)

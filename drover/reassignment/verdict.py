@@ -42,6 +42,7 @@ class Context:
     `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
     replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
+    `failed` are the brokers that somebody has reported as failed.
     """
 
     cluster: str
@@ -54,11 +55,12 @@ class Context:
     expired_calls: ExpiredCalls | None = None
     throttle_bytes_per_second: int | None = None
     sizes: tuple[SizeSample, ...] = ()
+    failed: Collection[int] = ()
 
     @property
     def guard(self) -> GuardFacts:
         """The part of the context that KIP-236's guards need."""
-        return GuardFacts(self.live, self.min_isr, self.at_ms)
+        return GuardFacts(self.live, self.min_isr, self.at_ms, self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
         out_of_sync=tuple(broker for broker in seen.replicas if broker not in seen.isr),
         before_cancel=reassignment.is_cancelled,
         bytes_copied=reassignment.bytes_copied + context.bytes_copied,
+        held_off=reassignment.held_off,
     )
 
 

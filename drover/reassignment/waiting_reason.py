@@ -7,6 +7,7 @@ from drover.reassignment.replica_sets import adding
 from drover.reassignment.state import Phase, Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
+from events.reassignments import CancelMode
 
 # Before its next step; a way back goes on also while the cluster is frozen.
 _STARTING = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
@@ -23,6 +24,23 @@ class WaitingReason:
     def __str__(self) -> str:
         """Say both in one line."""
         return f"{self.why}: {self.unblocks}"
+
+
+def held_off_reason(entry: Reassignment) -> WaitingReason | None:
+    """Say why a rollback or stop that was asked for is not carried out, and what changes that; None if none waits.
+
+    The reassignment goes on meanwhile, so this is no reason why it waits itself.
+    """
+    asked = entry.asked
+    if asked is None or entry.held_off is None:
+        return None
+    back = entry.original if asked.mode is CancelMode.ROLLBACK else entry.current
+    return WaitingReason(
+        f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is held off, {entry.held_off.value}",
+        f"it is tried again when enough of replicas {', '.join(map(str, back))} are in sync; until then the move goes "
+        "on, and an alter with the same target withdraws it",
+        asked.since_ms,
+    )
 
 
 def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | None:
@@ -56,7 +74,7 @@ def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | 
     if entry.phase is Phase.PREPARED:
         return _throttle(state, entry)
     if entry.phase is Phase.CONFIRMED:
-        return _full_brokers(state, entry)
+        return _full_brokers(state, entry) or _next_step(state, entry)
     if entry.phase is not Phase.PENDING:
         return None
     limit = state.limits.max_partitions_in_flight
@@ -67,11 +85,22 @@ def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | 
     full = _full_brokers(state, entry)
     if full is not None:
         return full
-    throttled = state.plans[entry.plan].throttle_bytes_per_second is not None
-    unblocks = "what was accepted earlier comes first" + (
-        ", and a topic's list of throttled replicas has an end" if throttled else ""
-    )
+    unblocks = f"what was accepted earlier comes first{_end_of_list(state, entry)}"
     return WaitingReason("a slot", unblocks, entry.since_ms)
+
+
+def _next_step(state: ClusterState, entry: Reassignment) -> WaitingReason:
+    """Between two steps: it keeps its slot, but takes room on brokers only when there is room on all it needs.
+
+    Holding some while waiting for others could stop two such reassignments for ever. It goes before what is pending.
+    """
+    unblocks = f"a look at the partition, and room on its leader, before all that is queued{_end_of_list(state, entry)}"
+    return WaitingReason("its next step", unblocks, entry.since_ms)
+
+
+def _end_of_list(state: ClusterState, entry: Reassignment) -> str:
+    throttled = state.plans[entry.plan].throttle_bytes_per_second is not None
+    return ", and a topic's list of throttled replicas has an end" if throttled else ""
 
 
 def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
@@ -87,7 +116,9 @@ def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
 def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
     limit = state.limits.max_moves_per_broker
     added = adding(entry.current, entry.target)
-    full = [str(broker) for broker in added if state.loads.get(broker, 0) >= limit]
+    leader = None if entry.step is None else entry.step.leader
+    needed = added if leader is None or not added else (leader, *added)
+    full = [str(broker) for broker in needed if state.loads.get(broker, 0) >= limit]
     if not full:
         return None
     unblocks = f"the end of one of its moves (max_moves_per_broker is {limit})"

@@ -8,6 +8,7 @@ from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_blacklist
 from drover.reassignment.alter import decide_alter, looks_for_alter
 from drover.reassignment.cancel import decide_cancel
+from drover.reassignment.held_off import with_held_off
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
 from drover.state.cluster import ClusterState
 from drover.unmanaged.repair import decide_repair, looks_for_repair
@@ -44,4 +45,4 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
     A refusal is a value in the result. A command may be accepted in part, partition by partition (KIP-455).
     What it names in `after` has been decided before.
     """
-    return DECIDING[type(command)](command, state, facts)
+    return with_held_off(DECIDING[type(command)](command, state, facts), state, facts)

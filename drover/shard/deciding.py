@@ -8,13 +8,15 @@ import msgspec
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Facts, Looks, refuse
-from drover.capability.observations import ObservationCache
+from drover.capability.observations import FRESH_MS, ObservationCache
+from drover.facts import PartitionFacts
 from drover.shard.decide import decide
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
 from drover.shard.managed import ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
 from events.commands import AnyCommand
+from events.partitions import TopicPartition
 from events.records import Outcome, PartitionReference
 from events.refusals import RefusalCode
 
@@ -96,6 +98,12 @@ def _facts(
     batch: BatchBuilder, observed: ObservationCache, looks: Looks, scope: ShardScope, unavailable: str | None
 ) -> Facts:
     now_ms = batch.now.monotonic_ms
+
+    def recent(key: TopicPartition) -> PartitionFacts | None:
+        # What copies is looked at once in FRESH_MS.
+        seen = observed.fresh(key, now_ms, 2 * FRESH_MS)
+        return None if seen is None else seen.facts
+
     found = {key: observed.fresh(key, now_ms) for key in looks.required}
     unseen = [str(key) for key, seen in found.items() if seen is None]
     if not looks.worth:
@@ -109,6 +117,7 @@ def _facts(
         min_isr=observed.min_isr,
         unavailable=unavailable,
         own_topics=scope.own_topics,
+        recent=recent,
     )
 
 
@@ -138,4 +147,5 @@ def outcome_of(
         unchanged=tuple(PartitionReference(*key) for key in decision.unchanged),
         refusals=decision.refusals,
         first_offset=first_offset,
+        held_off=decision.held_off,
     )

@@ -175,8 +175,23 @@ EVENTS: dict[str, records.AnyEvent] = {
     "rollback-skipped": reassignments.RollbackSkipped(
         cluster="local", topic="orders", partition=0, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=(4,)
     ),
+    "rollback-requested-until-withdrawn": reassignments.RollbackRequested(
+        cluster="local", topic="orders", partition=0, by="ann", reason="too slow", until_withdrawn=True
+    ),
+    "stop-requested-again": reassignments.StopRequested(
+        cluster="local", topic="orders", partition=0, by="ann", reason="enough", until_withdrawn=True, again=True
+    ),
+    "cancel-withdrawn": reassignments.CancelWithdrawn(
+        cluster="local", topic="orders", partition=0, by="ann", reason="let it go on"
+    ),
+    "reassignment-completed-all-the-same": reassignments.ReassignmentCompleted(
+        cluster="local", topic="orders", partition=0, replicas=(4, 5, 6), held_off=SkipReason.BELOW_MIN_ISR
+    ),
     "reassignment-rolled-back": reassignments.ReassignmentRolledBack(
         cluster="local", topic="orders", partition=0, replicas=(1, 2, 3), started=False
+    ),
+    "reassignment-rolled-back-without-one": reassignments.ReassignmentRolledBack(
+        cluster="local", topic="orders", partition=0, replicas=(1, 2, 4), missing=(3,)
     ),
     "stop-requested": reassignments.StopRequested(
         cluster="local", topic="orders", partition=0, by="ann", reason="enough"

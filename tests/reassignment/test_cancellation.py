@@ -248,8 +248,9 @@ def test_the_running_target_again_gives_up_the_one_that_waits_where_the_rollback
     apply(state, RollbackSkipped(**NAME, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=(4,)), 2000)
     decision = tell(state, alter({KEY: [4, 2, 1]}, plan="r"))
     assert decision.unchanged == (KEY,)
-    assert tags(decision.events) == ["replacement-withdrawn"]
+    assert tags(decision.events) == ["replacement-withdrawn", "cancel-withdrawn"]
     assert waiting(state) == (0, 1)
+    assert (state.reassignments[KEY].asked, state.reassignments[KEY].held_off) == (None, None)
 
 
 @pytest.mark.parametrize(

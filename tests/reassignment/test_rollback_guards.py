@@ -2,8 +2,15 @@
 
 import pytest
 
-from drover.reassignment.rollback_guards import GuardFacts, restore_block, skip_reason
-from drover.reassignment.state import Phase, Step
+from drover.reassignment.rollback_guards import (
+    GONE_MS,
+    GuardFacts,
+    closest,
+    is_given_up,
+    restore_block,
+    skip_reason,
+)
+from drover.reassignment.state import Block, Phase, Step
 from events.reassignments import Blocker, SkipReason
 from tests.reassignment.support import reassignment, sight
 
@@ -86,3 +93,53 @@ def test_dropping_grown_replicas_needs_every_original_in_sync() -> None:
     assert block is not None
     assert (block.why, block.since_ms) == (Blocker.ORIGINALS_OUT_OF_SYNC, 77)
     assert "2, 3" in block.detail
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "min_isr", "expected"),
+    [
+        # one original is gone, one added replica stays in its place, in the original order
+        ((1, 2, 3, 4), (1, 2, 4), 2, (1, 2, 4)),
+        ((4, 5, 1, 2, 3), (5, 4, 3, 2), 2, (2, 3, 4)),
+        # min.insync.replicas above the number of originals keeps what it needs
+        ((1, 2, 3, 4, 5), (1, 2, 4, 5), 4, (1, 2, 4, 5)),
+        # too few in sync: nothing is dropped, only the order is put back
+        ((4, 1, 2, 3), (1, 2), 2, (1, 2, 3, 4)),
+        ((1, 2, 3, 4), (4,), 1, (1, 2, 3, 4)),
+    ],
+)
+def test_the_closest_list_is_in_sync_and_no_shorter_than_the_original(
+    replicas: tuple[int, ...], isr: tuple[int, ...], min_isr: int, expected: tuple[int, ...]
+) -> None:
+    about = reassignment(Phase.ROLLING_BACK, current=(1, 2, 3, 4))
+    assert closest(about, sight(replicas, isr), GuardFacts({1, 2, 4, 5}, min_isr, 0)) == expected
+
+
+@pytest.mark.parametrize(
+    ("live", "failed", "since_ms", "expected"),
+    [
+        ({1, 2, 4}, (), 1, True),
+        # dead, but not for long; alive, however long it takes to catch up
+        ({1, 2, 4}, (), 2, False),
+        ({1, 2, 3, 4}, (), 1, False),
+        # reported by somebody: dead or alive, at once
+        ({1, 2, 4}, (3,), GONE_MS, True),
+        ({1, 2, 3, 4}, (3,), GONE_MS, True),
+    ],
+)
+def test_an_original_is_given_up_when_it_is_reported_or_dead_for_long(
+    live: set[int], failed: tuple[int, ...], since_ms: int, *, expected: bool
+) -> None:
+    guard, seen = GuardFacts(live, 1, GONE_MS + 1, failed), sight((1, 2, 3, 4), (1, 2, 4))
+    block = restore_block(reassignment(Phase.ROLLING_BACK), seen, guard)
+    assert block is not None
+    about = reassignment(Phase.ROLLING_BACK, block=Block(block.why, block.detail, since_ms))
+    assert is_given_up(about, seen, block, guard) is expected
+
+
+def test_a_block_of_other_words_starts_the_time_anew() -> None:
+    guard, seen = GuardFacts({1, 2, 4}, 1, GONE_MS + 1), sight((1, 2, 3, 4), (1, 2, 4))
+    about = reassignment(Phase.ROLLING_BACK, block=Block(Blocker.ORIGINALS_OUT_OF_SYNC, "3 catches up", 1))
+    block = restore_block(about, seen, guard)
+    assert block is not None
+    assert not is_given_up(about, seen, block, guard)

@@ -47,11 +47,49 @@ def test_a_foreign_move_is_doubted_and_then_named() -> None:
     [
         (sight(leader=None), {"live": {1}}, Blocker.NO_LEADER),
         (sight(), {"live": {1, 2, 3}}, Blocker.DEAD_DESTINATION),
-        (sight(isr=(1,)), {"min_isr": 2}, Blocker.BELOW_MIN_ISR),
     ],
 )
 def test_each_closed_gate_is_named(seen: PartitionFacts, fields: dict[str, Any], expected: Blocker) -> None:
     assert blocker(begun(seen, **fields)) is expected
+
+
+@pytest.mark.parametrize(
+    ("target", "max_replicas_per_step", "expected"),
+    [
+        ((4, 2, 1), 1, (1, 2, 3, 4)),
+        ((1, 4, 5), 1, (1, 2, 3, 4)),
+        ((1, 4, 5), 2, (1, 2, 3, 4, 5)),
+        ((1, 2, 3, 4), 1, (1, 2, 3, 4)),
+    ],
+)
+def test_below_min_isr_replicas_are_only_added(
+    target: tuple[int, ...], max_replicas_per_step: int, expected: tuple[int, ...]
+) -> None:
+    """Adding is the repair, at the end of the list: nothing is dropped, and no leader moves."""
+    seen = sight(isr=(1,))
+    step = begun(seen, target, min_isr=2, live={1, 4, 5}, max_replicas_per_step=max_replicas_per_step).step
+    assert step == Step(1, target == expected, (1, 2, 3), expected, 1)
+
+
+@pytest.mark.parametrize("target", [(1, 2), (2, 1, 3)])
+def test_below_min_isr_nothing_is_dropped_and_no_leader_moves(target: tuple[int, ...]) -> None:
+    assert blocker(begun(sight(isr=(1,)), target, min_isr=2)) is Blocker.BELOW_MIN_ISR
+
+
+def test_after_the_repair_what_is_left_over_is_dropped() -> None:
+    """Also where min.insync.replicas asks for more than there will be: all that stays is in sync."""
+    grown = reassignment(
+        Phase.CONFIRMED, target=(1, 2, 4), current=(1, 2, 3, 4), step=Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    )
+    for min_isr in (3, 4):
+        found = start(grown, sight((1, 2, 3, 4), (1, 2, 4)), context(live={1, 2, 4}, min_isr=min_isr))
+        assert found.step == Step(2, True, (1, 2, 3, 4), (1, 2, 4), 1)
+
+
+def test_a_prepared_step_that_drops_is_cut_down_to_what_it_adds() -> None:
+    prepared = reassignment(Phase.PREPARED)
+    assert start(prepared, sight(isr=(1, 2)), context(min_isr=3)).step == Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    assert start(prepared, sight(), context(min_isr=3)).step == prepared.step
 
 
 def test_min_isr_never_asks_for_more_than_there_are_replicas() -> None:

@@ -10,19 +10,19 @@ from drover.plans.state import PlanStatus
 from drover.reassignment import calls
 from drover.reassignment.reconcile import reconcile
 from drover.reassignment.start import start
-from drover.reassignment.state import Block, Phase, Reassignment
-from drover.reassignment.waiting_reason import waiting_reason
+from drover.reassignment.state import Asked, Block, Phase, Reassignment, Step
+from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.scheduling.state import Freeze, Limits
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from drover.throttling.state import BrokerThrottle
 from events.plans import PlanThrottleSet
-from events.reassignments import Blocker, Call, CancelMode, RollbackRequested
+from events.reassignments import Blocker, Call, CancelMode, RollbackRequested, SkipReason
 from events.throttles import Rates
 from tests.reassignment.support import CLUSTER, KEY, OTHER, context, opened, reassignment, requested, sight, state_after
 
 # What Drover carries further with its next look, within 2 s where the look must be repeated.
-WORKED_ON = {Phase.COPYING, Phase.CONFIRMED, Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING}
+WORKED_ON = {Phase.COPYING, Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING}
 
 
 def state_with(entry: Reassignment, **cluster: Any) -> ClusterState:
@@ -82,7 +82,7 @@ def test_a_freeze_withholds_no_way_back(phase: Phase) -> None:
 def test_the_limit_that_holds_a_queued_one_is_named() -> None:
     limits = {"limits": Limits(max_partitions_in_flight=0)}
     assert "max_partitions_in_flight" in said(Phase.PENDING, limits)
-    state = state_with(reassignment(Phase.PENDING), limits=Limits(max_moves_per_broker=1))
+    state = state_with(reassignment(Phase.PENDING, step=None), limits=Limits(max_moves_per_broker=1))
     state.put(reassignment(Phase.COPYING, key=OTHER))
     reason = waiting_reason(state, KEY)
     assert reason is not None
@@ -96,7 +96,37 @@ def test_between_two_steps_a_full_broker_is_named() -> None:
     )
     reason = waiting_reason(state, KEY)
     assert reason is not None
-    assert "broker 5" in reason.why
+    assert "broker 1, 5" in reason.why
+
+
+def test_between_two_steps_a_full_leader_is_named() -> None:
+    step = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    confirmed = reassignment(Phase.CONFIRMED, current=(1, 2, 3, 4), target=(4, 5, 6), step=step)
+    state = state_with(confirmed, limits=Limits(max_moves_per_broker=1))
+    state.put(reassignment(Phase.COPYING, key=OTHER))
+    reason = waiting_reason(state, KEY)
+    assert reason is not None
+    assert reason.why == "a slot, broker 1 has 1 moves"
+
+
+def test_between_two_steps_no_room_is_held_and_the_reason_is_never_empty() -> None:
+    step = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    state = state_with(reassignment(Phase.CONFIRMED, current=(1, 2, 3, 4), target=(4, 5, 6), step=step))
+    assert state.loads == {}
+    assert "before all that is queued" in str(waiting_reason(state, KEY))
+    apply(state, PlanThrottleSet(cluster=CLUSTER, plan="p", bytes_per_second=5), 1)
+    assert "throttled replicas" in str(waiting_reason(state, KEY))
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("mode", list(CancelMode))
+def test_in_every_phase_what_holds_a_cancel_off_is_named_with_who_asked(phase: Phase, mode: CancelMode) -> None:
+    entry = reassignment(phase, asked=Asked(mode, "bob", "an alarm", 99), held_off=SkipReason.BELOW_MIN_ISR)
+    reason = held_off_reason(entry)
+    assert reason is not None
+    assert reason.why == f"the {mode.value} that bob asked for (an alarm) is held off, below-min-isr"
+    assert (reason.since_ms, "1, 2, 3" in reason.unblocks) == (99, True)
+    assert held_off_reason(reassignment(phase, asked=entry.asked)) is None
 
 
 def test_a_queued_one_of_a_throttled_plan_may_wait_for_room_in_its_topics_list() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.state import Block, ExpiredCalls, Phase, Reassignment, Replacement, Step
+from drover.reassignment.state import Asked, Block, ExpiredCalls, Phase, Reassignment, Replacement, Step
 from drover.scheduling.state import DeferredCommand, Freeze, Limits, QueueEntry
 from drover.shard.fold import KnownCommand, ShardFold
 from drover.shard.snapshot import encode_fold
@@ -18,7 +18,7 @@ from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.partitions import TopicPartition
-from events.reassignments import Blocker, CancelMode
+from events.reassignments import Blocker, CancelMode, SkipReason
 from events.records import Cursor
 from events.throttles import Entries, Rates
 
@@ -118,10 +118,21 @@ def _with_ended_plans() -> ShardFold:
     return fold
 
 
+def _with_a_cancel_held_off() -> ShardFold:
+    """A rollback that was asked for waits for its guard."""
+    fold = _with_ended_plans()
+    state = fold.state.cluster("prod")
+    entry = state.reassignments[TopicPartition("orders", 0)]
+    asked = Asked(CancelMode.ROLLBACK, "bob", "a latency alarm", 1_790_000_000_250)
+    state.change(entry, msgspec.structs.replace(entry, asked=asked, held_off=SkipReason.BELOW_MIN_ISR))
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
     "snapshot_3": _with_ended_plans,
+    "snapshot_4": _with_a_cancel_held_off,
 }
 
 

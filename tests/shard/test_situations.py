@@ -199,7 +199,6 @@ async def test_a_way_back_finishes_while_the_cluster_is_frozen(work: Callable[[W
     [
         ("destination dead", second_step, Blocker.DEAD_DESTINATION),
         ("all originals dead, leaderless", copying, Blocker.NO_LEADER),
-        ("below min ISR", between_steps, Blocker.BELOW_MIN_ISR),
         ("re-targeted", copying, Blocker.FOREIGN_CHANGE),
     ],
 )

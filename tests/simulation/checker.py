@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
+from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.partitions import TopicPartition
 from events.plans import PlanThrottleSet
@@ -75,7 +76,7 @@ class Life:
 
     `began_ms` is when it was accepted, or taken over to be cancelled. `replacement` is the target that waits for its
     end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the
-    step that is under way.
+    step that is under way, `restoring` the one that was sent back last.
     """
 
     key: TopicPartition
@@ -91,6 +92,7 @@ class Life:
     intent: Intent | None = None
     open: bool = False
     step: tuple[int, ...] | None = None
+    restoring: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -117,6 +119,7 @@ class Checker:
         self.epochs: dict[bytes, int] = {}
         self.frozen: set[str] = set()
         self.throttled: set[tuple[str, str]] = set()
+        self.reported: set[tuple[str, int]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
         self.replaced: dict[Place, int] = {}
@@ -185,6 +188,8 @@ class Checker:
             life.asked_back, life.asked_ms, life.replacement = True, self.world.now_ms, event.target
         elif isinstance(event, Ending):
             self._ended(event)
+        elif isinstance(event, BrokerFailureRecorded):
+            self.reported.add((event.cluster, event.broker))
         elif isinstance(event, ClusterFrozen):
             self.frozen.add(event.cluster)
         elif isinstance(event, ClusterUnfrozen):
@@ -208,6 +213,7 @@ class Checker:
             life.step = event.replicas
         else:
             rules.s6_a_way_back_was_asked_for(life, event)
+            life.restoring = event.replicas or life.restoring
         throttled = (event.cluster, life.plan) in self.throttled
         life.intent = Intent(epoch, event.call, event.expected, event.replicas, life.step, self.world.now_ms, throttled)
         life.open = True

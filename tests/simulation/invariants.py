@@ -1,6 +1,7 @@
 """What must hold at every moment, each promise under its name from docs/kip-rules.md; see also docs/promises.md."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from drover.capability.observations import FRESH_TO_START_MS
@@ -77,12 +78,16 @@ def s3_min_isr_is_kept(checker: "Checker", cluster: SimulatedCluster, request: A
 
 
 def s4_racks_are_kept(cluster: SimulatedCluster, life: "Life", after: Partition) -> None:
-    """S4, as far as it is built: on the way a partition is never in fewer racks than at either end."""
+    """S4, as far as it is built: on the way a partition is never in fewer racks than at either end.
 
-    def racks(brokers: tuple[int, ...]) -> int:
+    The rack of an original that is given up goes with it: what is in sync decides which replica stays in its place.
+    """
+
+    def racks(brokers: Iterable[int]) -> int:
         return len({cluster.model.brokers[broker].rack for broker in brokers})
 
-    needed = min(racks(life.original), racks(life.target))
+    gone = {*life.original} - {*after.replicas} if life.asked_back and not after.moving else set()
+    needed = min(racks({*life.original} - gone), racks(life.target))
     assert racks(after.replicas) >= needed, f"S4: {life.key}: {after.replicas} is in too few racks"
 
 
@@ -168,10 +173,21 @@ def s7_few_replicas_are_added_at_once(settings: Settings, life: "Life", after: P
 def s8_rolled_back_means_nothing_is_left(
     checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentRolledBack
 ) -> None:
-    """S8: after a rollback the original list is back in its order, and no added broker holds bytes of the partition."""
-    assert event.replicas == life.original, f"S8: {event} is not the original of {life}"
+    """S8: after a rollback the original list is back in its order, and no added broker holds bytes of the partition.
+
+    What could not be brought back is named, and was given up for a reason; the originals that are there stand first, in
+    their order. What a dead broker holds of it goes when it returns.
+    """
+    there = tuple(broker for broker in life.original if broker in event.replicas)
+    assert event.replicas[: len(there)] == there, f"S8: {event} is not in the order of {life}"
+    lacking = {*life.original} - {*there}
+    assert lacking <= {*event.missing} <= {*life.original}, f"S8: {event} does not name what {life} lacks"
+    assert event.replicas == life.original or event.missing, f"S8: {event} is not the original of {life}"
+    for broker in event.missing:
+        gone = (cluster.name, broker) in checker.reported or broker in cluster.died_ms
+        assert gone or life.touched, f"S8: {event} gives up {broker}, which is alive"
     if _is_settled(cluster, life, event.replicas, f"S8: {event}"):
-        strays = set(cluster.model.held_bytes(event.key)) - set(event.replicas)
+        strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
         assert not strays, f"S8: {event} left bytes on {strays}"
 
 
@@ -269,7 +285,8 @@ def s11_nobody_is_overwritten(cluster: SimulatedCluster, request: AlterRequest, 
     heading = tuple(broker for broker in partition.replicas if broker not in partition.removing)
     if request.replicas is None:
         never_ends = set(partition.adding) & set(partition.removing)
-        assert heading == life.step or never_ends, (
+        # What was sent back is cancelled where an original dies meanwhile, which Kafka would wait for.
+        assert heading in {life.step, life.restoring} or never_ends, (
             f"S11: {request} cancels a move to {heading}, ours goes to {life.step}"
         )
     else:

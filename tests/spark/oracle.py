@@ -220,7 +220,7 @@ class Oracle:
             case "target-replaced" | "replacement-withdrawn":
                 self._replacement(event, move, cluster)
             case _:
-                assert tag in {"reassignment-queued", "reassignment-adopted", *NO_MATTER}, event
+                assert tag in {"reassignment-queued", "reassignment-adopted", "cancel-withdrawn", *NO_MATTER}, event
 
     def _replacement(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
         if move.get("next") is not None:

@@ -1,0 +1,29 @@
+"""Which of the rollbacks and stops that a command asks for a guard holds off, as far as is known when it is decided."""
+
+from dataclasses import replace as with_fields
+
+from msgspec.structs import replace
+
+from drover.capability.decision import Decision, Facts
+from drover.reassignment.cancellation import is_untouched
+from drover.reassignment.rollback_guards import GuardFacts, skip_reason
+from drover.state.cluster import ClusterState
+from events.reassignments import CancelMode, RollbackRequested, StopRequested
+from events.records import HeldOffCancel
+
+
+def with_held_off(decision: Decision, state: ClusterState, facts: Facts) -> Decision:
+    """Name what the guards hold off now. The cluster is not looked at for that: what was last seen decides."""
+    found: list[HeldOffCancel] = []
+    for event in decision.events:
+        if not isinstance(event, RollbackRequested | StopRequested):
+            continue
+        reassignment, seen = state.reassignments[event.key], facts.recent(event.key)
+        if seen is None or seen.move is None or reassignment.is_adopted or is_untouched(reassignment):
+            continue
+        mode = CancelMode.STOP if isinstance(event, StopRequested) else CancelMode.ROLLBACK
+        guard = GuardFacts(facts.live_brokers, facts.min_isr.get(event.topic, 1), 0)
+        why = skip_reason(replace(reassignment, cancel_mode=mode), seen, guard)
+        if why is not None:
+            found.append(HeldOffCancel(event.topic, event.partition, why))
+    return with_fields(decision, held_off=tuple(found)) if found else decision

@@ -32,8 +32,9 @@ class Finding(Struct, frozen=True):
 class Summary(Struct, frozen=True, kw_only=True):
     """The result of inspecting a shard.
 
-    `state_hashes` were recomputed and agree, `unchecked_hashes` come after a place from which the state could not
-    be derived. `state_hash` is that of the state after the last record, None if that could not be derived.
+    `state_hashes` were recomputed and agree, `unchecked_hashes` come after a place from which the state could not be
+    derived, or have a form that is not made any more. `state_hash` is that of the state after the last record, None if
+    that could not be derived.
     """
 
     shard: int
@@ -89,8 +90,8 @@ class Inspection:
             fenced_batches=fold.fenced_batches,
             stale_acquires=fold.stale_acquires,
             findings=self._findings,
-            state_hashes=self._state_hashes,
-            unchecked_hashes=self._unchecked_hashes,
+            state_hashes=self._state_hashes - fold.old_state_hashes,
+            unchecked_hashes=self._unchecked_hashes + fold.old_state_hashes,
             state_hash=fold.state.hash() if self._is_derived else None,
         )
 

@@ -8,6 +8,7 @@ import pytest
 
 from drover.errors import UnknownSchemaError
 from drover.shard.fold import RecordVerdict, ShardFold
+from drover.shard.inspection import Inspection
 from events.codec import decode_record, encode_record
 from events.records import Batch
 from tests.shard.world import World
@@ -28,6 +29,11 @@ def test_a_log_with_state_hashes_of_the_first_form_replays() -> None:
     ]
     assert RecordVerdict.FENCED not in verdicts
     assert fold.old_state_hashes == 15
+    inspection = Inspection(0, 1)
+    assert not [
+        finding for offset, payload in enumerate(read("first_form")) for finding in inspection.see(offset, payload)
+    ]
+    assert (inspection.summary().state_hashes, inspection.summary().unchecked_hashes) == (0, 15)
     assert fold.state.hash().hex() == "768eb8c28fb25c070153f98dfdbe37d3"
 
 

@@ -57,8 +57,10 @@ class ObservationCache:
         return replace(observation, partitions=counted)
 
     def see_live(self, brokers: Iterable[int], ended_ms: int) -> None:
-        """Remember which brokers are alive."""
-        self.live = frozenset(brokers)
+        """Remember which brokers are alive; the set stays the same object as long as they are the same."""
+        live = frozenset(brokers)
+        if live != self.live:
+            self.live = live
         self.live_seen_ms = ended_ms
 
     def fresh(self, key: TopicPartition, now_ms: int, within_ms: int = FRESH_MS) -> CachedObservation | None:

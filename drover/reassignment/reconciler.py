@@ -1,17 +1,19 @@
 """Reassignments in flight: what was observed of them, the calls that they need, and how those ended."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import TAKEOVER_WAIT_MS, Reconciler, Urgency
 from drover.capability.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Moment
-from drover.capability.observations import FRESH_MS, ObservationCache
+from drover.capability.observations import FRESH_MS, CachedObservation, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
-from drover.facts import Move, Observation
+from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
 from drover.reassignment import calls
 from drover.reassignment.context import context_of
+from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.late_calls import expired_calls
 from drover.reassignment.reconcile import reconcile
@@ -30,6 +32,17 @@ _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 _CANCELLED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
 
 
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a verdict about a copy depends on; the first three are replaced as a whole when they change."""
+
+    reassignment: Reassignment
+    live: frozenset[int]
+    sizes: tuple[SizeSample, ...]
+    rate: int | None
+    facts: PartitionFacts | None
+
+
 class ReassignmentReconciler(Reconciler):
     """Carries reassignments from one observation to the next call; those that wait for a step are `Starter`'s."""
 
@@ -38,6 +51,8 @@ class ReassignmentReconciler(Reconciler):
         self._backoff = backoff
         self._sizes = sizes
         self._unconfirmed = Unconfirmed()
+        # What copies and was found to be as expected: judged again only when something of this has changed.
+        self._as_expected: dict[TopicPartition, _Basis] = {}
         self._proposed: list[TopicPartition] = []
         self._intended: list[TopicPartition] = []
         self._withheld: list[CallEnded] = []
@@ -81,6 +96,8 @@ class ReassignmentReconciler(Reconciler):
         if reassignment.attempts and not self._backoff.may_try(key, now_ms):
             return
         seen = self.observed.partitions[key]
+        if self._is_as_expected(reassignment, seen):
+            return
         context = context_of(
             state,
             reassignment,
@@ -94,8 +111,25 @@ class ReassignmentReconciler(Reconciler):
             # What waits for a step is judged where steps are started.
             self._unconfirmed.forget(key)
             return
+        if verdict == NOTHING and reassignment.phase is Phase.COPYING:
+            self._as_expected[key] = self._basis(reassignment, seen)
         self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
         self._emit(reassignment, verdict.events, batch)
+
+    def _is_as_expected(self, reassignment: Reassignment, seen: CachedObservation) -> bool:
+        """Whether a copy was found to be as expected before, and nothing that this depends on has changed."""
+        known, now = self._as_expected.get(reassignment.key), self._basis(reassignment, seen)
+        return (
+            known is not None
+            and known.reassignment is now.reassignment
+            and known.live is now.live
+            and known.sizes is now.sizes
+            and (known.rate, known.facts) == (now.rate, now.facts)
+        )
+
+    def _basis(self, reassignment: Reassignment, seen: CachedObservation) -> _Basis:
+        rate = self.state.plans[reassignment.plan].throttle_bytes_per_second
+        return _Basis(reassignment, self.observed.live, self._sizes.of_step(reassignment.key), rate, seen.facts)
 
     def _call_ended(self, ended: CallEnded, batch: BatchBuilder) -> None:
         for key in ended.partitions:
@@ -121,6 +155,7 @@ class ReassignmentReconciler(Reconciler):
             self._backoff.forget(event.key)
             self._sizes.forget(event.key)
             self._unconfirmed.forget(event.key)
+            self._as_expected.pop(event.key, None)
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Record the ends of calls that were withheld after all."""

@@ -7,6 +7,7 @@ is left alone (S10, X14).
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reassignment.state import Reassignment
@@ -26,6 +27,7 @@ from events.throttles import (
 
 EVERY_REPLICA = "*"
 _NOTHING = TopicDemand()
+_UNTOUCHED = TopicThrottle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +61,16 @@ def is_ready(
         if entry is None or entry.pending or entry.intended != Rates(rate, rate):
             return False
     topic, partition = reassignment.key
-    needed = Entries(
-        tuple(f"{partition}:{broker}" for broker in step.expected),
-        tuple(f"{partition}:{broker}" for broker in step.adding),
-    )
-    known = state.topic_throttles.get(topic)
-    if known is None:
-        return _missing(needed, NO_ENTRIES, read, topic) == NO_ENTRIES
-    if known.topic_id != demand.topics[topic].topic_id:
+    known, found = state.topic_throttles.get(topic, _UNTOUCHED), _found(read, topic)
+    if topic in state.topic_throttles and known.topic_id != demand.topics[topic].topic_id:
         return False
-    return known.left or (not known.pending and _missing(needed, known.present, read, topic) == NO_ENTRIES)
+    leader, follower = members(known.present.leader), members(known.present.follower)
+    if found is not _NOTHING_FOUND:
+        leader, follower = leader | found.leader, follower | found.follower
+    is_there = all(f"{partition}:{broker}" in leader for broker in step.expected) and all(
+        f"{partition}:{broker}" in follower for broker in step.adding
+    )
+    return known.left or (not known.pending and is_there)
 
 
 def plan_throttles(
@@ -93,13 +95,14 @@ def plan_throttles(
         else:
             events.append(_broker_event(state.name, broker, entry, rate, found))
     for topic in sorted(topics):
-        known = state.topic_throttles.get(topic, TopicThrottle())
-        if not _topic_is_due(known, demand, read, topic):
+        known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
+        changes = _changes(known, wanted, read, topic)
+        if not _topic_is_due(known, wanted, changes):
             continue
-        if topic not in read.topics and topic in demand.topics:
+        if topic not in read.topics and wanted is not None:
             read_topics.append(topic)
         else:
-            events += _topic_events(state.name, topic, known, demand, read)
+            events.append(_topic_event(state.name, topic, known, wanted, read, changes))
     return ThrottlePlan(tuple(events), tuple(read_brokers), tuple(read_topics))
 
 
@@ -136,23 +139,28 @@ def _without_ours(seen: Rates, entry: BrokerThrottle) -> Rates:
     )
 
 
-def _topic_is_due(known: TopicThrottle, demand: Demand, read: Read, topic: str) -> bool:
+def _topic_is_due(known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries]) -> bool:
     if known.pending:
         return False
-    wanted = demand.topics.get(topic)
     if wanted is None:
         return known.left or known.present != NO_ENTRIES
-    if known != TopicThrottle() and known.topic_id != wanted.topic_id:
-        # The topic was deleted and created again: whatever Drover had put there went with the old one.
+    if known.topic_id != wanted.topic_id and known != _UNTOUCHED:
+        # The topic was created anew: whatever Drover had put there, or left alone, went with the old one.
         return True
-    return not known.left and _changes(known, demand, read, topic) != (NO_ENTRIES, NO_ENTRIES)
+    return not known.left and changes != (NO_ENTRIES, NO_ENTRIES)
 
 
-def _topic_events(cluster: str, topic: str, known: TopicThrottle, demand: Demand, read: Read) -> list[ThrottleEvent]:
-    wanted = demand.topics.get(topic)
+def _topic_event(
+    cluster: str,
+    topic: str,
+    known: TopicThrottle,
+    wanted: TopicDemand | None,
+    read: Read,
+    changes: tuple[Entries, Entries],
+) -> ThrottleEvent:
     if known.left and wanted is None:
         # Nobody needs the topic any more: the note that it was left alone goes.
-        return [TopicThrottleSet(cluster=cluster, topic=topic)]
+        return TopicThrottleSet(cluster=cluster, topic=topic)
     topic_id = known.topic_id if wanted is None else wanted.topic_id
     found = read.topics.get(topic)
     detail = None
@@ -161,34 +169,49 @@ def _topic_events(cluster: str, topic: str, known: TopicThrottle, demand: Demand
     elif found is not None and EVERY_REPLICA in (*found.leader, *found.follower):
         detail = "the topic is throttled by *, which Drover never touches"
     if detail is not None:
-        return [TopicThrottleLeft(cluster=cluster, topic=topic, detail=detail, topic_id=topic_id)]
-    add, remove = _changes(known, demand, read, topic)
-    return [TopicThrottleIntended(cluster=cluster, topic=topic, add=add, remove=remove, topic_id=topic_id)]
+        return TopicThrottleLeft(cluster=cluster, topic=topic, detail=detail, topic_id=topic_id)
+    add, remove = changes
+    return TopicThrottleIntended(cluster=cluster, topic=topic, add=add, remove=remove, topic_id=topic_id)
 
 
-def _changes(known: TopicThrottle, demand: Demand, read: Read, topic: str) -> tuple[Entries, Entries]:
-    """Say what to add and remove; what a write may have put into either incarnation is removed in the end."""
-    wanted = demand.topics.get(topic)
+def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic: str) -> tuple[Entries, Entries]:
+    """Say what is to be added and removed; what a write may have put into either incarnation is removed in the end.
+
+    Entries that are neither Drover's own nor somebody else's are added, and only these are later removed.
+    """
     asked = _NOTHING if wanted is None else wanted
-    remove = Entries(
-        tuple(entry for entry in known.present.leader if entry not in asked.leader),
-        tuple(entry for entry in known.present.follower if entry not in asked.follower),
+    present, found = known.present, _found(read, topic)
+    in_force = present if wanted is not None and known.topic_id == wanted.topic_id else NO_ENTRIES
+    add = Entries(
+        _sorted(asked.leader - members(in_force.leader) - found.leader),
+        _sorted(asked.follower - members(in_force.follower) - found.follower),
     )
-    in_force = known.present if wanted is not None and known.topic_id == wanted.topic_id else NO_ENTRIES
-    missing = _missing(Entries(tuple(asked.leader), tuple(asked.follower)), in_force, read, topic)
-    return Entries(tuple(sorted(missing.leader)), tuple(sorted(missing.follower))), remove
+    remove = Entries(
+        _sorted(members(present.leader) - asked.leader), _sorted(members(present.follower) - asked.follower)
+    )
+    return add, remove
 
 
-def _missing(asked: Entries, present: Entries, read: Read, topic: str) -> Entries:
-    """Asked entries that are neither Drover's own nor somebody else's: only these are added, and later removed."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    leader: frozenset[str] = frozenset()
+    follower: frozenset[str] = frozenset()
+
+
+_NOTHING_FOUND = _Found()
+
+
+def _found(read: Read, topic: str) -> _Found:
     found = read.topics.get(topic)
-    leader = (*present.leader, *(found.leader if found is not None else ()))
-    follower = (*present.follower, *(found.follower if found is not None else ()))
-    return Entries(_without(asked.leader, leader), _without(asked.follower, follower))
+    return _NOTHING_FOUND if found is None else _Found(frozenset(found.leader), frozenset(found.follower))
 
 
-def _without(asked: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
-    if len(asked) > 8:
-        present = set(known)
-        return tuple(entry for entry in asked if entry not in present)
-    return tuple(entry for entry in asked if entry not in known)
+# A list of thousands of entries is compared at every change of the topic, and mostly the same.
+@lru_cache(maxsize=1024)
+def members(entries: tuple[str, ...]) -> frozenset[str]:
+    """Return the entries as a set."""
+    return frozenset(entries)
+
+
+def _sorted(entries: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(entries)) if entries else ()

@@ -249,8 +249,8 @@ MUTANTS = (
     Mutant(
         "count-on-the-old-topics-entries",
         THROTTLES,
-        "    if known.topic_id != demand.topics[topic].topic_id:",
-        "    if not known.topic_id:",
+        " and known.topic_id != demand.topics[topic].topic_id:",
+        " and not known.topic_id:",
         layer="tests/throttling/test_ledger.py",
     ),
     Mutant(
@@ -275,8 +275,8 @@ MUTANTS = (
     Mutant(
         "leave-entries-behind",
         THROTTLES,
-        "        tuple(entry for entry in known.present.follower if entry not in asked.follower),",
-        "        (),",
+        "_sorted(members(present.follower) - asked.follower)",
+        "()",
     ),
     Mutant(
         "start-before-the-throttle",

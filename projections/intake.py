@@ -82,7 +82,7 @@ class _Found(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Sight:
+class _Seen:
     """What stood there at one moment; paths are below the chroot.
 
     `later` is the position afterwards, `is_still` says that it did not move meanwhile. `requests` are in the order of
@@ -148,7 +148,7 @@ class Intake:
             if writer.role is not Role.WRITING:
                 continue
             try:
-                writer.doubt(await self.look())
+                writer.recheck(await self.look())
             except (StoreError, LogUnavailableError, ConfigurationError) as error:
                 self._monitor.projection_failed(self._cluster, error)
                 await asyncio.sleep(RETRY_S)
@@ -163,20 +163,20 @@ class Intake:
         Returns the documents of Drover that somebody has changed. With `at_once` nothing waits for its turn.
         """
         async with self._looking:
-            sight = await self._sight()
-            if sight is None:
+            seen = await self._see()
+            if seen is None:
                 return ()
             waits = False
             for stage in STAGES:
                 if waits and not at_once:
                     break
-                for path in _paths(stage, sight):
-                    waits = await self._treat(path, sight) or waits
-            await self._tidy(sight)
-            shared = sorted(SHARED & sight.position.standing.keys())
-            return tuple(path for path in shared if sight.judge(path) is not _Found.NOTHING)
+                for path in _paths(stage, seen):
+                    waits = await self._treat(path, seen) or waits
+            await self._tidy(seen)
+            shared = sorted(SHARED & seen.position.standing.keys())
+            return tuple(path for path in shared if seen.judge(path) is not _Found.NOTHING)
 
-    async def _sight(self) -> _Sight | None:
+    async def _see(self) -> _Seen | None:
         """Look at everything; None while there is no tree that could be looked at."""
         position_path, above = f"{self._base}{POSITION_PATH}", f"{self._base}{REQUESTS}"
         before = (await self._store.examine([position_path])).get(position_path)
@@ -192,7 +192,7 @@ class Intake:
         later = None if after is None or after.data is None else decode_position(after.data)
         if after is None or later is None or later.building:
             return None
-        return _Sight(
+        return _Seen(
             position=position,
             later=later,
             mzxid=before.mzxid,
@@ -203,26 +203,26 @@ class Intake:
             is_whole=len(requests) == len(numbered),
         )
 
-    async def _treat(self, path: str, sight: _Sight) -> bool:
+    async def _treat(self, path: str, seen: _Seen) -> bool:
         """See to one path; returns whether its command is not decided yet."""
-        found = sight.judge(path)
+        found = seen.judge(path)
         if found is _Found.REMOVED:
-            return await self._take_removal(path, sight.position.standing[path])
+            return await self._take_removal(path, seen.position.standing[path])
         if found is _Found.NOTHING:
             return False
-        node, is_held = sight.nodes[path], path in sight.position.standing
+        node, is_held = seen.nodes[path], path in seen.position.standing
         identity = identity_of(node)
         recorded = self._outcomes.get(identity)
         if recorded is not None:
             # Until the tree has what came of it, the projector is about to write over it, and it must not be gone.
-            is_over = recorded.place is None or sight.position.place >= recorded.place
+            is_over = recorded.place is None or seen.position.place >= recorded.place
             await self._answer(
                 path,
                 node,
                 fault_of(recorded.outcome),
                 recorded.at_ms,
                 recorded.outcome.refusals,
-                remove=not is_held and (is_over or path in sight.requests),
+                remove=not is_held and (is_over or path in seen.requests),
             )
             return False
         if identity in self._asked:
@@ -285,9 +285,9 @@ class Intake:
         if operations:
             await self._write(operations)
 
-    async def _tidy(self, sight: _Sight) -> None:
+    async def _tidy(self, seen: _Seen) -> None:
         """Keep the last answers to requests only."""
-        old = [f"{self._base}{path}" for path in sight.errors[:-MOST_ERRORS]]
+        old = [f"{self._base}{path}" for path in seen.errors[:-MOST_ERRORS]]
         there = await self._store.examine(old)
         if there:
             await self._write([Delete(path, node.version) for path, node in there.items()][:MOST_OPERATIONS])
@@ -298,8 +298,8 @@ class Intake:
             await self._store.write(operations)
 
 
-def _paths(stage: frozenset[str], sight: _Sight) -> tuple[str, ...]:
+def _paths(stage: frozenset[str], seen: _Seen) -> tuple[str, ...]:
     """List the paths of a stage: R236-24 has the requests before the old plan node."""
     if REQUESTS not in stage:
         return tuple(sorted(stage))
-    return (*sight.requests, PLAN) if sight.is_whole else sight.requests
+    return (*seen.requests, PLAN) if seen.is_whole else seen.requests

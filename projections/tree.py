@@ -158,7 +158,7 @@ class Tree:
         path = f"{self.base}{POSITION_PATH}"
         parents = [self._absolute(operation) for operation in self._parents_to_make()]
         moving = Create(path, data) if self._version is None else Set(path, data, self._version)
-        # A position that is there goes first: whoever was beaten hears of that and not of some other node.
+        # A position that is there goes first: a writer that was beaten gets this error, not one about another node.
         carried = [*self._missing, *parents, moving] if self._version is None else [*self._missing, moving, *parents]
         self._sent = (tuple(operations), position)
         try:

@@ -112,8 +112,8 @@ class ClusterWriter:
         """Let it look again: the end of the log was reached."""
         self._news.set()
 
-    def doubt(self, paths: Iterable[str]) -> None:
-        """Let it look at these nodes at once: somebody has changed them."""
+    def recheck(self, paths: Iterable[str]) -> None:
+        """Look at these nodes at once: somebody has changed them."""
         self._patrol.first(paths)
         self._news.set()
 
@@ -165,7 +165,7 @@ class ClusterWriter:
     # -- taking over
 
     async def _take_over(self) -> None:
-        """Read the tree, come to where it is, and mend what is not as it must be."""
+        """Read the tree, come to where it is, and repair what differs."""
         before, _ = await self.tree.read_position()
         if before is not None and self._is_usable(before):
             await self._reach(before.place)
@@ -178,7 +178,7 @@ class ClusterWriter:
         if position is None or not self._is_usable(position) or not self._agrees(position.place):
             await self.make_anew()
         else:
-            await self._mend(position)
+            await self._repair(position)
         self._failures, self.last_error = 0, None
 
     def _is_usable(self, position: Position) -> bool:
@@ -221,7 +221,7 @@ class ClusterWriter:
             await self._commit(operations, self._position(last, shared, wanted, building=True))
         await self._commit((), self._position(last, shared, wanted))
 
-    async def _mend(self, position: Position) -> None:
+    async def _repair(self, position: Position) -> None:
         """Undo what others did; what groups that wait are about to write is left to them."""
         wanted = self._feed.everything()
         self._release(wanted)

@@ -103,7 +103,7 @@ def _see(view: View, payload: bytes) -> None:
     sample = decode_progress(payload)
     if isinstance(sample, ProjectionSample):
         known = view.projections.get(sample.cluster)
-        # Those that follow have nothing to say while one writes and is heard of.
+        # Projectors that only follow are ignored while the one that writes sends samples.
         if known is None or sample.role == "writing" or known.writer == sample.writer or _is_silent(known, sample):
             view.projections[sample.cluster] = sample
     elif sample is not None:

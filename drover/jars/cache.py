@@ -47,9 +47,9 @@ def mark_verified(directory: Path, jars: Iterable[Jar]) -> None:
     """Add jars to the marker file, atomically; the caller holds the cache's lock."""
     verified = read_marker(directory) | {jar.path: jar.sha256 for jar in jars}
     marker = directory / MARKER_NAME
-    draft = marker.with_suffix(".json.part")
-    draft.write_text(json.dumps(verified, indent=1, sort_keys=True), encoding="utf-8")
-    draft.replace(marker)
+    part = marker.with_suffix(".json.part")
+    part.write_text(json.dumps(verified, indent=1, sort_keys=True), encoding="utf-8")
+    part.replace(marker)
 
 
 def untrusted(directory: Path, jars: Iterable[Jar]) -> tuple[Jar, ...]:

@@ -226,6 +226,16 @@ class ReassignmentRolledBack(
     missing: tuple[int, ...] = ()
 
 
+class ReturnBegun(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="return-begun"):
+    """The way back needs copies: it goes by steps, from `replicas` to `destination`, like every other move.
+
+    `destination` is the original list; without originals that are gone for good, what stays in their place.
+    """
+
+    replicas: tuple[int, ...]
+    destination: tuple[int, ...]
+
+
 class ReassignmentStopped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-stopped"):
     """The reassignment ended where its confirmed steps had brought it; nobody repairs the replication factor (R455-9).
 

@@ -32,6 +32,7 @@ from events.reassignments import (
     ReassignmentStopped,
     ReassignmentUnblocked,
     ReplacementWithdrawn,
+    ReturnBegun,
     RollbackRequested,
     RollbackSkipped,
     SkipReason,
@@ -74,6 +75,7 @@ ReassignmentEvent = (
     | ReplacementWithdrawn
     | RollbackSkipped
     | CancelWithdrawn
+    | ReturnBegun
     | ReassignmentRolledBack
     | ReassignmentStopped
     | ReassignmentAdopted

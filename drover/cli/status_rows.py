@@ -107,7 +107,7 @@ def _bytes(entry: Reassignment, transfer: Transfer | None) -> tuple[int | None, 
     if transfer is None or entry.step is None:
         return (entry.bytes_copied or None, None)
     adding = entry.step.adding
-    later = [broker for broker in entry.target if broker not in entry.step.replicas]
+    later = [broker for broker in entry.heading if broker not in entry.step.replicas]
     per_replica = transfer.bytes_total // len(adding) if adding else 0
     done = entry.bytes_copied + transfer.bytes_done
     return done, entry.bytes_copied + transfer.bytes_total + per_replica * len(later)

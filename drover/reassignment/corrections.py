@@ -89,7 +89,7 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     events: list[ReassignmentEvent] = [
         LateChangeFound(**name, plan=reassignment.plan, sent=heading, replicas=seen.replicas)
     ]
-    if not reassignment.is_cancelled:
+    if not reassignment.awaits_cancel:
         reason = f"a call for {list(heading)} took effect after it had been given up: the move is taken back"
         events.append(RollbackRequested(**name, by=DROVER, reason=reason, until_withdrawn=True))
     if seen.move is not None:

@@ -165,7 +165,7 @@ def _not_taken(
     before: Reassignment, event: reassignments.CallLapsed | reassignments.CallRejected, at_ms: int
 ) -> Reassignment:
     # A rollback that was asked for while the step's call was open begins as soon as that call has ended.
-    waits = event.call is _STEP and before.is_cancelled
+    waits = event.call is _STEP and before.awaits_cancel
     phase = _ROLLING_BACK if waits else _BEFORE[event.call]
     return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=before.attempts + 1)
 
@@ -173,7 +173,7 @@ def _not_taken(
 def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: int) -> Reassignment:
     return replace(
         before,
-        phase=_ROLLING_BACK if before.is_cancelled else Phase.CONFIRMED,
+        phase=_ROLLING_BACK if before.awaits_cancel else Phase.CONFIRMED,
         since_ms=at_ms,
         current=event.replicas,
         bytes_copied=before.bytes_copied + event.bytes_copied,
@@ -201,9 +201,16 @@ def _cancelled(
     if event.until_withdrawn and asked is None:
         asked = Asked(mode, event.by, event.reason, at_ms)
     phase = before.phase if before.call_open else _ROLLING_BACK
-    mended = before.mended and event.again
     return replace(
-        before, cancel_mode=mode, phase=phase, since_ms=at_ms, block=None, mended=mended, asked=asked, held_off=None
+        before,
+        cancel_mode=mode,
+        phase=phase,
+        since_ms=at_ms,
+        block=None,
+        mended=before.mended and event.again,
+        asked=asked,
+        held_off=None,
+        returning_to=None,
     )
 
 
@@ -212,6 +219,22 @@ def _rollback_skipped(before: Reassignment, event: reassignments.RollbackSkipped
     phase = Phase.CONFIRMED if is_between else Phase.COPYING
     held_off = None if before.asked is None else event.why
     return replace(before, phase=phase, cancel_mode=None, since_ms=at_ms, block=None, held_off=held_off)
+
+
+def _return_begun(before: Reassignment, event: reassignments.ReturnBegun, at_ms: int) -> Reassignment:
+    # As after a step: the next one starts from this list, and until then nothing is copied.
+    number = 0 if before.step is None else before.step.number
+    return replace(
+        before,
+        phase=Phase.CONFIRMED,
+        since_ms=at_ms,
+        current=event.replicas,
+        step=Step(number, False, event.replicas, event.replicas, None),
+        unsure=False,
+        attempts=0,
+        block=None,
+        returning_to=event.destination,
+    )
 
 
 def _cancel_withdrawn(before: Reassignment, _event: reassignments.CancelWithdrawn, _at_ms: int) -> Reassignment:
@@ -233,7 +256,7 @@ def _leader(leader: int | None) -> int | None:
 
 def _accepted_phase(before: Reassignment, call: Call) -> Phase:
     # See _not_taken: the rollback waits for the end of the call, whatever it is.
-    return _ROLLING_BACK if call is _STEP and before.is_cancelled else _RUNNING[call]
+    return _ROLLING_BACK if call is _STEP and before.awaits_cancel else _RUNNING[call]
 
 
 EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]] = {
@@ -248,6 +271,7 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.StopRequested: _stop_requested,
     reassignments.RollbackSkipped: _rollback_skipped,
     reassignments.CancelWithdrawn: _cancel_withdrawn,
+    reassignments.ReturnBegun: _return_begun,
     reassignments.ReassignmentBlocked: _blocked,
     reassignments.ReassignmentUnblocked: _unblocked,
 }

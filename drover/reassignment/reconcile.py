@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import assert_never
 
 from drover.facts import PartitionFacts
-from drover.reassignment import corrections, rollback
+from drover.reassignment import corrections, restoring_steps, rollback
 from drover.reassignment.copy_pace import pace, rate_in_words
 from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Block, Phase, Reassignment, Step
@@ -42,6 +42,7 @@ def reconcile(reassignment: Reassignment, seen: PartitionFacts | None, context: 
             corrections.mend(reassignment, seen, context)
             or corrections.correct_late(reassignment, seen, context)
             or rollback.resume(reassignment, seen, context)
+            or restoring_steps.returning(reassignment, seen, context)
         )
         if first is not None:
             return first

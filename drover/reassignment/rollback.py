@@ -7,7 +7,7 @@ what the confirmed steps have made of it.
 from msgspec.structs import replace
 
 from drover.facts import PartitionFacts
-from drover.reassignment import replica_sets, rollback_guards
+from drover.reassignment import replica_sets, restoring_steps, rollback_guards
 from drover.reassignment.state import Phase, Reassignment
 from drover.reassignment.verdict import (
     NOTHING,
@@ -161,7 +161,12 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
 
 
 def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """Send the list back; without the originals that are gone for good, and whatever has to stay in their place."""
+    """Send the list back; without the originals that are gone for good, and whatever has to stay in their place.
+
+    Where an original has been dropped, which needs a copy, the way back goes by steps instead.
+    """
+    if replica_sets.adding(seen.replicas, reassignment.destination):
+        return restoring_steps.begin(reassignment, seen, context)
     destination = reassignment.destination
     block = rollback_guards.restore_block(reassignment, seen, context.guard)
     if block is not None:
@@ -214,12 +219,11 @@ def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
 def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:
     """Whether the set is the one at the start or at the end of the running step, or the confirmed one.
 
-    Every step but a last one that completed keeps the list at which the way back ends: without it the way back would be
-    a move of its own.
+    A list that lacks some of where the way back ends is Drover's own only if confirmed steps have made it.
     """
     brokers = set(seen.replicas)
     if not brokers >= set(reassignment.destination):
-        return False
+        return brokers == set(reassignment.current) and not reassignment.is_adopted
     known = [set(reassignment.current), set(reassignment.original)]
     if reassignment.step is not None:
         known += [set(reassignment.step.expected), set(reassignment.step.replicas)]

@@ -41,7 +41,7 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
         return Start(block=Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
     step = _planned(reassignment, seen, context)
     if step is None:
-        dead = [broker for broker in reassignment.target if broker not in context.live]
+        dead = [broker for broker in reassignment.heading if broker not in context.live]
         return Start(block=dead_destination(dead, context))
     block = _gate(step, seen, context)
     return Start(block=block) if block is not None else Start(step=step)

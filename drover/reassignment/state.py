@@ -54,7 +54,8 @@ _PENDING = Phase.PENDING
 OPEN_PHASES = frozenset({Phase.INTENDED, Phase.CANCEL_INTENDED, Phase.RESTORE_INTENDED})
 # In flight, and the next step's call is still to be intended.
 _BEFORE_STEP = frozenset({Phase.PREPARED, Phase.CONFIRMED})
-# A reassignment in one of these weighs on no broker: nothing is copied for it.
+# A reassignment in one of these weighs on no broker: nothing is copied for it. A restore only drops replicas or puts
+# them in order; a way back that needs copies goes by steps (`drover.reassignment.restoring_steps`).
 _WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 
@@ -127,7 +128,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     outcome that stayed unknown: should one show up later, it is Drover's own doing. `mended` says that Kafka's odd
     state (a broker both added and removed) was found and cancelled once since the way out was last asked for.
     `asked` is that request, and `held_off` the guard because of which the reassignment goes on in spite of it (R236-8);
-    requests of older logs are not kept.
+    requests of older logs are not kept. `returning_to` is the list to which steps lead on a way back that needs copies.
     """
 
     key: TopicPartition
@@ -152,6 +153,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     mended: bool = False
     asked: Asked | None = None
     held_off: SkipReason | None = None
+    returning_to: tuple[int, ...] | None = None
 
     @property
     def in_flight(self) -> bool:
@@ -167,6 +169,16 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     def is_cancelled(self) -> bool:
         """Whether it is on its way out: being rolled back or stopped."""
         return self.cancel_mode is not None
+
+    @property
+    def awaits_cancel(self) -> bool:
+        """Whether it is on its way out and goes by no steps: the end of an open call leads to a cancel."""
+        return self.cancel_mode is not None and self.returning_to is None
+
+    @property
+    def heading(self) -> tuple[int, ...]:
+        """The list to which its steps lead: the target, or the original one on a way back that needs copies."""
+        return self.target if self.returning_to is None else self.returning_to
 
     @property
     def is_adopted(self) -> bool:

@@ -19,6 +19,7 @@ from events.reassignments import (
     ReassignmentBlocked,
     ReassignmentCompleted,
     ReassignmentFailed,
+    ReassignmentRolledBack,
     StepConfirmed,
 )
 from events.records import ReassignmentEvent
@@ -93,6 +94,9 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
     name = event_name(context.cluster, reassignment.key)
     if not step.final:
         return StepConfirmed(**name, step=step.number, replicas=seen.replicas, bytes_copied=context.bytes_copied)
+    if reassignment.returning_to is not None:
+        missing = tuple(broker for broker in reassignment.original if broker not in seen.replicas)
+        return ReassignmentRolledBack(**name, replicas=seen.replicas, missing=missing)
     return ReassignmentCompleted(
         **name,
         replicas=seen.replicas,

@@ -115,7 +115,7 @@ def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
 
 def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
     limit = state.limits.max_moves_per_broker
-    added = adding(entry.current, entry.target)
+    added = adding(entry.current, entry.heading)
     leader = None if entry.step is None else entry.step.leader
     needed = added if leader is None or not added else (leader, *added)
     full = [str(broker) for broker in needed if state.loads.get(broker, 0) >= limit]

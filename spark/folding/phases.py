@@ -125,6 +125,14 @@ def _rollback_skipped(move: Move, _row: FoldRow) -> Phase:
     return Phase.CONFIRMED if is_between else Phase.COPYING
 
 
+def _return_begun(move: Move, row: FoldRow) -> Phase:
+    # From here on it goes by steps again, whatever was asked for.
+    move.is_cancelled = False
+    _unblock(move)
+    move.current = move.expected = move.replicas = tuple(row.replicas or ())
+    return Phase.CONFIRMED
+
+
 def _blocked(move: Move, row: FoldRow) -> None:
     move.reason, move.detail = row.why, row.detail
 
@@ -154,6 +162,7 @@ _CHANGING: Mapping[str, Callable[[Move, FoldRow], Phase | None]] = {
     "rollback-requested": _cancelled,
     "stop-requested": _cancelled,
     "rollback-skipped": _rollback_skipped,
+    "return-begun": _return_begun,
     "reassignment-blocked": _blocked,
     "reassignment-unblocked": _unblocked,
 }

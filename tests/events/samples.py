@@ -184,6 +184,9 @@ EVENTS: dict[str, records.AnyEvent] = {
     "cancel-withdrawn": reassignments.CancelWithdrawn(
         cluster="local", topic="orders", partition=0, by="ann", reason="let it go on"
     ),
+    "return-begun": reassignments.ReturnBegun(
+        cluster="local", topic="orders", partition=0, replicas=(1, 4, 5), destination=(1, 2, 3)
+    ),
     "reassignment-completed-all-the-same": reassignments.ReassignmentCompleted(
         cluster="local", topic="orders", partition=0, replicas=(4, 5, 6), held_off=SkipReason.BELOW_MIN_ISR
     ),

@@ -128,11 +128,21 @@ def _with_a_cancel_held_off() -> ShardFold:
     return fold
 
 
+def _on_its_way_back_by_steps() -> ShardFold:
+    """A rollback needs copies."""
+    fold = _with_a_cancel_held_off()
+    state = fold.state.cluster("prod")
+    entry = state.reassignments[TopicPartition("orders", 1)]
+    state.change(entry, msgspec.structs.replace(entry, returning_to=(2, 3, 1)))
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
     "snapshot_3": _with_ended_plans,
     "snapshot_4": _with_a_cancel_held_off,
+    "snapshot_5": _on_its_way_back_by_steps,
 }
 
 

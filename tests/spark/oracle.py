@@ -212,9 +212,10 @@ class Oracle:
                 if not move["state"].endswith("intended"):
                     move["state"] = "rolling-back"
             case "rollback-skipped":
-                move["cancelled"] = False
                 between = move["lists"] is None or move["current"] == move["lists"][1]
-                move["state"] = "confirmed" if between else "copying"
+                move |= {"cancelled": False, "state": "confirmed" if between else "copying"}
+            case "return-begun":
+                move |= {"cancelled": False, "state": "confirmed", "current": event["replicas"], "lists": None}
             case "reassignment-blocked":
                 move["reason"], move["detail"] = event["why"], event["detail"]
             case "target-replaced" | "replacement-withdrawn":
@@ -383,7 +384,7 @@ class Oracle:
 NO_MATTER = {"reassignment-unblocked", "late-change-found", "foreign-move-seen", "foreign-move-ended"}
 UNBLOCKING = {
     *("step-prepared", "call-intended", "call-accepted", "step-confirmed", "rollback-requested", "stop-requested"),
-    *("rollback-skipped", "reassignment-unblocked"),
+    *("rollback-skipped", "return-begun", "reassignment-unblocked"),
 }
 
 

@@ -21,7 +21,8 @@ MAX_SEEDS = 1000
 STEPS = 500
 _COPIED = (
     *("agents", "drover", "events", "projections", "pyproject.toml", "tests/__init__.py"),
-    *("tests/architecture", "tests/simulation", "tests/shard", "tests/reassignment"),
+    *("tests/architecture", "tests/simulation", "tests/shard", "tests/reassignment", "tests/scheduling"),
+    *("tests/throttling", "tests/capability"),
 )
 _HEAD = f"""# Deliberate faults
 

@@ -70,6 +70,9 @@ class ReassignmentReconciler(Reconciler):
         """Judge observations, and handle the ends of calls and samples of sizes."""
         match entry:
             case Observation():
+                if batch.now.monotonic_ms - entry.ended_ms > FRESH_MS:
+                    # The owner stood still since: what has changed meanwhile must not be missed. It is looked at anew.
+                    return
                 for key in entry.partitions:
                     reassignment = self.state.reassignments.get(key)
                     if reassignment is not None and self._is_judged(reassignment, batch.at_ms):

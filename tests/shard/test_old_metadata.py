@@ -98,3 +98,19 @@ async def test_a_list_from_some_time_before_does_not_pass_for_the_end_of_a_lost_
     await loses_it(made, arrives=False)
     made.driver._frozen = old
     await ends(made, "reassignment-completed", (2, 1, 3))
+
+
+async def test_what_was_observed_before_the_owner_stood_still_is_looked_at_anew() -> None:
+    """S9: the topic was deleted and created again meanwhile, and the old one's list was the target's."""
+    made = World(brokers=4)
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    await made.send(alter({KEY: [4, 2, 3]}))
+    while made.reassignment(KEY).phase is not Phase.COPYING:
+        await made.run(100)
+    made.model.advance(100)
+    await made.look()
+    made.model.delete_topic("orders")
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    made.model.advance(5000)
+    await made.finish()
+    assert made.tags(KEY)[-1] == "reassignment-failed"

@@ -42,6 +42,7 @@ RECONCILER = "drover/reassignment/reconciler.py"
 START = "drover/reassignment/start.py"
 BACK = "drover/reassignment/rollback.py"
 CALLS = "drover/reassignment/calls.py"
+GUARDS = "drover/reassignment/rollback_guards.py"
 THROTTLES = "drover/throttling/ledger.py"
 LEDGER = "drover/throttling/evolve.py"
 
@@ -160,6 +161,13 @@ MUTANTS = (
         layer="tests/reassignment/test_start.py",
     ),
     Mutant(
+        "hold-back-the-repair",
+        START,
+        "    is_short = _lacks_in_sync(seen, context)",
+        "    is_short = False",
+        layer="tests/shard/test_repair_by_adding.py",
+    ),
+    Mutant(
         "drop-the-out-of-sync",
         START,
         "    if shrinks and out_of_sync:",
@@ -224,6 +232,34 @@ MUTANTS = (
         "        return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR",
         "        return None",
         layer="tests/reassignment/test_rollback_guards.py",
+    ),
+    Mutant(
+        "give-up-who-is-away-for-a-moment",
+        GUARDS,
+        "broker in guard.failed or (has_lasted and broker not in guard.live)",
+        "broker in guard.failed or broker not in guard.live",
+        layer="tests/reassignment/test_rollback_guards.py",
+    ),
+    Mutant(
+        "keep-only-the-originals-in-sync",
+        GUARDS,
+        "    needed = max(len(original), min(guard.min_isr, len(facts.isr)))",
+        "    needed = len(kept)",
+        layer="tests/reassignment/test_rollback_guards.py",
+    ),
+    Mutant(
+        "forget-what-is-held-off",
+        "drover/reassignment/evolve.py",
+        "    held_off = None if before.asked is None else event.why",
+        "    held_off = None",
+        layer="tests/shard/test_held_off.py",
+    ),
+    Mutant(
+        "return-to-the-target",
+        "drover/reassignment/state.py",
+        "        return self.target if self.returning_to is None else self.returning_to",
+        "        return self.target",
+        layer="tests/shard/test_restoring_steps.py",
     ),
     Mutant(
         "cancel-under-an-open-call",

@@ -30,7 +30,7 @@ class Proxy:
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def cut_next(self, cut: Cut) -> None:
-        """Lose the next large request, or the next answer after it: it is the transaction's."""
+        """Lose the next transaction's request, or the next answer after it."""
         self._cut = cut
 
     async def stop(self) -> None:
@@ -68,8 +68,8 @@ class Proxy:
         """Pass on until an end or the cut; of a transaction more than one packet's worth is sent at once."""
         try:
             while data := await reader.read(1 << 20):
-                # A ping has 12 bytes, a read about a hundred; a transaction carries the position and a document.
-                if is_request and self._cut is not None and len(data) > TRANSACTION_BYTES:
+                # Several reads sent at once are as large as a transaction; the code of the operation tells them apart.
+                if is_request and self._cut is not None and data[8:12] == MULTI:
                     if self._cut is Cut.REQUEST:
                         return self._done()
                     lost.set()
@@ -85,4 +85,5 @@ class Proxy:
         self.cuts += 1
 
 
-TRANSACTION_BYTES = 300
+# The code of a transaction, behind the length of the request and its number.
+MULTI = (14).to_bytes(4, "big")

@@ -101,8 +101,6 @@ class ShardCore:
         self._looked_for = frozenset(due)
         return {cluster: frozenset(keys) for cluster, keys in named.items()}
 
-    # -- records
-
     def propose(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> ProposedBatch | None:
         """Decide everything that has arrived as one batch; None if there is nothing to record.
 

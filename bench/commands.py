@@ -91,7 +91,7 @@ async def _throughput(cluster: LocalCluster, count: int) -> tuple[Row, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Bare:
-    """What a loop without Drover made of the same backlog."""
+    """The result of the same backlog in a loop without Drover."""
 
     per_s: float
     busy_ms: float

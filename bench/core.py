@@ -1,4 +1,4 @@
-"""What the shard core costs in processor time at the sizes that are promised; each case in a process of its own."""
+"""Processor time of the shard core at the promised sizes; each case runs in its own process."""
 
 import asyncio
 import json

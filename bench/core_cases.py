@@ -33,7 +33,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much there is in each case."""
+    """The size of each case."""
 
     in_flight: int = 1_250
     waiting: int = 10_000

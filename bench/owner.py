@@ -26,7 +26,7 @@ TOKEN = b"0123456789abcdef"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn came to, and the processor time of the core in it.
+    """The result of one turn, and the processor time that the core took.
 
     `draft_ms` is what it takes to decide: to say what must be seen, and to make the record. `core_ms` adds what follows
     when the record is durable, `fold_ms` is the fold's own. `inputs` counts what the draft heard.
@@ -42,7 +42,7 @@ class Turn:
 
     @property
     def is_news(self) -> bool:
-        """Whether there was anything to decide or anything came of it."""
+        """Whether the turn decided or changed anything."""
         return bool(self.inputs or self.taken or self.effects or self.record is not None)
 
 

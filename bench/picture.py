@@ -158,6 +158,7 @@ def wait(terminal: Terminal, condition: Callable[[dict[str, Any]], bool]) -> Non
     while not condition(json.loads(terminal.run("status", "-o", "json"))["totals"]):
         if time.monotonic() > deadline:
             raise SystemExit("this machine is too slow for the picture: try again when it has less to do")
+        # Each look starts a process: without a pause they would take the cores from the copy that is waited for.
         time.sleep(0.2)
 
 

@@ -1,4 +1,4 @@
-"""What it costs that an owner keeps a speculative state beside the folded one: `python -m bench.second_state`."""
+"""The cost of keeping a speculative state beside the folded one: `python -m bench.second_state`."""
 
 import asyncio
 import time

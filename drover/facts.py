@@ -1,4 +1,4 @@
-"""What a managed cluster showed at one moment, as values: made by the driver, judged by the pure core."""
+"""Observations of a managed cluster as values: the driver makes them, the pure core judges them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

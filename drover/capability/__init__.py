@@ -1,1 +1,1 @@
-"""What every capability of a managed cluster is made of: the contract, the batch under way, what was observed."""
+"""The parts that all capabilities share: their contract, the batch under way, the observations."""

@@ -1,4 +1,4 @@
-"""What a decision depends on, and what it says."""
+"""The inputs and the result of a decision."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -49,7 +49,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class ThrottlesRead:
-    """What throttle settings the asked brokers and topics have.
+    """The throttle settings of the brokers and topics that were asked for.
 
     None says that the topic does not exist; a broker or topic that is missing could not be read.
     """

@@ -22,7 +22,7 @@ class CachedObservation:
 
 
 class ObservationCache:
-    """What one cluster showed last: its brokers, its moves, and the partitions that were observed."""
+    """The latest observations of one cluster: its brokers, its moves, and its partitions."""
 
     def __init__(self) -> None:
         self.live: frozenset[int] = frozenset()

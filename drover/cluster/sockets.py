@@ -1,4 +1,4 @@
-"""What kafka-python 3.0.12 lacks below its protocol: closing sockets, and the reason why a connection failed.
+"""Workarounds for kafka-python 3.0.12: it leaks sockets, and hides why a connection failed.
 
 A direct connection closes its socket when it fails, instead of leaving it to the garbage collector; registered through
 kafka-python's own extension point for proxies: `proxy_url="direct://"` selects it.

@@ -1,1 +1,1 @@
-"""Which Kafka cluster answers under a name, and whether it is the one that was first seen there."""
+"""The identity of the Kafka cluster behind a name: the one first seen there, or another."""

@@ -1,4 +1,4 @@
-"""Which Kafka cluster answers: first contact is recorded; another cluster under the same name stops every call."""
+"""Cluster identity: record first contact, and stop every call when another cluster answers."""
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler

@@ -1,4 +1,4 @@
-"""What follows from the end of an alter call: one answer per partition, no answer, or an unknown outcome."""
+"""Events that follow the end of an alter call: answered per partition, not sent, or of unknown outcome."""
 
 from drover.facts import (
     INVALID_REPLICA_ASSIGNMENT,

@@ -1,4 +1,4 @@
-"""How a running reassignment is cancelled: rolled back, stopped, or rolled back so that another target can follow.
+"""Cancellation of a running reassignment: rollback, stop, or a rollback that makes way for another target.
 
 Each function says what to record; the cluster is told by what `drover.reassignment.reconcile` makes of the state.
 """

@@ -10,7 +10,7 @@ from events.partitions import TopicPartition
 
 
 class CopySizes:
-    """What was measured of partitions that are being copied."""
+    """Measured sizes of partitions that are being copied."""
 
     def __init__(self, observed: ObservationCache) -> None:
         self._observed = observed

@@ -1,4 +1,4 @@
-"""Which of the rollbacks and stops that a command asks for a guard holds off, as far as is known when it is decided."""
+"""Rollbacks and stops that a guard holds off, as far as is known when their command is decided."""
 
 from dataclasses import replace as with_fields
 

@@ -34,7 +34,7 @@ _CANCELLED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """What a verdict about a copy depends on; the first three are replaced as a whole when they change."""
+    """The inputs of a verdict about a copy; the first three are replaced as a whole when they change."""
 
     reassignment: Reassignment
     live: frozenset[int]

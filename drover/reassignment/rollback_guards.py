@@ -13,7 +13,7 @@ GONE_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class GuardFacts:
-    """What the guards look at besides the partition itself."""
+    """The inputs of the guards besides the partition itself."""
 
     live: Collection[int]
     min_isr: int

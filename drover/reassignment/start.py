@@ -1,4 +1,4 @@
-"""Whether the next step of a reassignment may begin: the step, and every gate before it."""
+"""The next step of a reassignment, and the gates that it must pass before it may begin."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from events.reassignments import Blocker
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What `start` found: the step that may begin, or why none may."""
+    """The result of `start`: the step that may begin, or the reason why none may."""
 
     step: Step | None = None
     block: Block | None = None

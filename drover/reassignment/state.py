@@ -200,7 +200,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ExpiredCalls(Struct, frozen=True, omit_defaults=True):
-    """What is remembered of a reassignment that ended with calls of unknown outcome, for `LATE_MS` of log time.
+    """Calls of unknown outcome of a reassignment that has ended, remembered for `LATE_MS` of log time.
 
     `sent` are the lists of those calls; `replicas` is the list at the end, which a late effect would disturb.
     """

@@ -1,4 +1,4 @@
-"""What every verdict about an observation is made of: its context, what it says, and common verdicts.
+"""Verdicts about observations: their context, their result, and the common ones.
 
 A mismatch is unconfirmed at first. Only one that persists over two observations and 2 s is acted on, because brokers'
 metadata lags behind the controller.
@@ -38,7 +38,7 @@ class EventName(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the verdict depends on besides the partition.
+    """The inputs of a verdict besides the partition.
 
     `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
     replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do.

@@ -1,1 +1,1 @@
-"""What may start, and when: the queue, the order, the limits."""
+"""Scheduling: the queue, the order, and the limits for starting."""

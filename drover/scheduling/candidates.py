@@ -1,4 +1,4 @@
-"""Which waiting reassignments are worth a try now: an index, so that a try costs the same however many wait.
+"""An index of waiting reassignments that are worth a try now; a try costs the same however many wait.
 
 Each waiting reassignment is in one place at a time: ready to be tried, parked because something is full, asked for a
 look at the cluster or in line for one, or put off until a moment. What is parked is kept by all that it needs room at:
@@ -22,7 +22,7 @@ Rank = tuple[int, int]
 
 
 class Where(Enum):
-    """Where a waiting reassignment is."""
+    """The place of a waiting reassignment in the index."""
 
     READY = "ready"
     PARKED = "parked"

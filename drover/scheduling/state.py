@@ -48,7 +48,7 @@ class QueueEntry(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(eq=False)
 class SchedulingState(ClusterSlice):
-    """What may start.
+    """The limits, the freeze, the queue, and the deferred commands.
 
     `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
     others, by id.

@@ -1,4 +1,4 @@
-"""What the start of steps asks of the throttles."""
+"""The narrow view of throttling that starting steps needs."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Which deferred commands of a cluster may be decided: an index, so that waiting costs nothing."""
+"""An index of the deferred commands of a cluster that may be decided; waiting costs nothing."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

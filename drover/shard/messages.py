@@ -1,4 +1,4 @@
-"""What the inbox hands to the shard core, and the batch that the core proposes for the log."""
+"""Messages between shell and shard core: an arrival from the inbox, and a proposed batch."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Union, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -122,7 +122,7 @@ FOLD_FIELDS = tuple(field for field in Manifest.__struct_fields__ if field in Sh
 
 _Part = CommandsPart | msgspec.Struct
 _encoder = msgspec.msgpack.Encoder()
-_part_decoder: msgspec.msgpack.Decoder[_Part] = msgspec.msgpack.Decoder(Union[ClusterPart, CommandsPart])  # noqa: UP007
+_part_decoder: msgspec.msgpack.Decoder[_Part] = msgspec.msgpack.Decoder(ClusterPart | CommandsPart)
 _record_decoder: msgspec.msgpack.Decoder[Chunk | Manifest] = msgspec.msgpack.Decoder(Chunk | Manifest)
 
 

@@ -56,7 +56,7 @@ def index(factory: Callable[[], Any]) -> Any:
 
 @dataclass(eq=False)
 class ClusterSlice:
-    """What every slice of a cluster's state has: the cluster's name.
+    """The base of every slice of a cluster's state, with the cluster's name.
 
     `rebuild_indexes` makes the slice's `index` fields from its recorded ones, after a snapshot was read.
     """

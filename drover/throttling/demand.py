@@ -1,4 +1,4 @@
-"""Which throttles the moves in flight need: an index that events keep, instead of a look at all of them.
+"""An index of the throttles that moves in flight need; events keep it, so that nothing is scanned.
 
 Per step: leader side the current list, follower side the replicas being added (TV-134, TV-141, TV-142). Where plans
 disagree a broker gets the lowest rate asked (X14).
@@ -17,7 +17,7 @@ _THROTTLED_PHASES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one reassignment needs: brokers with a rate, and entries on both sides of its topic."""
+    """The throttles of one reassignment: brokers with a rate, and entries on both sides of its topic."""
 
     plan: str
     number: int
@@ -28,7 +28,7 @@ class Need:
 
 @dataclass(slots=True)
 class TopicDemand:
-    """What the reassignments of one topic need: entries `partition:broker`, and the incarnation they are meant for."""
+    """The entries `partition:broker` that a topic needs, and the incarnation that they are meant for."""
 
     leader: set[str] = field(default_factory=set)
     follower: set[str] = field(default_factory=set)
@@ -51,7 +51,7 @@ def need_of(reassignment: Reassignment, state: ReassignmentState) -> Need | None
 
 
 class Demand:
-    """What all moves in flight need; `changed_brokers` and `changed_topics` are those for which that changed."""
+    """The throttles of all moves in flight; `changed_brokers` and `changed_topics` need a comparison."""
 
     def __init__(self, state: ReassignmentState) -> None:
         self._state = state

@@ -32,7 +32,7 @@ _UNTOUCHED = TopicThrottle()
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read since the last write to the same broker or topic; what is missing must be read first."""
+    """Settings read since the last write to the same broker or topic; anything missing must be read first."""
 
     brokers: Mapping[int, BrokerRates] = field(default_factory=dict)
     topics: Mapping[str, ThrottledReplicas | None] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from drover.throttling.ledger import Read
 
 
 class Readings:
-    """What was read since the last change, and lately, because others change settings too."""
+    """Settings read lately, and since the last change; others change settings too."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}

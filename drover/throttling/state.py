@@ -38,7 +38,7 @@ class TopicThrottle(Struct, frozen=True):
 
 @dataclass(eq=False)
 class ThrottlingState(ClusterSlice):
-    """What Drover has put on brokers and topics as throttles, and what it found there before."""
+    """The throttles that Drover has set on brokers and topics, and the values that it found there."""
 
     broker_throttles: dict[int, BrokerThrottle] = recorded(
         "broker_throttles", factory=dict, content=items_by_key, told_as=("broker throttle", "set", "put back")

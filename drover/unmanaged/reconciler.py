@@ -1,4 +1,4 @@
-"""What is observed of partitions that Drover is not moving: moves of others, and late effects of its own calls."""
+"""Reconciler for partitions that Drover is not moving: moves of others, late effects of its own calls."""
 
 from collections.abc import Iterator, Mapping
 

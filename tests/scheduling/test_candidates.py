@@ -1,6 +1,6 @@
 """The index of what waits: who is tried, in which order, and that nobody is forgotten."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +33,10 @@ def test_what_is_ready_is_tried_in_the_order_of_acceptance_and_in_flight_first()
 
 def test_what_is_parked_comes_back_one_at_a_time_when_there_is_room_at_all_it_needs() -> None:
     candidates, full = Candidates(), {1, 2}
-    has_room: Callable[[Resource], bool] = lambda resource: resource not in full  # noqa: E731 - it reads `full` anew
+
+    def has_room(resource: Resource) -> bool:
+        return resource not in full
+
     candidates.park(key_of(1), (1, 1), (1, 2), (1, 2))
     candidates.park(key_of(2), (1, 2), (1,), (1,))
     candidates.park(key_of(3), (1, 3), (1,), (1,))

@@ -74,15 +74,10 @@ def _starter_agrees(starter: Starter) -> None:
     assert set(candidates._entries) == waiting, "S7: what waits for a step"
     looking = {key for key in waiting if candidates.where(key) is Where.LOOKING}
     assert set(candidates.looks) == looking, "S7: what is looked at"
-    parked = {
-        key: needs for needs, heap in candidates._parked.items() for _, turn, key in heap if _is(starter, key, turn)
-    }
+    items = ((needs, item) for needs, heap in candidates._parked.items() for item in heap)
+    parked = {key: needs for needs, (_, turn, key) in items if candidates._is_current(key, turn)}
     assert set(parked) == {key for key in waiting if candidates.where(key) is Where.PARKED}, "S7: what is parked"
     woken = {entry.woken_by for entry in candidates._entries.values()}
     for key, needs in parked.items():
         comes_back = any(one in candidates._full or one in woken for one in needs)
         assert comes_back, f"S7: nothing will wake {key}, which needs {needs}"
-
-
-def _is(starter: Starter, key: object, turn: int) -> bool:
-    return starter.candidates._is_current(key, turn)  # type: ignore[arg-type]  # heaps hold keys

@@ -121,13 +121,14 @@ class ReassignmentReconciler(Reconciler):
 
     def _is_as_expected(self, reassignment: Reassignment, seen: CachedObservation) -> bool:
         """Whether a copy was found to be as expected before, and nothing that this depends on has changed."""
-        known, now = self._as_expected.get(reassignment.key), self._basis(reassignment, seen)
+        known = self._as_expected.get(reassignment.key)
         return (
             known is not None
-            and known.reassignment is now.reassignment
-            and known.live is now.live
-            and known.sizes is now.sizes
-            and (known.rate, known.facts) == (now.rate, now.facts)
+            and known.reassignment is reassignment
+            and known.live is self.observed.live
+            and known.sizes is self._sizes.of_step(reassignment.key)
+            and known.rate == self.state.plans[reassignment.plan].throttle_bytes_per_second
+            and known.facts == seen.facts
         )
 
     def _basis(self, reassignment: Reassignment, seen: CachedObservation) -> _Basis:

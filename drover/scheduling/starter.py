@@ -29,7 +29,7 @@ from events.records import AnyEvent
 # How many waiting partitions are looked at in the cluster at a time: twice as many as there is room for, within these.
 MIN_LOOKS, MAX_LOOKS = 20, 500
 # How many are tried in vain in one batch, and how many start: the rest follows in the next one.
-MAX_VAIN_TRIES, MAX_STARTS = 200, 1000
+MAX_VAIN_TRIES, MAX_STARTS = 40, 1000
 # Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
 MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
 
@@ -120,11 +120,17 @@ class Starter(Reconciler):
         self._is_behind = self._wake(batch.now.monotonic_ms)
         vain_tries = starts = 0
         for candidate in self.candidates.ready():
+            key, rank = candidate.key, self._rank(candidate.key)
             is_over = vain_tries >= MAX_VAIN_TRIES or starts >= MAX_STARTS
-            self._is_behind = self._is_behind or is_over
-            if is_over or self._is_full(candidate.key):
-                self.candidates.offer(candidate.key, self._rank(candidate.key), candidate.woken_by)
+            is_full = self._is_full(key)
+            if is_over or (is_full and self.candidates.is_looked_enough):
+                self._is_behind = self._is_behind or is_over
+                self.candidates.offer(key, rank, candidate.woken_by)
                 break
+            if is_full:
+                # Stay informed about those that are next, so that the draft that frees a slot can use it.
+                self._look(state.reassignments[key], rank)
+                continue
             events = len(batch.events)
             self._try(candidate, batch)
             if len(batch.events) > events:

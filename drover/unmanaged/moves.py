@@ -6,6 +6,7 @@ that Kafka can never end, when an operator or a setting asks for it; and the lat
 
 import heapq
 from collections.abc import Mapping
+from itertools import filterfalse
 
 from drover.facts import Move, PartitionFacts
 from drover.reassignment.late_calls import expired_calls
@@ -37,8 +38,9 @@ def unrecorded(
     if room > 0:
         new = (
             (not move.never_ends, key)
-            for key, move in moves.items()
-            if key not in state.in_flight and key not in state.unmanaged and not _is_late(state, key, move, at_ms)
+            # Nearly every listed move is Drover's own, and this runs over all of them.
+            for key, move in ((key, moves[key]) for key in filterfalse(state.in_flight.__contains__, moves))
+            if key not in state.unmanaged and not _is_late(state, key, move, at_ms)
         )
         found |= {key: moves[key] for _, key in heapq.nsmallest(room, new)}
     return found

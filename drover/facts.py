@@ -66,6 +66,21 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class Survey:
+    """Every partition of a cluster as one Metadata request showed it; what moves is not told apart.
+
+    Times are the observer's monotonic clock. `replicas` of a moving partition is the merged list.
+    """
+
+    cluster: str
+    kafka_cluster_id: str
+    started_ms: int
+    ended_ms: int
+    live_brokers: tuple[int, ...]
+    partitions: Mapping[TopicPartition, PartitionFacts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class CallResult:
     """One partition's or resource's answer to a call: Kafka's own error code (0 is success) and its words, if any."""
 
@@ -102,4 +117,6 @@ REQUEST_TIMED_OUT = 7
 INVALID_REPLICATION_FACTOR = 38
 INVALID_REPLICA_ASSIGNMENT = 39
 NOT_CONTROLLER = 41
+PREFERRED_LEADER_NOT_AVAILABLE = 80
+ELECTION_NOT_NEEDED = 84
 NO_REASSIGNMENT_IN_PROGRESS = 85

@@ -104,7 +104,7 @@ class ClusterDriver(Protocol):
         ...
 
     async def survey(self) -> Survey:
-        """Describe every partition of the cluster in one Metadata request; topics that cannot be described are left out."""
+        """Describe every partition in one Metadata request; topics that cannot be described are left out."""
         ...
 
     async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:

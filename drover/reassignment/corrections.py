@@ -41,7 +41,7 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
     A broker gets into both lists when a moving partition is re-targeted, by others or by a late call. The move is
     shown as blocked, then cancelled; from there on it is a rollback like any other.
     """
-    if seen.move is None or not seen.move.never_ends or nothing_sent(reassignment):
+    if seen.move is None or not seen.is_endless or nothing_sent(reassignment):
         return None
     if not context.persisted:
         return UNCONFIRMED

@@ -29,7 +29,7 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
     if seen.move is not None or seen.replicas != reassignment.current:
         if not context.persisted:
             return Start(unconfirmed=True)
-        if seen.move is not None and seen.move.never_ends:
+        if seen.move is not None and seen.is_endless:
             what = corrections.in_both_lists(seen.move.never_ends)
             detail = f"{what}: `drover mend` cancels it, and takes this reassignment back"
             return Start(block=Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms))

@@ -173,10 +173,24 @@ def test_a_cancel_of_it_that_had_no_effect_is_sent_again() -> None:
 
 
 def test_it_waits_while_the_cancel_would_harm() -> None:
-    seen = sight(ODD.replicas, (4,), move=ODD, leader=4)
+    to_newcomer = Move((1, 2, 3, 5, 4), (5, 4), (1, 2, 3, 4))
+    seen = sight(to_newcomer.replicas, (5,), move=to_newcomer, leader=5)
     event = only(reassignment(Phase.COPYING), seen, persisted=True)
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.ORIGINALS_OUT_OF_SYNC
+
+
+@pytest.mark.parametrize("phase", [Phase.COPYING, Phase.ROLLING_BACK])
+def test_a_broker_in_both_lists_is_no_reason_to_cancel_while_the_target_is_not_in_sync(phase: Phase) -> None:
+    """Seen live on 4.2.0: the pair appeared, and ended by itself when the original returned."""
+    about = reassignment(phase, cancel_mode=CancelMode.ROLLBACK if phase is Phase.ROLLING_BACK else None)
+    seen = sight(ODD.replicas, (1, 2), move=ODD)
+    assert not seen.is_endless
+    assert Blocker.BROKER_IN_BOTH_LISTS not in {
+        event.why
+        for event in reconcile(about, seen, context(persisted=True)).events
+        if isinstance(event, ReassignmentBlocked)
+    }
 
 
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.PREPARED])

@@ -78,9 +78,9 @@ async def test_what_an_old_log_deferred_is_released_in_its_order_a_part_at_a_tim
 async def test_what_waits_for_others_is_bounded_in_bytes_and_the_refusal_says_so() -> None:
     world = World()
     topic = "t" * 240
-    targets = {TopicPartition(topic, number): (1, 2) for number in range(3000)}
+    keys = [TopicPartition(topic, number) for number in range(3000)]
     for number in range(12):
-        world.put(alter(targets, id=f"a{number}", after=("never",)))
+        world.put(alter(dict.fromkeys(keys, (1, 2)), id=f"a{number}", after=("never",)))
     await world.settle()
     verdicts = [(outcome.id, outcome.verdict) for outcome in world.outcomes()]
     held = [name for name, verdict in verdicts if verdict == "held"]
@@ -91,7 +91,7 @@ async def test_what_waits_for_others_is_bounded_in_bytes_and_the_refusal_says_so
     assert str(MAX_DEFERRED_BYTES) in refused.refusals[0].detail
     # A successor counts the same.
     world.crash()
-    world.put(alter(targets, id="late", after=("never",)))
+    world.put(alter(dict.fromkeys(keys, (1, 2)), id="late", after=("never",)))
     await world.settle()
     assert world.outcomes()[-1].verdict == "refused"
     await world.run(MAX_DEFERRAL_MS + 1000)
@@ -130,12 +130,12 @@ async def test_an_owner_that_dies_between_two_such_records_loses_no_decision(
     monkeypatch.setattr(proposing, "RECORD_BYTES", 3000)
     world = World(brokers=5)
     world.model.create_topic("orders", {number: [1, 2, 3] for number in range(10)}, partition_bytes=1000)
-    targets = {TopicPartition("orders", number): (4, 2, 1) for number in range(10)}
-    world.put(alter(targets, id="a", throttle_bytes_per_second=1_000_000))
+    keys = [TopicPartition("orders", number) for number in range(10)]
+    world.put(alter(dict.fromkeys(keys, (4, 2, 1)), id="a", throttle_bytes_per_second=1_000_000))
     for _ in range(turns):
         await world.turn()
     world.crash()
     await world.finish()
     assert [outcome.verdict for outcome in world.outcomes()] == ["accepted"]
-    assert {world.replicas(key) for key in targets} == {(4, 2, 1)}
+    assert {world.replicas(key) for key in keys} == {(4, 2, 1)}
     sound(world)

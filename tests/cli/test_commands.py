@@ -298,3 +298,12 @@ def test_sending_a_command_imports_neither_pydantic_nor_rich_nor_faust() -> None
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"), [("r" * 1025, "1025 bytes"), ("a\nb", "control character"), ("\u3000", "reason is blank")]
+)
+def test_a_reason_out_of_bounds_is_wrong_usage_before_anything_is_sent(reason: str, word: str) -> None:
+    result = run("freeze", "--reason", reason)
+    assert result.exit_code == ExitCode.USAGE
+    assert word in result.stderr

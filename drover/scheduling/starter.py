@@ -13,8 +13,10 @@ from drover.plans.evolve import Ending
 from drover.reassignment import replica_sets
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
-from drover.reassignment.start import start
-from drover.reassignment.state import Phase, Reassignment, Step
+from drover.reassignment.next_calls import LookAgain, SendStep, Wait
+from drover.reassignment.phase import Phase
+from drover.reassignment.route import next_call
+from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.verdict import blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Needs, Rank, Resource
 from drover.scheduling.steps import intend_step, prepare_step
@@ -190,11 +192,11 @@ class Starter(Reconciler):
             self._note(key, seen, unconfirmed=verdict.unconfirmed)
             batch.emit_all(verdict.events)
             return
-        found = start(reassignment, seen.facts, context)
-        self._note(key, seen, unconfirmed=found.unconfirmed)
-        if found.block is not None:
+        found = next_call(reassignment, seen.facts, context)
+        self._note(key, seen, unconfirmed=isinstance(found, LookAgain))
+        if isinstance(found, Wait):
             batch.emit_all(blocked(reassignment, found.block, self.state.name))
-        elif found.step is not None:
+        elif isinstance(found, SendStep):
             self._start(reassignment, found.step, rank, batch)
 
     def _note(self, key: TopicPartition, seen: CachedObservation, *, unconfirmed: bool) -> None:

@@ -81,7 +81,7 @@ def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts,
 def repair_unasked(state: ClusterState, key: TopicPartition, seen: PartitionFacts) -> tuple[AnyEvent, ...]:
     """Take over an unmanaged move that can never end, if the cluster's setting says so; else empty."""
     move = seen.move
-    if not state.limits.mends_by_itself or key not in state.unmanaged or move is None or not is_repairable(seen):
+    if not state.limits.repairs_by_itself or key not in state.unmanaged or move is None or not is_repairable(seen):
         return ()
     plan = _own_plan(state, "mend")
     brokers = ", ".join(map(str, move.never_ends))

@@ -60,7 +60,7 @@ class UnmanagedReconciler(Reconciler):
         """Say which partitions must be looked at although Drover is not moving them, or has them only pending."""
         state = self.state
         watched = {key for key in state.expired_calls if expired_calls(state, key, batch.at_ms) is not None}
-        if state.limits.mends_by_itself:
+        if state.limits.repairs_by_itself:
             watched.update(key for key, move in state.unmanaged.items() if move.never_ends)
         still_watched = frozenset(key for key in watched if key not in state.in_flight)
         for key in self._watched - still_watched:

@@ -20,7 +20,8 @@ from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.undo import Undo
 from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.shard.fold import ShardFold
 from events.partitions import TopicPartition
 from events.plans import PlanOpened

@@ -1,6 +1,6 @@
 """Slots: how much runs at once, in which order, and what waits without a slot says."""
 
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, CallIntended, ReassignmentCompleted

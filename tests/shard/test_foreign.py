@@ -8,7 +8,7 @@ from drover.capability.contract import Urgency
 from drover.cluster.port import AlterRequest
 from drover.facts import CallResult
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from drover.unmanaged import moves as foreign_moves
 from events.commands import PartitionName, Repair
@@ -229,7 +229,7 @@ async def test_the_name_of_a_plan_that_is_there_is_not_taken() -> None:
 
 
 async def test_by_setting_it_is_mended_unasked() -> None:
-    made = world(limits=Limits(mends_by_itself=True))
+    made = world(limits=Limits(repairs_by_itself=True))
     make_stuck(made)
     await made.run(foreign_moves.ENDLESS_AFTER_MS - 1000)
     assert KEY in made.model.moves(), "a move that ends may be listed for a moment longer"
@@ -249,7 +249,7 @@ async def test_without_the_setting_it_is_left_alone() -> None:
 
 async def test_it_is_left_alone_while_a_replica_of_its_target_is_not_in_sync() -> None:
     """Seen live on 4.2.0: a move with a broker in both lists ended by itself when an original returned."""
-    made = world(limits=Limits(mends_by_itself=True))
+    made = world(limits=Limits(repairs_by_itself=True))
     make_stuck(made)
     made.model.join_isr(KEY, 4)
     for broker in (1, 2, 3):

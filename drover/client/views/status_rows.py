@@ -9,7 +9,8 @@ import msgspec
 
 from drover.client.transfers import Transfer, Transfers
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.state.cluster import ClusterState
 from events.progress import ProjectionSample

@@ -154,7 +154,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_3": _with_ended_plans,
     "snapshot_4": _with_a_cancel_held_off,
     "snapshot_5": _on_its_way_back_by_steps,
-    "snapshot_6": _in_the_middle_of_a_large_cancel,
+    "snapshot_large_command": _in_the_middle_of_a_large_cancel,
 }
 
 

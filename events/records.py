@@ -174,8 +174,13 @@ class Genesis(Struct, frozen=True, kw_only=True, tag_field="kind", tag="genesis"
     shard: int
 
 
-class Acquire(Struct, frozen=True, kw_only=True, tag_field="kind", tag="acquire"):
-    """A worker takes the shard: a compare-and-swap, valid only with `epoch` == current + 1 (R1)."""
+class Acquire(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="acquire"):
+    """A worker takes the shard: a compare-and-swap, valid only with `epoch` == current + 1 (R1).
+
+    `resumes_after` is an administrator's word: the offset of a damaged record at which every reader has stopped. The
+    shard goes on after this acquire, with the state from before the damage; what stands between the two is void (R9).
+    The form of this record never changes in another way than by fields that may be left out.
+    """
 
     schema: int
     epoch: int
@@ -183,6 +188,7 @@ class Acquire(Struct, frozen=True, kw_only=True, tag_field="kind", tag="acquire"
     owner: str
     group: str
     generation: int
+    resumes_after: int | None = None
 
 
 class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="batch"):

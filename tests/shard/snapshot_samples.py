@@ -148,6 +148,13 @@ def _in_the_middle_of_a_large_cancel() -> ShardFold:
     return fold
 
 
+def _with_void_records() -> ShardFold:
+    """Somebody else has written to the log."""
+    fold = _in_the_middle_of_a_large_cancel()
+    fold.void_records = 3
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -155,6 +162,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_4": _with_a_cancel_held_off,
     "snapshot_5": _on_its_way_back_by_steps,
     "snapshot_large_command": _in_the_middle_of_a_large_cancel,
+    "snapshot_void_records": _with_void_records,
 }
 
 

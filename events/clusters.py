@@ -36,14 +36,21 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
 
 
 class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):
-    """Nothing new starts from here on (R236-9)."""
+    """Nothing new starts from here on (R236-9); a freeze is held per requester, beside those of others."""
+
+    by: str
+    reason: str
+
+
+class FreezeEnded(Event, frozen=True, kw_only=True, omit_defaults=True, tag="freeze-ended"):
+    """One requester's freeze is over, and those of others remain: nothing new starts yet."""
 
     by: str
     reason: str
 
 
 class ClusterUnfrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-unfrozen"):
-    """Work may start again."""
+    """Work may start again: every freeze is over."""
 
     by: str
     reason: str

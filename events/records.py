@@ -11,9 +11,11 @@ from events.clusters import (
     ClusterMatched,
     ClusterMismatched,
     ClusterUnfrozen,
+    FreezeEnded,
     LimitsSet,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from events.partitions import PartitionReference
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
 from events.reassignments import (
     CallAccepted,
@@ -50,11 +52,12 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
-from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved
+from events.waiting import CommandHeld, CommandNarrowed, CommandReleased, QueueEntryAdded, QueueEntryRemoved
 
 SCHEMA_VERSION = 1
 
-ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | LimitsSet | ClusterFrozen | ClusterUnfrozen
+FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen
+ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | LimitsSet | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten
@@ -92,7 +95,7 @@ ThrottleEvent = (
     | TopicThrottleSet
     | TopicThrottleLeft
 )
-WaitingEvent = CommandHeld | CommandReleased | QueueEntryAdded | QueueEntryRemoved
+WaitingEvent = CommandHeld | CommandNarrowed | CommandReleased | QueueEntryAdded | QueueEntryRemoved
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
@@ -104,13 +107,6 @@ AnyEvent = (
     | WaitingEvent
     | ForeignEvent
 )
-
-
-class PartitionReference(Struct, frozen=True):
-    """A partition as outcomes name it."""
-
-    topic: str
-    partition: int
 
 
 class HeldOffCancel(Struct, frozen=True):
@@ -130,7 +126,9 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     says that the command waits for those it names in `after`: a second outcome follows.
     `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
-    the command's whole content (R5); it is empty for a command that could not be read.
+    the command's whole content (R5); it is empty for a command that could not be read. `withdrawn` holds the ids of
+    the held commands that a cancel has withdrawn: each has a refusal of its own. `remarks` are sentences for a person:
+    what an accepted command did not do, and what remains.
     """
 
     id: str
@@ -148,6 +146,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusals: tuple[Refusal, ...] = ()
     first_offset: int | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Cursor(Struct, frozen=True):

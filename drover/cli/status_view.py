@@ -55,7 +55,8 @@ def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: 
 def held_line(row: HeldRow) -> str:
     """Say in one line what a command waits for."""
     waited = duration(int(time.time() * 1000) - row.since_ms)
-    return f"{row.cluster}: {row.type} {row.id} by {row.by} has waited {waited} for {', '.join(row.after)}"
+    waits = f"{row.cluster}: {row.type} {row.id} by {row.by} has waited {waited} for {', '.join(row.after)}"
+    return f"{waits}; `drover cancel --deferred {row.id}` withdraws it"
 
 
 def summary(rows: Sequence[StatusRow], queued: int = 0) -> str:

@@ -1,25 +1,27 @@
 """From one command to its recorded outcome: its id, the facts it needs, the decision, the size."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Facts, Looks, refuse
-from drover.capability.observations import FRESH_MS, ObservationCache
+from drover.capability.observations import FRESH_MS
 from drover.facts import PartitionFacts
 from drover.shard.decide import decide
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
-from drover.shard.managed import ManagedClusters
+from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
 from events.bounds import shortened
+from events.codec import command_digest
 from events.commands import AnyCommand
-from events.partitions import TopicPartition
-from events.records import Outcome, PartitionReference
+from events.partitions import PartitionReference, TopicPartition
+from events.records import Outcome
 from events.refusals import Refusal, RefusalCode
+from events.waiting import CommandReleased
 
 OutcomeVerdict = Literal["accepted", "refused", "duplicate", "held"]
 
@@ -28,10 +30,11 @@ MAX_DECISION_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a command: its topic and its offset there."""
+    """The position of a command: its topic, its offset there, and when it was written, by the broker's clock."""
 
     topic: str
     offset: int
+    appended_ms: int
 
 
 class CommandIndex:
@@ -73,8 +76,12 @@ def conclude(
     digest: bytes,
     unavailable: str | None,
     looks: Looks,
+    also_refused: tuple[Refusal, ...] = (),
 ) -> None:
-    """Decide a command now and record its outcome."""
+    """Decide a command now and record its outcome.
+
+    `also_refused` is what was withdrawn of it before. The deferred commands that it withdraws end with it.
+    """
     scope = clusters.scope
     if command.cluster not in scope.clusters:
         detail = (
@@ -83,7 +90,9 @@ def conclude(
         decision = refuse(RefusalCode.UNKNOWN_CLUSTER, detail)
     else:
         cluster = clusters.of(command.cluster)
-        decision = decide(command, cluster.state, _facts(batch, cluster.observed, looks, scope, unavailable))
+        decision = decide(command, cluster.state, _facts(batch, cluster, looks, scope, unavailable, position))
+    if also_refused:
+        decision = replace(decision, refusals=(*also_refused, *decision.refusals))
     outcome = outcome_of(position, command, decision, digest=digest)
     size = len(msgspec.msgpack.encode((outcome, decision.events)))
     if size > MAX_DECISION_BYTES:
@@ -92,12 +101,31 @@ def conclude(
         outcome = outcome_of(position, command, decision, digest=digest)
     batch.add_outcome(outcome)
     batch.emit_all(decision.events)
+    if decision.withdrawn:
+        _withdraw(batch, decision.withdrawn, command, clusters.of(command.cluster))
+
+
+def _withdraw(batch: BatchBuilder, ids: tuple[str, ...], by: AnyCommand, cluster: ManagedCluster) -> None:
+    """End deferred commands, each with a refusal that says who withdrew it."""
+    for id_ in ids:
+        deferred, command = cluster.state.deferred[id_], cluster.deferral.commands[id_]
+        position = Position(deferred.topic, deferred.offset, deferred.since_ms)
+        refused = refuse(RefusalCode.WITHDRAWN, f"withdrawn by command {by.id} of {by.by}: {by.reason}")
+        batch.emit(CommandReleased(cluster=cluster.state.name, id=id_))
+        cluster.deferral.released(id_, len(deferred.payload))
+        batch.add_outcome(outcome_of(position, command, refused, digest=command_digest(command)))
+        cluster.deferral.decided(id_)
 
 
 def _facts(
-    batch: BatchBuilder, observed: ObservationCache, looks: Looks, scope: ShardScope, unavailable: str | None
+    batch: BatchBuilder,
+    cluster: ManagedCluster,
+    looks: Looks,
+    scope: ShardScope,
+    unavailable: str | None,
+    position: Position,
 ) -> Facts:
-    now_ms = batch.now.monotonic_ms
+    now_ms, observed = batch.now.monotonic_ms, cluster.observed
 
     def recent(key: TopicPartition) -> PartitionFacts | None:
         # What copies is looked at once in FRESH_MS.
@@ -118,6 +146,8 @@ def _facts(
         unavailable=unavailable,
         own_topics=scope.own_topics,
         recent=recent,
+        appended_ms=position.appended_ms,
+        deferred=cluster.deferral.commands,
     )
 
 
@@ -148,6 +178,8 @@ def outcome_of(
         refusals=tuple(map(_bounded, decision.refusals)),
         first_offset=first_offset,
         held_off=decision.held_off,
+        withdrawn=decision.withdrawn,
+        remarks=decision.remarks,
     )
 
 

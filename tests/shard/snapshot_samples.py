@@ -138,12 +138,24 @@ def _on_its_way_back_by_steps() -> ShardFold:
     return fold
 
 
+def _frozen_by_several() -> ShardFold:
+    """Two have frozen the cluster; a deferred alter has lost a partition; an entry is of one incarnation."""
+    fold = _on_its_way_back_by_steps()
+    state = fold.state.cluster("prod")
+    state.later_freezes["ann"] = Freeze("ann", "incident 8", 1_790_000_000_960)
+    key, other = TopicPartition("payments", 1), TopicPartition("orders", 3)
+    state.queue[key] = msgspec.structs.replace(state.queue[key], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    state.deferred["alter-8"] = DeferredCommand(b"\x80", "drover.alter", 42, 1_790_000_000_710, (other,))
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
     "snapshot_3": _with_ended_plans,
     "snapshot_4": _with_a_cancel_held_off,
     "snapshot_5": _on_its_way_back_by_steps,
+    "snapshot_freezes": _frozen_by_several,
 }
 
 

@@ -215,6 +215,8 @@ def outcome_detail(outcome: Outcome) -> str:
         parts.append(f"{len(outcome.accepted)} accepted")
     if outcome.unchanged:
         parts.append(f"{len(outcome.unchanged)} already in place")
+    if outcome.withdrawn:
+        parts.append(f"withdrawn: {', '.join(outcome.withdrawn)}")
     if outcome.verdict == "held":
         parts.append("waits until the commands in after are decided")
     if outcome.verdict == "duplicate":
@@ -223,6 +225,7 @@ def outcome_detail(outcome: Outcome) -> str:
     parts += [f"{refusal.key or 'all'}: {refusal.code.value}, {refusal.detail}" for refusal in outcome.refusals[:3]]
     if len(outcome.refusals) > 3:
         parts.append(f"and {len(outcome.refusals) - 3} more refused")
+    parts += outcome.remarks
     return "; ".join(parts)
 
 

@@ -188,6 +188,7 @@ def cluster_document(
         "kafka_cluster_id": state.kafka_cluster_id,
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
         "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
+        "freezes": [msgspec.structs.asdict(freeze) for freeze in state.freezes],
         "limits": msgspec.structs.asdict(state.limits),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
@@ -211,8 +212,8 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
             f"{state.name}: another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of "
             f"{state.kafka_cluster_id}); Drover makes no calls"
         )
-    if state.freeze is not None:
-        yield f"{state.name} is frozen by {state.freeze.by}: {state.freeze.reason}"
+    for freeze in state.freezes:
+        yield f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
     if state.blacklist:
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:

@@ -105,7 +105,7 @@ def test_held_commands_say_what_they_wait_for() -> None:
     state, view = folded(HELD)
     (row,) = held_rows(state)
     assert (row.id, row.type, row.by, row.after) == ("f1", "freeze", "ben", ("a1", "a2"))
-    assert held_line(row).endswith("for a1, a2")
+    assert held_line(row).endswith("for a1, a2; `drover cancel --deferred f1` withdraws it")
     assert "freeze f1 by ben" in printed(view)
 
 

@@ -10,7 +10,9 @@ from events.clusters import (
     ClusterIdentified,
     ClusterMatched,
     ClusterMismatched,
+    ClusterOutOfReach,
     ClusterUnfrozen,
+    ClusterWithinReach,
     FreezeEnded,
     LimitsSet,
 )
@@ -57,7 +59,8 @@ from events.waiting import CommandHeld, CommandNarrowed, CommandReleased, QueueE
 SCHEMA_VERSION = 1
 
 FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen
-ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | LimitsSet | FreezeEvent
+ReachEvent = ClusterOutOfReach | ClusterWithinReach
+ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | ReachEvent | LimitsSet | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten

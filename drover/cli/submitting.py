@@ -21,6 +21,8 @@ from events.codec import Malformed, decode_command, encode_command
 from events.commands import Command
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+# An owner gives a sign of life every two seconds.
+SILENT_S = 10
 # What a command that is only shown gives as its reason, if none was given.
 DRY_RUN_REASON = "dry run"
 AnyCommandType = TypeVar("AnyCommandType", bound=Command)
@@ -177,10 +179,13 @@ def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
     elif not shard.owner:
         word = f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
     else:
-        silent = time.time() - (shard.last_record_ms or 0) / 1000
+        silent = time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000
+        owner = f"{shard.owner} (epoch {shard.epoch})"
         word = (
-            f"shard {shard.shard} was last owned by {shard.owner} (epoch {shard.epoch}), "
-            f"which last wrote {max(0, silent):.0f} s ago: check whether that worker is running"
+            f"nobody has owned shard {shard.shard} for {silent:.0f} s, as far as was heard: start a worker with "
+            f"`drover worker` (the last owner was {owner})"
+            if silent > SILENT_S
+            else f"shard {shard.shard} is owned by {owner}, which runs: look at its log"
         )
     count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
     return Failure(

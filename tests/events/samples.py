@@ -27,6 +27,10 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", expected_kafka_cluster_id="4L6g3nShT-eMCtK--X86sw", found_kafka_cluster_id="other"
     ),
     "cluster-matched": clusters.ClusterMatched(cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw"),
+    "cluster-out-of-reach": clusters.ClusterOutOfReach(
+        cluster="local", since_ms=1_790_000_000_000, detail="prod-1:9093 cannot be reached: connection refused"
+    ),
+    "cluster-within-reach": clusters.ClusterWithinReach(cluster="local"),
     "limits-set": clusters.LimitsSet(
         cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
     ),
@@ -288,7 +292,10 @@ RECORDS: dict[str, records.Record] = {
     ),
 }
 
-PROGRESS: dict[str, progress.Progress | progress.ProjectionSample] = {
+PROGRESS: dict[str, progress.Sample] = {
+    "worker": progress.WorkerSample(
+        worker="w1", at_ms=1_790_000_000_000, shards=(progress.OwnedShard(2, 3), progress.OwnedShard(5, 1))
+    ),
     "progress": progress.Progress(
         cluster="local",
         topic="orders",

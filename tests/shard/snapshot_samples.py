@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from drover.identity.state import Outage
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
@@ -149,6 +150,13 @@ def _frozen_by_several() -> ShardFold:
     return fold
 
 
+def _out_of_reach() -> ShardFold:
+    """The cluster cannot be looked at."""
+    fold = _frozen_by_several()
+    fold.state.cluster("prod").outage = Outage(1_790_000_000_970, "no broker answers")
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -156,6 +164,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_4": _with_a_cancel_held_off,
     "snapshot_5": _on_its_way_back_by_steps,
     "snapshot_freezes": _frozen_by_several,
+    "snapshot_outage": _out_of_reach,
 }
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from events.bounds import MAX_BY_BYTES, fault_of, shortened
 from events.commands import TYPES_BY_TOPIC, AnyCommand, Command
-from events.progress import Progress, ProjectionSample
+from events.progress import Sample
 from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
 
 MAX_COMMAND_BYTES = 1024 * 1024
@@ -24,9 +24,7 @@ _records_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Reco
 _record_encoder = msgspec.msgpack.Encoder()
 _command_from_msgpack: msgspec.msgpack.Decoder[AnyCommand] = msgspec.msgpack.Decoder(AnyCommand)
 _command_from_json: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
-_progress_decoder: msgspec.msgpack.Decoder[Progress | ProjectionSample] = msgspec.msgpack.Decoder(
-    Progress | ProjectionSample
-)
+_progress_decoder: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sample)
 
 
 class UndecodableError(Exception):
@@ -83,12 +81,12 @@ def decode_record(payload: bytes) -> Record:
     return record
 
 
-def encode_progress(sample: Progress | ProjectionSample) -> bytes:
+def encode_progress(sample: Sample) -> bytes:
     """Encode a sample as msgpack."""
     return msgspec.msgpack.encode(sample)
 
 
-def decode_progress(payload: bytes) -> Progress | ProjectionSample | None:
+def decode_progress(payload: bytes) -> Sample | None:
     """Decode a sample; None for anything else, since samples are telemetry and a newer one may be skipped."""
     try:
         return _progress_decoder.decode(payload)

@@ -10,10 +10,14 @@ from events.clusters import (
     ClusterIdentified,
     ClusterMatched,
     ClusterMismatched,
+    ClusterOutOfReach,
     ClusterUnfrozen,
+    ClusterWithinReach,
+    FreezeEnded,
     LimitsSet,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from events.partitions import PartitionReference
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
 from events.reassignments import (
     CallAccepted,
@@ -54,6 +58,7 @@ from events.waiting import (
     CommandAdvanced,
     CommandBegun,
     CommandHeld,
+    CommandNarrowed,
     CommandReleased,
     QueueEntryAdded,
     QueueEntryRemoved,
@@ -61,7 +66,9 @@ from events.waiting import (
 
 SCHEMA_VERSION = 1
 
-ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | LimitsSet | ClusterFrozen | ClusterUnfrozen
+FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen
+ReachEvent = ClusterOutOfReach | ClusterWithinReach
+ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | ReachEvent | LimitsSet | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten
@@ -99,7 +106,15 @@ ThrottleEvent = (
     | TopicThrottleSet
     | TopicThrottleLeft
 )
-WaitingEvent = CommandHeld | CommandReleased | CommandBegun | CommandAdvanced | QueueEntryAdded | QueueEntryRemoved
+WaitingEvent = (
+    CommandHeld
+    | CommandNarrowed
+    | CommandReleased
+    | CommandBegun
+    | CommandAdvanced
+    | QueueEntryAdded
+    | QueueEntryRemoved
+)
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
@@ -111,13 +126,6 @@ AnyEvent = (
     | WaitingEvent
     | ForeignEvent
 )
-
-
-class PartitionReference(Struct, frozen=True):
-    """A partition as outcomes name it."""
-
-    topic: str
-    partition: int
 
 
 class HeldOffCancel(Struct, frozen=True):
@@ -138,7 +146,9 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
     the command's whole content (R5); it is empty for a command that could not be read. `more` says that this is a part
-    of the outcome, of a command that is decided in several records: the next part follows.
+    of the outcome, of a command that is decided in several records: the next part follows. `withdrawn` holds the ids of
+    the held commands that a cancel has withdrawn: each has a refusal of its own. `remarks` are sentences for a person:
+    what an accepted command did not do, and what remains.
     """
 
     id: str
@@ -157,6 +167,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_offset: int | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
     more: bool = False
+    withdrawn: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Cursor(Struct, frozen=True):

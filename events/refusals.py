@@ -23,6 +23,8 @@ class RefusalCode(StrEnum):
     PLAN_CLOSED = "plan-closed"
     UNKNOWN_PLAN = "unknown-plan"
     AFTER_UNDECIDED = "after-undecided"
+    WITHDRAWN = "withdrawn"
+    FROZEN_BY_OTHERS = "frozen-by-others"
     DROVER_TOPIC = "drover-topic"
     UNKNOWN_TOPIC_OR_PARTITION = "unknown-topic-or-partition"
     INVALID_REPLICA_ASSIGNMENT = "invalid-replica-assignment"
@@ -31,6 +33,7 @@ class RefusalCode(StrEnum):
     FOREIGN_REASSIGNMENT = "foreign-reassignment"
     ORIGINAL_REPLICAS_DIFFER = "original-replicas-differ"
     NO_REASSIGNMENT_IN_PROGRESS = "no-reassignment-in-progress"
+    INCONSISTENT_TOPIC_ID = "inconsistent-topic-id"
 
 
 class Refusal(Struct, frozen=True, omit_defaults=True):

@@ -146,7 +146,8 @@ def command_of_removal(path: str, mark: str, cluster: str) -> AnyCommand | None:
     said: Any = {"id": f"{ID_PREFIX}gone-{mark}", "cluster": cluster, "by": BY}
     reason = f"{path} was removed in ZooKeeper"
     if path == FREEZE:
-        return Unfreeze(**said, reason=reason)
+        # One document stands for the freezes of everyone.
+        return Unfreeze(**said, reason=reason, all=True)
     if path == BLACKLIST:
         return Blacklist(**said, reason=reason, brokers=())
     return None

@@ -19,11 +19,10 @@ from drover.state.evolve import apply
 from drover.unmanaged.state import UnmanagedMove
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
-from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.partitions import TopicPartition
 from events.plans import PlansForgotten
 from events.reassignments import TargetReplaced
-from events.records import AnyEvent, PlanEvent
+from events.records import AnyEvent, FreezeEvent, PlanEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
 
 # A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
@@ -169,7 +168,7 @@ class ClusterView:
             scope.brokers.add(event.broker)
         elif isinstance(event, BlacklistSet):
             scope.blacklist = True
-        elif isinstance(event, ClusterFrozen | ClusterUnfrozen):
+        elif isinstance(event, FreezeEvent):
             scope.freeze = True
 
     def _changed(

@@ -79,7 +79,16 @@ class BytesSampled:
     sizes: Mapping[TopicPartition, Mapping[int, int]]
 
 
-Input = Observation | Identified | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
+@dataclass(frozen=True, slots=True)
+class OutOfReach:
+    """The cluster could not be looked at since `since_ms` (wall clock), which has lasted for a while."""
+
+    cluster: str
+    since_ms: int
+    detail: str
+
+
+Input = Observation | Identified | OutOfReach | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
 
 
 # Effects:

@@ -2,22 +2,34 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from drover.cli.exits import ExitCode
+from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.output import console, plural, print_document, table
-from drover.cli.parameters import Rate
+from drover.cli.parameters import Rate, check_rate
 from drover.cli.plan_file import AlterRequest, alter_commands, parse_plan
-from drover.cli.submitting import checked, connect, make_request, plain, send, write_options
+from drover.cli.submitting import (
+    checked,
+    connect,
+    make_request,
+    plain,
+    require_reason,
+    send,
+    write_options_of_trial,
+)
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from events.codec import encode_command
 from events.commands import Alter, PartitionTarget
+from events.topics import TopicNames
+
+# A trial names so many refusals.
+MOST_REFUSALS = 20
 
 
 @click.command()
@@ -27,12 +39,15 @@ from events.commands import Alter, PartitionTarget
 @click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
 @click.option("--plan", metavar="NAME", help="The plan's name; several commands may share one.  [default: the id]")
 @click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second.")
+@click.option("--force", is_flag=True, help="Take a throttle under 1 kB/s or over 100 GB/s for what is meant.")
 @click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236).")
 @click.option("--follow", is_flag=True, help="Show the plan's progress until it ends.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show what would be sent, and send nothing; only --undo reads the log for this."
+    "--dry-run",
+    is_flag=True,
+    help="Show what would be sent, refuse what no cluster would take, and send nothing; only --undo reads the log.",
 )
-@write_options
+@write_options_of_trial
 @pass_invocation
 def alter(
     invocation: Invocation,
@@ -54,12 +69,15 @@ def alter(
     """
     if (file is None) is (undo is None):
         raise click.UsageError("give either a PLAN.json or --undo PLAN")
+    _check_options(throttle, options, follow=follow, dry_run=dry_run)
     targets = () if file is None else parse_plan(_text(file), str(file))
     if dry_run and undo is None:
         cluster = invocation.cluster_of(invocation.settings())
     else:
         connection, cluster = connect(invocation)
         targets = targets if undo is None else _undone(connection, cluster, undo)
+    if dry_run:
+        _refuse_what_a_worker_would(targets, invocation.settings().log.topics)
     request = make_request(invocation, "alter", cluster, options)
     asked = AlterRequest(
         request.id, cluster, request.by, request.reason, plan, throttle, queue=queue, after=request.after
@@ -68,8 +86,6 @@ def alter(
     if dry_run:
         _show(commands, request.output)
         return
-    if follow and request.timeout_s is None:
-        raise click.UsageError("--follow waits and --no-wait does not: choose one")
     answers = send(connection, commands, request)
     from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
 
@@ -82,6 +98,32 @@ def alter(
 
         code = max(code, follow_plan(connection, cluster, commands[0].plan_name, request.output))
     raise click.exceptions.Exit(code)
+
+
+def _check_options(throttle: int | None, options: Mapping[str, Any], *, follow: bool, dry_run: bool) -> None:
+    if dry_run and (follow or options["no_wait"]):
+        raise click.UsageError("--dry-run sends nothing: leave out --follow and --no-wait")
+    if follow and options["no_wait"]:
+        raise click.UsageError("--follow waits and --no-wait does not: choose one")
+    if not dry_run:
+        require_reason(options)
+    if throttle is not None:
+        try:
+            check_rate(throttle, force=options["force"])
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="'--throttle'") from None
+
+
+def _refuse_what_a_worker_would(targets: Sequence[PartitionTarget], topics: TopicNames) -> None:
+    """Refuse what is wrong whatever the cluster looks like; the cluster itself is not asked."""
+    # Imported here: only a trial decides anything in this process.
+    from drover.reassignment.targets import refused_anywhere  # noqa: PLC0415
+
+    refused = [refusal for target in targets if (refusal := refused_anywhere(target, topics.own)) is not None]
+    if refused:
+        lines = "\n".join(f"  {refusal.detail}" for refusal in refused[:MOST_REFUSALS])
+        more = f"\n  and {len(refused) - MOST_REFUSALS:,} more" if len(refused) > MOST_REFUSALS else ""
+        raise Failure(f"a worker would refuse {plural(len(refused), 'partition')}:\n{lines}{more}")
 
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:

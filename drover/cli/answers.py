@@ -56,6 +56,8 @@ def answer_row(answer: Answer) -> dict[str, Any]:
             }
             for refusal in outcome.refusals
         ],
+        "withdrawn": list(outcome.withdrawn),
+        "remarks": list(outcome.remarks),
         "held_off": [msgspec.to_builtins(one) for one in outcome.held_off],
         "shard": answer.shard,
         "offset": answer.offset,
@@ -71,6 +73,8 @@ def print_answers(answers: Sequence[Answer], output: str) -> None:
         return
     for answer in answers:
         click.echo(sentence(answer))
+        for remark in answer.outcome.remarks:
+            click.echo(f"  {remark}")
     lines = [line for answer in answers for line in (*refusal_lines(answer.outcome), *held_off_lines(answer.outcome))]
     if lines:
         console().print(table(("partition", "code", "detail"), lines))
@@ -89,6 +93,8 @@ def sentence(answer: Answer) -> str:
     of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
     if of_partitions:
         parts.append(f"{of_partitions} refused")
+    if outcome.withdrawn:
+        parts.append(f"withdrawn: {', '.join(outcome.withdrawn)}")
     if outcome.held_off:
         parts.append(f"{len(outcome.held_off)} held off")
     again = "; this command had already been decided" if answer.repeated else ""

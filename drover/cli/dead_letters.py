@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import click
 import msgpack
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import console, output_option, print_document, table, timestamp
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
@@ -41,7 +41,7 @@ def dead_letters() -> None:
 
 @dead_letters.command(name="list")
 @output_option
-@common_options
+@settings_options
 @pass_invocation
 def list_(invocation: Invocation, output: str) -> None:
     """List every dead letter, oldest first."""

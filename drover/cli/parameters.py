@@ -8,13 +8,24 @@ import click
 
 from events.partitions import TopicPartition
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)(?:/s|ps)?", re.IGNORECASE)
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)(B?)(?:/s|ps)?")
+_BITS = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)i?(?:b|bits?)(?:/s|ps)?")
+# Slower than that nothing ever catches up, and no broker's network is faster.
+SLOWEST_LIKELY_RATE = 1_000
+FASTEST_LIKELY_RATE = 100_000_000_000
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def parse_rate(text: str) -> int:
-    """Read `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second. Raises `ValueError`."""
+    """Read `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second; bits are refused. Raises `ValueError`."""
+    bits = _BITS.fullmatch(text.strip())
+    if bits is not None:
+        count, scale = bits.groups()
+        raise ValueError(
+            f"{text!r} counts bits, and throttles count bytes: write {float(count) / 8:g}{scale}B/s if bits are meant, "
+            f"{count}{scale}B/s if not"
+        )
     match = _RATE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a rate: write 10MB/s, 50MiB or a number of bytes per second")
@@ -24,6 +35,14 @@ def parse_rate(text: str) -> int:
     if rate < 1:
         raise ValueError(f"{text!r} would stop all copying: give at least 1 byte per second")
     return rate
+
+
+def check_rate(rate: int, *, force: bool) -> None:
+    """Refuse a rate that is probably a mistake of units, unless it is meant. Raises `ValueError`."""
+    if force or SLOWEST_LIKELY_RATE <= rate <= FASTEST_LIKELY_RATE:
+        return
+    why = "nothing would ever catch up" if rate < SLOWEST_LIKELY_RATE else "no network is that fast"
+    raise ValueError(f"{rate:,} bytes per second is an unlikely throttle ({why}): write 10MB/s, or add --force")
 
 
 def parse_duration(text: str) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -32,7 +32,7 @@ def spark() -> None:
     help="The job's directory.  [default: .local/spark]",
 )
 @click.option("--history", is_flag=True, help="Also keep everything that has ended, in Parquet files.")
-@common_options
+@settings_options
 @pass_invocation
 def run(invocation: Invocation, master: str | None, directory: Path | None, *, history: bool) -> None:
     """Read the log and the samples into tables, until SIGTERM or Ctrl-C; `drover progress` shows them.

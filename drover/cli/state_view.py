@@ -69,9 +69,7 @@ def _lines(state: ClusterState) -> list[str]:
     lines = [f"Kafka cluster {state.kafka_cluster_id or 'not seen yet'}; {_limits(state.limits)}."]
     if state.mismatched_kafka_cluster_id is not None:
         lines.append(f"Another Kafka cluster answers under this name: {state.mismatched_kafka_cluster_id}.")
-    if state.freeze is not None:
-        since = timestamp(state.freeze.since_ms)
-        lines.append(f"Frozen by {state.freeze.by} since {since}: {state.freeze.reason}.")
+    lines += [f"Frozen by {one.by} since {timestamp(one.since_ms)}: {one.reason}." for one in state.freezes]
     if state.blacklist:
         lines.append(f"Brokers that should not lead: {_list(state.blacklist)}.")
     if state.failed_brokers:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from drover.cli.exits import ExitCode
-from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import output_option, print_document
 from drover.runtime import topics as own_topics
 from events.topics import DEFAULT_SHARDS
@@ -25,7 +25,7 @@ def topics() -> None:
     show_default=True,
     help="How many; fixed for ever once the log has begun.",
 )
-@common_options
+@settings_options
 @pass_invocation
 def init(invocation: Invocation, shards: int) -> None:
     """Create missing topics and begin every shard of the log; harmless when repeated."""
@@ -36,7 +36,7 @@ def init(invocation: Invocation, shards: int) -> None:
 
 @topics.command()
 @output_option
-@common_options
+@settings_options
 @pass_invocation
 def check(invocation: Invocation, output: str) -> None:
     """Compare every topic with what Drover needs; for a difference, print a remedy and end with exit code 1."""

@@ -1,6 +1,6 @@
 """An index of the deferred commands of a cluster that may be decided; waiting costs nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from drover.scheduling.state import DeferredCommand, SchedulingState
@@ -79,6 +79,11 @@ class Deferral:
         for other in self._missing.pop(name):
             self._waiting_for.get(other, {}).pop(name, None)
         self._ready.pop(name, None)
+
+    @property
+    def commands(self) -> Mapping[str, AnyCommand]:
+        """The deferred commands by id, as they were sent."""
+        return self._commands
 
     @property
     def has_ready(self) -> bool:

@@ -22,7 +22,7 @@ from drover.journal.producer import LogProducer
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail, first_offset
 from events.partitions import TopicPartition
-from tests.events.samples import COMMANDS
+from tests.events.command_samples import COMMANDS
 
 GROUP = "acl-worker"
 SHARDS = 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from drover.identity.state import Outage
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
@@ -155,6 +156,24 @@ def _with_void_records() -> ShardFold:
     return fold
 
 
+def _frozen_by_several() -> ShardFold:
+    """Two have frozen the cluster; a deferred alter has lost a partition; an entry is of one incarnation."""
+    fold = _on_its_way_back_by_steps()
+    state = fold.state.cluster("prod")
+    state.later_freezes["ann"] = Freeze("ann", "incident 8", 1_790_000_000_960)
+    key, other = TopicPartition("payments", 1), TopicPartition("orders", 3)
+    state.queue[key] = msgspec.structs.replace(state.queue[key], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    state.deferred["alter-8"] = DeferredCommand(b"\x80", "drover.alter", 42, 1_790_000_000_710, (other,))
+    return fold
+
+
+def _out_of_reach() -> ShardFold:
+    """The cluster cannot be looked at."""
+    fold = _frozen_by_several()
+    fold.state.cluster("prod").outage = Outage(1_790_000_000_970, "no broker answers")
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -163,6 +182,8 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_5": _on_its_way_back_by_steps,
     "snapshot_large_command": _in_the_middle_of_a_large_cancel,
     "snapshot_void_records": _with_void_records,
+    "snapshot_freezes": _frozen_by_several,
+    "snapshot_outage": _out_of_reach,
 }
 
 

@@ -188,7 +188,7 @@ def test_a_cluster_that_is_not_configured_is_refused() -> None:
 def test_the_same_command_again_has_no_effect_and_names_the_first_outcome() -> None:
     desk = Desk()
     desk.decide(desk.arrival(1, encoded(freeze())))
-    desk.decide(desk.arrival(1, encoded(Unfreeze(id="u", cluster="local", by="a", reason="r"))))
+    desk.decide(desk.arrival(1, encoded(Unfreeze(id="u", cluster="local", by="ana", reason="r"))))
     proposed = desk.decide(desk.arrival(1, encode_command(freeze(), as_json=True)))
     (outcome,) = proposed.record.outcomes
     assert (outcome.verdict, outcome.first_offset) == ("duplicate", 1)

@@ -46,6 +46,7 @@ CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
 THROTTLES = "drover/throttling/ledger.py"
 LEDGER = "drover/throttling/evolve.py"
+TARGETS = "drover/reassignment/targets.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -320,6 +321,35 @@ MUTANTS = (
         THROTTLES,
         "        if entry is None or entry.pending or entry.intended != Rates(rate, rate):",
         "        if entry is None:",
+    ),
+    # -- what was asked for
+    Mutant(
+        "move-a-topic-that-was-made-anew",
+        TARGETS,
+        "    if asserted in {None, present}:",
+        "    if present:",
+        layer="tests/scheduling/test_queue_entries.py",
+    ),
+    Mutant(
+        "let-an-older-entry-win",
+        "drover/reassignment/alter.py",
+        "    if decided.refusal is not None or key not in state.queue:",
+        "    if True:",
+        layer="tests/scheduling/test_queue_entries.py",
+    ),
+    Mutant(
+        "cancel-leaves-what-waits",
+        "drover/scheduling/withdrawing.py",
+        "        if not isinstance(alter, Alter):",
+        "        if isinstance(alter, Alter):",
+        layer="tests/shard/test_withdrawing.py",
+    ),
+    Mutant(
+        "end-the-freeze-of-others",
+        "drover/scheduling/freezing.py",
+        "    if command.all or not others:",
+        "    if True:",
+        layer="tests/reassignment/test_decide.py",
     ),
     Mutant("leave-half-a-throttle", THROTTLES, "        if theirs == seen:", "        if theirs:"),
 )

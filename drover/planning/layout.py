@@ -148,6 +148,12 @@ class Layout:
         if self.first[partition] == old:
             self.lead(partition, new)
 
+    def tidy(self, partition: int) -> None:
+        """Put every replica that stays into its original place, and the others into the places that are left."""
+        original, replicas = self.original[partition], self.replicas[partition]
+        others = iter([broker for broker in replicas if broker not in original])
+        replicas[:] = [broker if broker in replicas else next(others) for broker in original]
+
     def append(self, partition: int, new: int) -> None:
         """Add a replica at the end of the list."""
         self.replicas[partition].append(new)

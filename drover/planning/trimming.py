@@ -40,8 +40,10 @@ def take_back(run: Rebalancing) -> None:
 
 
 def may_return(run: Rebalancing, index: int, source: int) -> bool:
-    """Whether an item may go back to a broker of the original list: it has left, and no racks are lost."""
+    """Whether an item may go back to a source of the original list: it has left, and no racks are lost."""
     partition, broker = run.items[index]
+    if source not in run.hosted:
+        return False
     return source not in run.layout.replicas[partition] and run.layout.keeps_spread(partition, broker, source)
 
 

@@ -1,4 +1,4 @@
-"""`python -m bench.planner CLUSTER.json drain 1 > PLAN.json`: plan on a described cluster; seconds to standard error."""
+"""`python -m bench.planner CLUSTER.json drain 1 > PLAN.json`: plan on a described cluster, seconds to stderr."""
 
 import argparse
 import json

@@ -128,10 +128,10 @@ async def _plan(path: Path, goal: tuple[str, ...]) -> tuple[bytes, dict[str, flo
 
 METHOD = """\
 No Kafka: described clusters from a seed (`bench/planner_clusters.py`) with 3 replicas, topics that differ in size by
-orders of magnitude, and 3 or 5 racks: 3,000 partitions on 30 brokers, 10,000 on 100, 66,667 on 500. Each plan is made in
-a process of its own three times, which has to give the same plan, and is judged by code that does not know the planner.
+orders of magnitude, and 3 or 5 racks: 3,000 partitions on 30 brokers, 10,000 on 100, 66,667 on 500. Each plan is made
+in a process of its own three times, must come out the same, and is judged by code that does not know the planner.
 *Above the mean*: the highest load of a broker that stays, beside the mean of those. Time is processor time of the whole
-process, with reading the file, the least of three; memory the most of three. Each plan has no rack violation, and leaves
-nothing on a drained broker. The gates are the best figures of other planners on the same clusters, or better:
+process, with reading the file, the least of three; memory the most of three. Each plan has no rack violation, and
+leaves nothing on a drained broker. The gates are the best figures of other planners on the same clusters, or better:
 [planner.md](planner.md#other-planners-on-the-same-clusters)."""
 BENCHMARK = Benchmark("planner", "The planner: copies, balance and time, on described clusters", METHOD, run)

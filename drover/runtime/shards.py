@@ -5,6 +5,7 @@ when the shard is revoked (`tenure` changes) or its record comes back fenced; th
 """
 
 import asyncio
+import math
 import random
 import secrets
 from collections import deque
@@ -17,9 +18,11 @@ import structlog
 from agents.ports import CommandSource
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
-from drover.runtime import dead_letters, forwarding
+from drover.journal.port import RecordTooLargeError
+from drover.runtime import forwarding
 from drover.runtime.clock import now
 from drover.runtime.contest import Contest
+from drover.runtime.dead_letters import DeadLetters
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
 from drover.runtime.settings import Settings
@@ -34,6 +37,10 @@ from events.records import SCHEMA_VERSION, Acquire
 ACQUIRE_ATTEMPTS = 8
 # A core that asks to be woken in the past must not starve the other tasks.
 SHORTEST_WAIT_S = 0.005
+# A record costs about ten times as much as a command in it. So commands that come close behind others wait for company
+# until the last record is so old; otherwise a busy machine makes one record per command, and falls behind for good.
+LINGER_S = 0.015
+COMPANY = 500
 _log = structlog.get_logger(__name__)
 
 
@@ -65,9 +72,13 @@ class HostedShard:
         self._owner = services.settings.worker.full_name
         self._group = services.settings.group
         self._topics = services.settings.log.topics
+        self._dead_letters = DeadLetters(self._topics, self.number, services.metrics)
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
+        # A record was too large: commands are decided one at a time until it is known whose it is.
+        self._is_narrow = False
+        self._decided_at = -math.inf
         self._contest = Contest()
         self._held: set[int] = set()
         self._resets = 0
@@ -195,8 +206,11 @@ class HostedShard:
         """Make one record of everything that has arrived; False when there is nothing to do."""
         if not self.holds_token:
             return await self._regain()
+        await self._linger()
         tenure = self.tenure
         arrivals = self.inbox.take(self.next_offsets)
+        self._is_narrow = self._is_narrow and bool(arrivals)
+        arrivals = arrivals[:1] if self._is_narrow else arrivals
         needed = self.core.facts_needed(arrivals)
         unavailable = await self._services.clusters.gather(self.core, needed) if needed else {}
         proposed = None
@@ -206,28 +220,59 @@ class HostedShard:
             self.inbox.give_back()
             self._start_effects()
             return not self.holds_token
+        try:
+            await self._append(proposed, arrivals, tenure)
+        except RecordTooLargeError as error:
+            return await self._narrow(arrivals, tenure, error)
+        return True
+
+    async def _linger(self) -> None:
+        """Wait for more commands, if some wait and the last ones were decided a moment ago."""
+        left_s = self._decided_at + LINGER_S - monotonic()
+        if left_s > 0 and 0 < self.inbox.count < COMPANY:
+            await asyncio.sleep(left_s)
+
+    async def _append(self, proposed: ProposedBatch, arrivals: tuple[Arrival, ...], tenure: int) -> None:
         await self._send_aside(proposed)
         began = monotonic()
         folded = await self._services.log.append(self.number, proposed.record, proposed.payload)
         if self.tenure != tenure:
             # Revoked while it was in flight: everything was dropped; the next owner learns from the log what is valid.
-            return True
+            return
         if folded.verdict is RecordVerdict.VALID:
             self._services.metrics.batch_appended(self.number, monotonic() - began)
             self._settle(proposed)
         else:
             self._requeue(arrivals)
+
+    async def _narrow(self, arrivals: tuple[Arrival, ...], tenure: int, error: RecordTooLargeError) -> bool:
+        """Decide one command at a time, and refuse the one whose record is too large, as every successor would find."""
+        _log.error("a record was more than the log takes", shard=self.number, why=str(error), narrowed=self._is_narrow)
+        if self.tenure != tenure or not self.holds_token:
+            return True
+        if not self._is_narrow:
+            self._is_narrow = True
+            self.core.own(self._token, now())
+            self.inbox.give_back()
+            return True
+        proposed = self.core.propose_refusal(now(), arrivals, f"deciding it takes more than one record: {error}")
+        if proposed is None:
+            raise error
+        self._is_narrow = False
+        await self._append(proposed, arrivals, tenure)
         return True
 
     async def _send_aside(self, proposed: ProposedBatch) -> None:
-        """Forwarded commands and dead letters are acknowledged before the record whose cursors pass them."""
+        """Forwarded commands are acknowledged, and dead letters tried, before the record whose cursors pass them."""
         journal = self._services.log.journal
         await forwarding.forward(journal, self._topics, self.number, proposed.forward)
-        await dead_letters.bury(journal, self._topics, self.number, proposed.dead_letters)
+        await self._dead_letters.bury(journal, proposed.dead_letters)
 
     def _settle(self, proposed: ProposedBatch) -> None:
         """The record is in the log and valid: only now may it have effects (R6)."""
         self.core.commit(proposed)
+        if proposed.taken:
+            self._decided_at = monotonic()
         self.inbox.settle(len(proposed.taken))
         if self.inbox.is_low:
             self._release()

@@ -38,6 +38,7 @@ class DescribedTopic:
     code: int
     topic_id: str
     partitions: Mapping[int, PartitionFacts]
+    is_internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def _read_topic(topic: Any) -> DescribedTopic:
         )
         for found in sorted(topic.partitions, key=lambda found: found.partition_index)
     }
-    return DescribedTopic(topic.error_code, topic_id, partitions)
+    return DescribedTopic(topic.error_code, topic_id, partitions, bool(topic.is_internal))
 
 
 def alter_request(requests: Sequence[AlterRequest]) -> Any:

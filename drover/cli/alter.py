@@ -1,23 +1,18 @@
 """`drover alter`: move partitions to the replicas of a plan in the stock tool's format."""
 
 import asyncio
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from drover.cli.exits import ExitCode
+from drover.cli.altering import alter_options, make_commands, show_commands, submit
+from drover.cli.files import read_text
 from drover.cli.invocation import Invocation, pass_invocation
-from drover.cli.output import console, plural, print_document, table
-from drover.cli.parameters import Rate
-from drover.cli.plan_file import AlterRequest, alter_commands, parse_plan
-from drover.cli.submitting import checked, connect, make_request, plain, send, write_options
-from drover.errors import ConfigurationError
+from drover.cli.plan_file import parse_plan
+from drover.cli.submitting import connect, make_request, write_options
 from drover.journal.connection import LogConnection
-from events.codec import encode_command
-from events.commands import Alter, PartitionTarget
+from events.commands import PartitionTarget
 
 
 @click.command()
@@ -25,10 +20,8 @@ from events.commands import Alter, PartitionTarget
     "file", metavar="[PLAN.json]", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 @click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
-@click.option("--plan", metavar="NAME", help="The plan's name; several commands may share one.  [default: the id]")
-@click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second.")
-@click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236).")
-@click.option("--follow", is_flag=True, help="Show the plan's progress until it ends.")
+@alter_options
+@click.option("--allow-drover-topics", is_flag=True, help="Move Drover's own topics too.")
 @click.option(
     "--dry-run", is_flag=True, help="Show what would be sent, and send nothing; only --undo reads the log for this."
 )
@@ -38,11 +31,8 @@ def alter(
     invocation: Invocation,
     file: Path | None,
     undo: str | None,
-    plan: str | None,
-    throttle: int | None,
     *,
-    queue: bool,
-    follow: bool,
+    allow_drover_topics: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -54,71 +44,21 @@ def alter(
     """
     if (file is None) is (undo is None):
         raise click.UsageError("give either a PLAN.json or --undo PLAN")
-    targets = () if file is None else parse_plan(_text(file), str(file))
+    targets = () if file is None else parse_plan(read_text(file, "plan"), str(file))
     if dry_run and undo is None:
         cluster = invocation.cluster_of(invocation.settings())
     else:
         connection, cluster = connect(invocation)
         targets = targets if undo is None else _undone(connection, cluster, undo)
     request = make_request(invocation, "alter", cluster, options)
-    asked = AlterRequest(
-        request.id, cluster, request.by, request.reason, plan, throttle, queue=queue, after=request.after
-    )
-    commands = alter_commands(asked, targets)
+    commands = make_commands(request, targets, options, allow_drover_topics=allow_drover_topics)
     if dry_run:
-        _show(commands, request.output)
+        show_commands(commands, request.output)
         return
-    if follow and request.timeout_s is None:
-        raise click.UsageError("--follow waits and --no-wait does not: choose one")
-    answers = send(connection, commands, request)
-    from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
-
-    if request.timeout_s is None:
-        return
-    print_answers(answers, request.output)
-    code = exit_code(answers)
-    if follow and any(answer.outcome.accepted for answer in answers):
-        from drover.cli.following import follow_plan  # noqa: PLC0415
-
-        code = max(code, follow_plan(connection, cluster, commands[0].plan_name, request.output))
-    raise click.exceptions.Exit(code)
+    submit(connection, commands, request, follow=options["follow"])
 
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:
     from drover.client.undo import read_undo  # noqa: PLC0415 - the Kafka client costs start-up time
 
     return asyncio.run(read_undo(connection, cluster, plan)).targets()
-
-
-def _text(file: Path) -> str:
-    try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"the plan {file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"the plan {file} is not UTF-8 text: {error}") from error
-
-
-def _show(commands: Sequence[Alter], output: str) -> ExitCode:
-    for command in commands:
-        checked(command)
-    if output != "table":
-        rows = [plain(command) for command in commands]
-        print_document({"commands": rows}, rows, output)
-        return ExitCode.DONE
-    lines = [_line(target) for command in commands for target in command.partitions]
-    console().print(table(("partition", "replicas", "expected now"), lines))
-    count = sum(len(command.partitions) for command in commands)
-    size = sum(len(encode_command(command)) for command in commands)
-    click.echo(
-        f"Would send {plural(count, 'partition')} in {plural(len(commands), 'command')} ({size:,} bytes) as plan "
-        f"{commands[0].plan_name} to cluster {commands[0].cluster}. Nothing was sent.",
-        err=True,
-    )
-    return ExitCode.DONE
-
-
-def _line(target: PartitionTarget) -> tuple[str, str, str]:
-    replicas = "stop its move" if target.replicas is None else ", ".join(map(str, target.replicas))
-    asserted = "" if target.original_replicas is None else ", ".join(map(str, target.original_replicas))
-    return str(target.key), replicas, asserted

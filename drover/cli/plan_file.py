@@ -44,6 +44,7 @@ class AlterRequest:
     throttle_bytes_per_second: int | None = None
     queue: bool = False
     after: tuple[str, ...] = ()
+    allow_drover_topics: bool = False
 
 
 def parse_plan(text: str, name: str) -> tuple[PartitionTarget, ...]:
@@ -126,6 +127,7 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             throttle_bytes_per_second=request.throttle_bytes_per_second,
             queue=request.queue,
             after=request.after,
+            allow_drover_topics=request.allow_drover_topics,
         )
         for number, part in enumerate(parts, start=1)
     )

@@ -76,6 +76,13 @@ def parse_plan(text: str, name: str) -> tuple[PartitionTarget, ...]:
     )
 
 
+def stock_json(lists: Iterable[tuple[str, int, Sequence[int]]]) -> str:
+    """Write replica lists in the stock tool's format, one partition to a line, so that people can edit them."""
+    entries = ({"topic": topic, "partition": number, "replicas": replicas} for topic, number, replicas in lists)
+    lines = ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
+    return f'{{"version": 1, "partitions": [\n{lines}\n]}}\n'
+
+
 def _document(text: str, name: str) -> str:
     """Extract the JSON of the plan from pasted output."""
     _, heading, proposed = text.partition(PROPOSED_HEADING)

@@ -20,6 +20,9 @@ from events.commands import PartitionTarget
     "file", metavar="[PLAN.json]", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 @click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
+@click.option(
+    "--plan-hash", metavar="HASH", help="Refuse if the cluster is not what `drover plan` made this plan for any more."
+)
 @alter_options
 @click.option("--allow-drover-topics", is_flag=True, help="Move Drover's own topics too.")
 @click.option(
@@ -31,6 +34,7 @@ def alter(
     invocation: Invocation,
     file: Path | None,
     undo: str | None,
+    plan_hash: str | None,
     *,
     allow_drover_topics: bool,
     dry_run: bool,
@@ -44,12 +48,19 @@ def alter(
     """
     if (file is None) is (undo is None):
         raise click.UsageError("give either a PLAN.json or --undo PLAN")
-    targets = () if file is None else parse_plan(read_text(file, "plan"), str(file))
+    if plan_hash is not None and file is None:
+        raise click.UsageError("--plan-hash goes with a PLAN.json")
+    plan = None if file is None else parse_plan(read_text(file, "plan"), str(file))
+    targets = () if plan is None else plan.targets
     if dry_run and undo is None:
         cluster = invocation.cluster_of(invocation.settings())
     else:
         connection, cluster = connect(invocation)
         targets = targets if undo is None else _undone(connection, cluster, undo)
+    if plan is not None and plan_hash is not None:
+        from drover.cli.plan_hash import hold_to_hash  # noqa: PLC0415 - the planner costs start-up time
+
+        targets = hold_to_hash(invocation, plan, str(file), plan_hash)
     request = make_request(invocation, "alter", cluster, options)
     commands = make_commands(request, targets, options, allow_drover_topics=allow_drover_topics)
     if dry_run:

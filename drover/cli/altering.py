@@ -1,6 +1,6 @@
 """Sending a plan and telling what became of it: the half that `drover alter` and `drover plan` share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -15,6 +15,7 @@ from events.codec import encode_command
 from events.commands import Alter, PartitionTarget
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+NOTHING: Mapping[str, Any] = {}
 
 
 def alter_options(command: Decorated) -> Decorated:
@@ -49,8 +50,18 @@ def make_commands(
     return alter_commands(asked, targets)
 
 
-def submit(connection: LogConnection, commands: Sequence[Alter], request: Request, *, follow: bool) -> None:
-    """Send the commands of one plan, print their outcomes and end with their exit code."""
+def submit(
+    connection: LogConnection,
+    commands: Sequence[Alter],
+    request: Request,
+    *,
+    follow: bool,
+    told: Mapping[str, Any] = NOTHING,
+) -> None:
+    """Send the commands of one plan, print their outcomes and end with their exit code.
+
+    `told` goes into the document for programs before the outcomes.
+    """
     if follow and request.timeout_s is None:
         raise click.UsageError("--follow waits and --no-wait does not: choose one")
     answers = send(connection, commands, request)
@@ -58,7 +69,7 @@ def submit(connection: LogConnection, commands: Sequence[Alter], request: Reques
 
     if request.timeout_s is None:
         return
-    print_answers(answers, request.output)
+    print_answers(answers, request.output, told)
     code = exit_code(answers)
     if follow and any(answer.outcome.accepted for answer in answers):
         from drover.cli.following import follow_plan  # noqa: PLC0415

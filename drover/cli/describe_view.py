@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from drover.cli.describe_rows import BrokerRow, PartitionRow, RackRow, Row, Totals, TopicRow
+from drover.cli.describe_rows import BrokerRow, PartitionRow, RackRow, Row, TopicRow, Totals
 from drover.cli.output import amount, console, plural, table
 from drover.planning.assess import assess
 from drover.planning.model import ClusterModel

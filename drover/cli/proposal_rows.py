@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.cli.describe_rows import partition_rows
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BalanceFigures, Move, Proposal, UnmetCode
 from drover.planning.racks import Racks

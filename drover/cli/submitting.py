@@ -58,7 +58,7 @@ class Request:
         }
 
 
-def write_options(command: Decorated) -> Decorated:
+def write_options(command: Decorated, *, reason_required: bool = True) -> Decorated:
     """Add `--reason`, `--id`, `--after`, `--timeout`, `--no-wait` and `-o`."""
     for option in (
         click.option(
@@ -79,7 +79,7 @@ def write_options(command: Decorated) -> Decorated:
             help="Decide this only after the command with that id, which must come within 30 s; may be repeated.",
         ),
         click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id takes effect once."),
-        click.option("--reason", required=True, help="Why; kept in the log for ever."),
+        click.option("--reason", required=reason_required, help="Why; kept in the log for ever."),
     ):
         command = option(command)
     return common_options(author_option(command))

@@ -1,4 +1,4 @@
-"""A cluster in a file: what is saved is read back, people may leave out what they do not know, and mistakes are named."""
+"""A cluster in a file: what is saved is read back, what is unknown may be left out, and mistakes are named."""
 
 import json
 from typing import Any

@@ -1,0 +1,191 @@
+"""The replica lists under construction, with the loads of every broker kept up to date; private to the planner."""
+
+import math
+from collections.abc import Collection, Iterator
+
+from drover.planning.figures import largest_room_of, room_of
+from drover.planning.goals import Limits
+from drover.planning.model import ClusterModel
+from drover.planning.racks import Racks
+from drover.planning.shares import fair_shares
+
+
+class Layout:
+    """A working copy of the lists of a cluster. Partitions are numbered as in the model, brokers by their id.
+
+    `replicas` keeps the places of the original lists, so that taking a change back gives the original; `first` says
+    which of them leads. `ordered` puts the two together.
+    `count`, `disk`, `ingest` and `leaders` are the loads by broker; `over_count`, `over_disk` and `over_ingest` how far
+    they are above the broker's fair share. Bytes that arrive are reserved on top of what is there already, whatever
+    leaves: copies arrive before anything is dropped.
+    """
+
+    def __init__(self, model: ClusterModel, limits: Limits, leaving: Collection[int] = ()) -> None:
+        self.model = model
+        self.limits = limits
+        self.leaving = frozenset(leaving)
+        self.racks = Racks(model.brokers, leaving)
+        self.rack = {broker.id: self.racks.of(broker.id) for broker in model.brokers}
+        self.original = [partition.replicas for partition in model.partitions]
+        self.replicas = [list(replicas) for replicas in self.original]
+        self.first = [replicas[0] if replicas else -1 for replicas in self.original]
+        self.size = [partition.size_bytes or 0 for partition in model.partitions]
+        self.rate = [partition.ingest_bytes_per_s or 0.0 for partition in model.partitions]
+        self.receivers = [broker.id for broker in model.brokers if broker.may_receive and broker.id not in self.leaving]
+        self.receives = frozenset(self.receivers)
+        self.may_lead = self.receives
+        self._sum_up()
+        self._measure_rooms()
+        self.shares = fair_shares(self)
+        mean_count, mean_disk, mean_rate = self.shares.means
+        self.count_weight = 1 / mean_count**2 if mean_count else 0.0
+        self.disk_weight = 1 / mean_disk**2 if mean_disk else 0.0
+        self.rate_weight = 1 / mean_rate**2 if mean_rate and limits.balance_ingest else 0.0
+        self.over_count = {broker: self.count[broker] - self.shares.count.get(broker, 0.0) for broker in self.count}
+        self.over_disk = {broker: self.disk[broker] - self.shares.disk.get(broker, 0.0) for broker in self.count}
+        self.over_rate = {broker: self.ingest[broker] - self.shares.rate.get(broker, 0.0) for broker in self.count}
+
+    def _sum_up(self) -> None:
+        numbers = {broker.id for broker in self.model.brokers}
+        numbers.update(broker for replicas in self.original for broker in replicas)
+        self.count = dict.fromkeys(sorted(numbers), 0)
+        self.disk, self.leaders = dict(self.count), dict(self.count)
+        self.ingest = dict.fromkeys(self.count, 0.0)
+        for partition, replicas in enumerate(self.original):
+            size, rate = self.size[partition], self.rate[partition]
+            for broker in replicas:
+                self.count[broker] += 1
+                self.disk[broker] += size
+                self.ingest[broker] += rate
+            if replicas:
+                self.leaders[replicas[0]] += 1
+
+    def _measure_rooms(self) -> None:
+        brokers = self.model.broker_by_id
+        rooms = {number: room_of(brokers[number], self.limits.disk_limit) for number in self.receivers}
+        largest = {number: largest_room_of(brokers[number], self.limits.disk_limit) for number in self.receivers}
+        self.room = {number: math.inf if room is None else room for number, room in rooms.items()}
+        self.largest_room = {number: math.inf if room is None else room for number, room in largest.items()}
+
+    def fits(self, partition: int, broker: int) -> bool:
+        """Whether the broker has room for a copy, or had one before."""
+        size = self.size[partition]
+        if broker in self.original[partition]:
+            return True
+        return size <= self.room[broker] and size <= self.largest_room[broker]
+
+    def allowed(self, partition: int, old: int | None, new: int) -> bool:
+        """Whether `new` may take the place of `old`: it may receive, has room, and no racks are lost."""
+        replicas = self.replicas[partition]
+        return (
+            new in self.receives
+            and new not in replicas
+            and self.keeps_spread(partition, old, new)
+            and self.fits(partition, new)
+        )
+
+    def keeps_spread(self, partition: int, old: int | None, new: int) -> bool:
+        """Whether the racks are as good with `new` in the place of `old`, or as good as they can be."""
+        replicas = self.replicas[partition]
+        rack, old_rack = self.racks.of(new), None if old is None else self.racks.of(old)
+        if rack == old_rack:
+            return True
+        with_new = with_old = 0
+        for broker in replicas:
+            if broker != old:
+                there = self.racks.of(broker)
+                with_new += there == rack
+                with_old += there == old_rack
+        if with_new == 0 or with_new <= with_old:
+            return True
+        pairs = self.racks.pairs(replicas) + with_new - with_old
+        return pairs <= self.racks.fewest_pairs(len(replicas) + (old is None))
+
+    def gain(self, partition: int, old: int, new: int) -> float:
+        """Return by how much the sum of squared distances from the fair shares falls if a replica moves."""
+        size = self.size[partition]
+        count = self.over_count[old] - self.over_count[new] - 1
+        disk = size * (self.over_disk[old] - self.over_disk[new] - size)
+        gained = 2 * (self.count_weight * count + self.disk_weight * disk)
+        if self.rate_weight:
+            rate = self.rate[partition]
+            gained += 2 * self.rate_weight * rate * (self.over_rate[old] - self.over_rate[new] - rate)
+        return gained
+
+    def cost(self, partition: int, new: int) -> float:
+        """Return by how much that sum rises if a broker gets a replica that comes from nowhere that counts."""
+        size = self.size[partition]
+        raised = self.count_weight * (2 * self.over_count[new] + 1)
+        raised += self.disk_weight * size * (2 * self.over_disk[new] + size)
+        if self.rate_weight:
+            rate = self.rate[partition]
+            raised += self.rate_weight * rate * (2 * self.over_rate[new] + rate)
+        return raised
+
+    def replace(self, partition: int, old: int, new: int) -> None:
+        """Put `new` in the place of `old`, also as the leader."""
+        replicas = self.replicas[partition]
+        replicas[replicas.index(old)] = new
+        self._unload(partition, old)
+        self._load(partition, new)
+        if self.first[partition] == old:
+            self.lead(partition, new)
+
+    def append(self, partition: int, new: int) -> None:
+        """Add a replica at the end of the list."""
+        self.replicas[partition].append(new)
+        self._load(partition, new)
+
+    def drop(self, partition: int, old: int) -> None:
+        """Take a replica off the list; the next one in order leads if it was the first."""
+        replicas = self.replicas[partition]
+        replicas.remove(old)
+        self._unload(partition, old)
+        if self.first[partition] == old:
+            self.lead(partition, replicas[0])
+
+    def lead(self, partition: int, broker: int) -> None:
+        """Put a replica first; the others keep their order."""
+        self.leaders[self.first[partition]] -= 1
+        self.leaders[broker] += 1
+        self.first[partition] = broker
+
+    def ordered(self, partition: int) -> tuple[int, ...]:
+        """Return the list as Kafka would get it."""
+        first = self.first[partition]
+        replicas = self.replicas[partition]
+        if not replicas or replicas[0] == first:
+            return tuple(replicas)
+        return (first, *(broker for broker in replicas if broker != first))
+
+    def changed(self) -> Iterator[int]:
+        """Name the partitions whose list is not the original one."""
+        for partition, original in enumerate(self.original):
+            if self.ordered(partition) != original:
+                yield partition
+
+    def name(self, partition: int) -> str:
+        """Return the name that operators type."""
+        return "{}:{}".format(*self.model.partitions[partition].name)
+
+    def _load(self, partition: int, broker: int) -> None:
+        size, rate = self.size[partition], self.rate[partition]
+        self.count[broker] += 1
+        self.over_count[broker] += 1
+        self.disk[broker] += size
+        self.over_disk[broker] += size
+        self.ingest[broker] += rate
+        self.over_rate[broker] += rate
+        if broker in self.room and broker not in self.original[partition]:
+            self.room[broker] -= size
+
+    def _unload(self, partition: int, broker: int) -> None:
+        size, rate = self.size[partition], self.rate[partition]
+        self.count[broker] -= 1
+        self.over_count[broker] -= 1
+        self.disk[broker] -= size
+        self.over_disk[broker] -= size
+        self.ingest[broker] -= rate
+        self.over_rate[broker] -= rate
+        if broker in self.room and broker not in self.original[partition]:
+            self.room[broker] += size

@@ -19,7 +19,7 @@ from drover.cli.files import write_text
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model_file import save_model
 from drover.cli.model_source import read_model, source_of, source_options, topics_matching
-from drover.cli.output import output_option, print_document
+from drover.cli.output import output_option, plural, print_document
 from drover.cli.plan_file import stock_json
 from drover.errors import ConfigurationError
 from drover.planning.model import ClusterModel, Partition
@@ -77,7 +77,10 @@ def describe(
         _show(model, _rows(model, listed, topic, broker, rack), output)
     if len(listed) < len(chosen) and (output == "json" or topic is not None or broker or rack):
         left = len(chosen) - len(listed)
-        click.echo(f"{left:,} partitions of internal topics are left out; --include-internal lists them.", err=True)
+        are = "is" if left == 1 else "are"
+        click.echo(
+            f"{plural(left, 'partition')} of internal topics {are} left out; --include-internal lists them.", err=True
+        )
 
 
 def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import click
+
 from drover.cli.describe_rows import BrokerRow, PartitionRow, RackRow, Row, TopicRow, Totals
 from drover.cli.output import amount, console, plural, table
 from drover.planning.assess import assess
@@ -27,6 +29,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     names = [columns[index] for index in kept]
     right = RIGHT - {"replicas"} if isinstance(rows[0], PartitionRow) else RIGHT
     console().print(table(names, [[line[index] for index in kept] for line in lines], right=tuple(right)))
+    click.echo()
 
 
 def balance_lines(model: ClusterModel) -> list[str]:

@@ -1,6 +1,6 @@
 """A proposal as people read it: the moves, what they mean for each broker, and what is better afterwards."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -16,6 +16,7 @@ from drover.planning.model import ClusterModel
 from drover.planning.proposal import BrokerFigures, Proposal, Spread
 
 SHOWN_MOVES = 20
+SHOWN_BROKERS = 40
 SHOWN_UNMET = 20
 
 
@@ -38,11 +39,11 @@ def _headline(proposal: Proposal) -> str:
         return "this cannot be planned."
     if proposal.empty:
         return "nothing has to move."
-    copies = f"{plural(proposal.copies, 'replica')} to copy, {amount(proposal.copied_bytes)}"
+    copies = f"{plural(proposal.copies, 'copy', 'copies')} of {amount(proposal.copied_bytes)} together"
     if not proposal.copies:
         copies = "nothing to copy"
-    leaders = plural(proposal.leaders_moved, "preferred leader")
-    return f"{plural(len(proposal.moves), 'partition')} to change, {copies}; {leaders} of them elsewhere afterwards."
+    leaders = f"{proposal.leaders_moved:,} with another preferred leader afterwards"
+    return f"{plural(len(proposal.moves), 'partition')} to change, {copies}, {leaders}."
 
 
 def _print_moves(rows: Sequence[MoveRow]) -> None:
@@ -59,9 +60,10 @@ def _print_moves(rows: Sequence[MoveRow]) -> None:
     console().print(table(("partition", "replicas", "new replicas", "bytes", "why"), lines, right=("bytes",)))
     if len(rows) > SHOWN_MOVES:
         click.echo(f"... and {len(rows) - SHOWN_MOVES:,} more: -o jsonl prints all, --to FILE writes them.")
+    click.echo()
 
 
-def _print_brokers(figures: Iterable[BrokerFigures], model: ClusterModel) -> None:
+def _print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> None:
     known = model.broker_by_id
     lines = [
         (
@@ -75,10 +77,13 @@ def _print_brokers(figures: Iterable[BrokerFigures], model: ClusterModel) -> Non
             amount(each.peak_extra_bytes) if each.peak_extra_bytes else "",
             "unknown" if each.room_bytes is None else amount(each.room_bytes),
         )
-        for each in figures
+        for each in figures[:SHOWN_BROKERS]
     ]
     columns = ("broker", "rack", "replicas", "leaders", "bytes", "in", "out", "peak extra", "room")
     console().print(table(columns, lines, right=columns[2:]))
+    if len(figures) > SHOWN_BROKERS:
+        click.echo(f"... and {len(figures) - SHOWN_BROKERS:,} more brokers: -o json prints all.")
+    click.echo()
 
 
 def _print_evenness(proposal: Proposal) -> None:
@@ -93,6 +98,7 @@ def _print_evenness(proposal: Proposal) -> None:
     ]
     columns = ("of the mean", "highest now", "lowest now", "highest then", "lowest then")
     console().print(table(columns, lines, right=columns[1:]))
+    click.echo()
 
 
 def _notes(proposal: Proposal, request: Request) -> Iterator[str]:

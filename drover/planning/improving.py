@@ -82,7 +82,11 @@ def _exchange_between(
             if layout.rate_weight:
                 rate = layout.rate[partition] - layout.rate[other]
                 gain += 2 * layout.rate_weight * rate * (layout.over_rate[full] - layout.over_rate[empty] - rate)
-            if (best is None or gain > best[0]) and gain > LEAST_GAIN and _may_exchange(layout, partition, full, other, empty):
+            if (
+                (best is None or gain > best[0])
+                and gain > LEAST_GAIN
+                and _may_exchange(layout, partition, full, other, empty)
+            ):
                 best = (gain, large, small)
     if best is None:
         return False

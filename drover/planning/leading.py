@@ -42,8 +42,13 @@ class Leading:
                 if not allowed:
                     continue
                 leaders = self.layout.leaders
-                best = min(allowed, key=lambda broker: (leaders[broker] - (broker == present), broker != present, broker))
-                if best != present and leaders[best] + 1 < leaders[present] + (present not in self.layout.may_lead) * 10**9:
+                best = min(
+                    allowed, key=lambda broker: (leaders[broker] - (broker == present), broker != present, broker)
+                )
+                if (
+                    best != present
+                    and leaders[best] + 1 < leaders[present] + (present not in self.layout.may_lead) * 10**9
+                ):
                     self._lead(partition, best)
                     changed = True
 

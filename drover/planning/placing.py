@@ -63,7 +63,11 @@ def best_place(layout: Layout, partition: int, old: int | None) -> int | None:
         pairs = held.get(layout.rack[new], 0)
         if best is not None and pairs > best[0]:
             continue
-        if new in replicas or not layout.fits(partition, new) or (pairs and not layout.keeps_spread(partition, old, new)):
+        if (
+            new in replicas
+            or not layout.fits(partition, new)
+            or (pairs and not layout.keeps_spread(partition, old, new))
+        ):
             continue
         found = (pairs, layout.cost(partition, new), new)
         if best is None or found < best:

@@ -13,8 +13,11 @@ class Bands:
     overloaded ones must give, the rest comes from those that hold the most: the level is then where enough is given.
     """
 
-    def __init__(self, layout: Layout, sources: Sequence[int], receivers: Sequence[int]) -> None:
+    def __init__(
+        self, layout: Layout, sources: Sequence[int], receivers: Sequence[int], *, bounded_sources: bool
+    ) -> None:
         self.layout = layout
+        self.bounded_sources = bounded_sources
         self.receivers = list(receivers)
         limits, shares = layout.limits, layout.shares
         self.mean_count, self.mean_disk, _ = (max(mean, 1e-9) for mean in shares.means)
@@ -58,6 +61,11 @@ class Bands:
         # Replicas are whole: what is left of one need not go.
         return max(math.floor(count + 1e-9) / self.mean_count, disk / self.mean_disk)
 
+    def pressure_with(self, source: int, size: int) -> float:
+        """Return how far a source would be above its level with one more replica; 0.0 if it would not be."""
+        count, disk = self.above_level(source)
+        return max(0.0, (count + 1) / self.mean_count, (disk + size) / self.mean_disk)
+
     def below_band(self, broker: int) -> tuple[float, float]:
         """Return how many replicas and bytes a receiver lacks."""
         layout = self.layout
@@ -94,6 +102,21 @@ class Bands:
         """Whether one more replica leaves a receiver inside its band."""
         layout = self.layout
         return layout.count[broker] < self.high_count[broker] and layout.disk[broker] + size <= self.high_disk[broker]
+
+    def spares(self, broker: int, size: int) -> bool:
+        """Whether a receiver stays in its band without one replica."""
+        layout = self.layout
+        return layout.count[broker] > self.low_count[broker] and layout.disk[broker] - size >= self.low_disk[broker]
+
+    def bears(self, source: int, size: int) -> bool:
+        """Whether a source stays in its band with one more replica; those that only give have none."""
+        return not self.bounded_sources or (
+            self.layout.count[source] < self.high_count[source] and self.bears_bytes(source, size)
+        )
+
+    def bears_bytes(self, source: int, size: int) -> bool:
+        """Whether a source stays in its band with so many more bytes."""
+        return not self.bounded_sources or self.layout.disk[source] + size <= self.high_disk[source]
 
     def may_give(self, broker: int) -> bool:
         """Whether a broker is far enough above its band's lower end to give to others."""

@@ -22,6 +22,7 @@ from drover.planning.leading import Leading
 from drover.planning.model import ClusterModel
 from drover.planning.placing import Placement, replace_all
 from drover.planning.proposal import Reason, Unmet, UnmetCode
+from drover.planning.trimming import shrink, take_back
 from drover.planning.rebalancing import Rebalancing
 
 
@@ -79,13 +80,15 @@ def add(layout: Layout, solution: Solution, budget: Budget, brokers) -> None:
     layout.may_lead = layout.receives
     layout.receives = frozenset(brokers)
     sources = [n for n in layout.count if n not in layout.receives]
-    bands = Bands(layout, sources, layout.receivers)
+    bands = Bands(layout, sources, layout.receivers, bounded_sources=False)
     run = Rebalancing(layout, bands, budget, sources, range(len(layout.original)), 1e30, 1e30)
     run.shed()
     run.fill()
     improve(layout, run.items, budget)
-    for p, r in run.reasons.items():
-        solution.reasons.setdefault(p, []).append(r)
+    take_back(layout, bands, run.items, run.hosted, budget)
+    shrink(layout, bands, run.items, run.hosted, budget)
+    for p, _ in run.items:
+        solution.reasons.setdefault(p, []).append(run.reasons.get(p, Reason.DISK))
     lead(layout, solution, budget)
 
 
@@ -100,11 +103,13 @@ def lead(layout, solution, budget):
 
 def balance(layout: Layout, solution: Solution, budget: Budget, max_bytes, max_moves) -> None:
     sources = layout.receivers
-    bands = Bands(layout, sources, layout.receivers)
+    bands = Bands(layout, sources, layout.receivers, bounded_sources=True)
     run = Rebalancing(layout, bands, budget, sources, range(len(layout.original)), 1e30, 1e30)
     run.shed()
     run.fill()
     improve(layout, run.items, budget)
-    for p, r in run.reasons.items():
-        solution.reasons.setdefault(p, []).append(r)
+    take_back(layout, bands, run.items, run.hosted, budget)
+    shrink(layout, bands, run.items, run.hosted, budget)
+    for p, _ in run.items:
+        solution.reasons.setdefault(p, []).append(run.reasons.get(p, Reason.DISK))
     lead(layout, solution, budget)

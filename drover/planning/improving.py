@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 
+from drover.planning.bands import ROUNDING, Bands
 from drover.planning.budget import Budget
 from drover.planning.layout import Layout
 
@@ -11,13 +12,16 @@ LEAST_GAIN = 1e-12
 NEIGHBOURS = 3
 
 
-def improve(layout: Layout, items: list[tuple[int, int]], budget: Budget) -> None:
-    """Move and exchange items (partition, broker) until nothing gets better, or the work is spent; updates the list."""
-    while _move_each(layout, items, budget) + _exchange(layout, items, budget):
+def improve(layout: Layout, items: list[tuple[int, int]], budget: Budget, bands: Bands | None = None) -> None:
+    """Move and exchange items (partition, broker) until nothing gets better, or the work is spent; updates the list.
+
+    With `bands`, no two brokers may be further outside theirs for it.
+    """
+    while _move_each(layout, items, budget, bands) + _exchange(layout, items, budget, bands):
         pass
 
 
-def _move_each(layout: Layout, items: list[tuple[int, int]], budget: Budget) -> int:
+def _move_each(layout: Layout, items: list[tuple[int, int]], budget: Budget, bands: Bands | None) -> int:
     """Take each item to the broker that gains the most; return how many were taken."""
     moved = 0
     for index, (partition, old) in enumerate(items):
@@ -27,7 +31,8 @@ def _move_each(layout: Layout, items: list[tuple[int, int]], budget: Budget) -> 
         for loss, new in ranked:
             if loss > -LEAST_GAIN:
                 break
-            if layout.allowed(partition, old, new):
+            worse = bands is not None and bands.relief(old, new, layout.size[partition]) < -ROUNDING
+            if not worse and layout.allowed(partition, old, new):
                 layout.replace(partition, old, new)
                 items[index] = (partition, new)
                 moved += 1
@@ -35,7 +40,7 @@ def _move_each(layout: Layout, items: list[tuple[int, int]], budget: Budget) -> 
     return moved
 
 
-def _exchange(layout: Layout, items: list[tuple[int, int]], budget: Budget) -> int:
+def _exchange(layout: Layout, items: list[tuple[int, int]], budget: Budget, bands: Bands | None) -> int:
     """Exchange items of different size between two brokers where that evens out their disks."""
     by_broker: dict[int, list[tuple[int, int, int]]] = {}
     for index, (partition, broker) in enumerate(items):
@@ -46,7 +51,7 @@ def _exchange(layout: Layout, items: list[tuple[int, int]], budget: Budget) -> i
     for full, empty in _pairs(layout, list(by_broker)):
         if budget.spent:
             return 0
-        while _exchange_between(layout, items, by_broker, full, empty, budget):
+        while _exchange_between(layout, items, by_broker, (full, empty), budget, bands):
             exchanged += 1
     return exchanged
 
@@ -63,11 +68,12 @@ def _exchange_between(
     layout: Layout,
     items: list[tuple[int, int]],
     by_broker: dict[int, list[tuple[int, int, int]]],
-    full: int,
-    empty: int,
+    pair: tuple[int, int],
     budget: Budget,
+    bands: Bands | None,
 ) -> bool:
     """Exchange the pair whose sizes differ by nearly half of what the disks differ; whether that was worth it."""
+    full, empty = pair
     there, here = by_broker[full], by_broker[empty]
     difference = (layout.over_disk[full] - layout.over_disk[empty]) / 2
     if difference <= 0 or not budget.spend(len(there)):
@@ -82,6 +88,8 @@ def _exchange_between(
             if layout.rate_weight:
                 rate = layout.rate[partition] - layout.rate[other]
                 gain += 2 * layout.rate_weight * rate * (layout.over_rate[full] - layout.over_rate[empty] - rate)
+            if bands is not None and bands.relief_of_bytes(full, empty, delta) < -ROUNDING:
+                continue
             if (
                 (best is None or gain > best[0])
                 and gain > LEAST_GAIN
@@ -102,6 +110,8 @@ def _exchange_between(
 
 def _may_exchange(layout: Layout, one: int, full: int, other: int, empty: int) -> bool:
     if one == other or empty in layout.replicas[one] or full in layout.replicas[other]:
+        return False
+    if empty in layout.original[one] or full in layout.original[other]:
         return False
     if not (layout.keeps_spread(one, full, empty) and layout.keeps_spread(other, empty, full)):
         return False

@@ -7,7 +7,7 @@ from drover.planning.figures import largest_room_of, room_of
 from drover.planning.goals import Limits
 from drover.planning.model import ClusterModel
 from drover.planning.racks import Racks
-from drover.planning.shares import fair_shares
+from drover.planning.shares import Shares, fair_shares
 
 
 class Layout:
@@ -15,7 +15,7 @@ class Layout:
 
     `replicas` keeps the places of the original lists, so that taking a change back gives the original; `first` says
     which of them leads. `ordered` puts the two together.
-    `count`, `disk`, `ingest` and `leaders` are the loads by broker; `over_count`, `over_disk` and `over_ingest` how far
+    `count`, `disk`, `ingest` and `leaders` are the loads by broker; `over_count`, `over_disk` and `over_rate` how far
     they are above the broker's fair share. Bytes that arrive are reserved on top of what is there already, whatever
     leaves: copies arrive before anything is dropped.
     """
@@ -24,6 +24,7 @@ class Layout:
         self.model = model
         self.limits = limits
         self.leaving = frozenset(leaving)
+        self.alive = frozenset(broker.id for broker in model.brokers if broker.alive)
         self.racks = Racks(model.brokers, leaving)
         self.rack = {broker.id: self.racks.of(broker.id) for broker in model.brokers}
         self.original = [partition.replicas for partition in model.partitions]
@@ -34,9 +35,11 @@ class Layout:
         self.receivers = [broker.id for broker in model.brokers if broker.may_receive and broker.id not in self.leaving]
         self.receives = frozenset(self.receivers)
         self.may_lead = self.receives
+        # Pairs of replicas in one rack beyond what the brokers force: what a partition had, it may keep.
+        self.excess = [self.racks.excess(replicas) for replicas in self.original]
         self._sum_up()
         self._measure_rooms()
-        self.shares = fair_shares(self)
+        self.shares = self._fair_shares()
         mean_count, mean_disk, mean_rate = self.shares.means
         self.count_weight = 1 / mean_count**2 if mean_count else 0.0
         self.disk_weight = 1 / mean_disk**2 if mean_disk else 0.0
@@ -60,6 +63,15 @@ class Layout:
             if replicas:
                 self.leaders[replicas[0]] += 1
 
+    def _fair_shares(self) -> Shares:
+        kept = [number for number in self.count if number in self.alive - self.receives - self.leaving]
+        return fair_shares(
+            {number: self.rack[number] for number in self.receivers},
+            [len(replicas) for replicas in self.original],
+            (self.size, self.rate),
+            [sum(load[number] for number in kept) for load in (self.count, self.disk, self.ingest)],
+        )
+
     def _measure_rooms(self) -> None:
         brokers = self.model.broker_by_id
         rooms = {number: room_of(brokers[number], self.limits.disk_limit) for number in self.receivers}
@@ -67,19 +79,22 @@ class Layout:
         self.room = {number: math.inf if room is None else room for number, room in rooms.items()}
         self.largest_room = {number: math.inf if room is None else room for number, room in largest.items()}
 
+    def receive_only(self, brokers: Collection[int]) -> None:
+        """Let only these brokers receive replicas; leaders and racks are as before."""
+        self.receivers = [number for number in self.receivers if number in brokers]
+        self.receives = frozenset(self.receivers)
+
     def fits(self, partition: int, broker: int) -> bool:
-        """Whether the broker has room for a copy, or had one before."""
+        """Whether the broker has room for a copy."""
         size = self.size[partition]
-        if broker in self.original[partition]:
-            return True
         return size <= self.room[broker] and size <= self.largest_room[broker]
 
     def allowed(self, partition: int, old: int | None, new: int) -> bool:
-        """Whether `new` may take the place of `old`: it may receive, has room, and no racks are lost."""
-        replicas = self.replicas[partition]
+        """Whether `new` may take the place of `old`: it may receive, never had it, has room, and no racks are lost."""
         return (
             new in self.receives
-            and new not in replicas
+            and new not in self.replicas[partition]
+            and new not in self.original[partition]
             and self.keeps_spread(partition, old, new)
             and self.fits(partition, new)
         )
@@ -87,7 +102,8 @@ class Layout:
     def keeps_spread(self, partition: int, old: int | None, new: int) -> bool:
         """Whether the racks are as good with `new` in the place of `old`, or as good as they can be."""
         replicas = self.replicas[partition]
-        rack, old_rack = self.racks.of(new), None if old is None else self.racks.of(old)
+        rack = self.racks.of(new)
+        old_rack = None if old is None else self.racks.of(old)
         if rack == old_rack:
             return True
         with_new = with_old = 0
@@ -96,10 +112,11 @@ class Layout:
                 there = self.racks.of(broker)
                 with_new += there == rack
                 with_old += there == old_rack
-        if with_new == 0 or with_new <= with_old:
+        if with_new == 0 or (old is not None and with_new <= with_old):
             return True
         pairs = self.racks.pairs(replicas) + with_new - with_old
-        return pairs <= self.racks.fewest_pairs(len(replicas) + (old is None))
+        more = len(replicas) + (old is None)
+        return pairs <= self.racks.fewest_pairs(more) + self.excess[partition]
 
     def gain(self, partition: int, old: int, new: int) -> float:
         """Return by how much the sum of squared distances from the fair shares falls if a replica moves."""

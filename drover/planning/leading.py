@@ -28,7 +28,7 @@ class Leading:
                 first = layout.first[partition]
                 self.led[first].add(partition)
                 for broker in replicas:
-                    if broker in self.mine and broker != first:
+                    if broker != first and self._may_lead(partition, broker):
                         self.mine[broker].add(partition)
 
     def choose(self, partitions: Collection[int], budget: Budget) -> None:
@@ -38,7 +38,7 @@ class Leading:
             changed = False
             for partition in sorted(partitions):
                 present = self.layout.first[partition]
-                allowed = [broker for broker in self.layout.replicas[partition] if broker in self.layout.may_lead]
+                allowed = [broker for broker in self.layout.replicas[partition] if self._may_lead(partition, broker)]
                 if not allowed:
                     continue
                 leaders = self.layout.leaders
@@ -74,7 +74,7 @@ class Leading:
                     return False
                 for partition in sorted(self.led[broker]):
                     for other in self.layout.replicas[partition]:
-                        if other != start and other not in came and other in self.mine:
+                        if other != start and other not in came and self._may_lead(partition, other):
                             came[other] = (broker, partition)
                             reached.append(other)
             goals = [broker for broker in reached if leaders[broker] < self.high]
@@ -83,6 +83,11 @@ class Leading:
                 return True
             frontier = reached
         return False
+
+    def _may_lead(self, partition: int, broker: int) -> bool:
+        """Whether a replica can lead: it is in sync, or will be since it is copied anew."""
+        in_sync = self.layout.model.partitions[partition].isr
+        return broker in self.mine and (broker in in_sync or broker not in self.layout.original[partition])
 
     def _follow(self, came: dict[int, tuple[int, int]], start: int, goal: int) -> None:
         while goal != start:
@@ -136,3 +141,10 @@ class Leading:
                 continue
             if leaders[first] < self.high and leaders[present] > self.low:
                 self._lead(partition, first)
+
+    def outside(self) -> Iterable[tuple[int, int]]:
+        """Return the brokers that lead more or fewer partitions than they should, and how many."""
+        for broker in sorted(self.mine):
+            leaders = self.layout.leaders[broker]
+            if not self.low <= leaders <= self.high:
+                yield broker, leaders

@@ -9,8 +9,9 @@ from drover.planning.checks import refusals
 from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
 from drover.planning.layout import Layout
 from drover.planning.model import ClusterModel
+from drover.planning.placing import Solution
 from drover.planning.proposal import Move, Proposal
-from drover.planning.solving import Solution, leaving_of, solve
+from drover.planning.solving import leaving_of, solve
 
 
 def never() -> bool:

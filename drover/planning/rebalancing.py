@@ -1,34 +1,38 @@
 """Rebalancing: take from brokers that hold too much, give to those that hold too little, with the fewest bytes."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from drover.planning.bands import Bands
+from drover.planning.bands import ROUNDING, Bands
 from drover.planning.budget import Budget
 from drover.planning.layout import Layout
 from drover.planning.proposal import Reason
 
+# How many sizes next to the wanted one are tried first.
 WINDOW = 6
+# How many of the neediest receivers are tried for a replica.
 DESTINATIONS = 8
 
 
 class Rebalancing:
-    """Moves replicas from `sources` to the receivers of the layout; `items` are what it moved, as partition and broker.
+    """Moves replicas of `partitions` from `sources` to the receivers of the bands.
 
-    `max_bytes` and `max_moves` bound what it does; `bounded` says that they stopped it.
+    `items` are what it moved, as partition and broker; `hosted` has by source what it did not move, as size and
+    partition, in order. `max_bytes` and `max_moves` bound what it does; `bounded` says that
+    they kept it from more.
     """
 
     def __init__(
         self,
-        layout: Layout,
         bands: Bands,
-        budget: Budget,
         sources: Sequence[int],
         partitions: Sequence[int],
-        max_bytes: float,
-        max_moves: float,
+        budget: Budget,
+        max_bytes: float = math.inf,
+        max_moves: float = math.inf,
     ) -> None:
-        self.layout = layout
+        self.layout: Layout = bands.layout
         self.bands = bands
         self.budget = budget
         self.sources = sources
@@ -39,64 +43,77 @@ class Rebalancing:
         self.reasons: dict[int, Reason] = {}
         self.hosted: dict[int, list[tuple[int, int]]] = {number: [] for number in sources}
         for partition in partitions:
-            size = layout.size[partition]
-            for broker in layout.replicas[partition]:
+            size = self.layout.size[partition]
+            for broker in self.layout.replicas[partition]:
                 if broker in self.hosted:
                     self.hosted[broker].append((size, partition))
         for held in self.hosted.values():
             held.sort()
 
+    def source_of(self, index: int) -> int:
+        """Return the broker whose place in the list an item has taken."""
+        partition, broker = self.items[index]
+        return self.layout.original[partition][self.layout.replicas[partition].index(broker)]
+
     def shed(self) -> None:
         """Take from the most overloaded source until none is above its level."""
         stuck: set[int] = set()
-        while not self.bounded and not self.budget.spent:
-            source, pressure = self._most_overloaded(stuck)
-            if source is None or pressure <= 0:
+        while not self.budget.spent:
+            ranked = [(self.bands.pressure(source), -source) for source in self.sources if source not in stuck]
+            pressure, negative = max(ranked, default=(0.0, 0))
+            if pressure <= ROUNDING:
                 return
-            if not self._shed_one(source):
-                stuck.add(source)
-
-    def _most_overloaded(self, stuck: set[int]) -> tuple[int | None, float]:
-        best, most = None, 0.0
-        for source in self.sources:
-            if source not in stuck:
-                pressure = self.bands.pressure(source)
-                if pressure > most:
-                    best, most = source, pressure
-        return best, most
+            if not self._shed_one(-negative):
+                stuck.add(-negative)
 
     def _shed_one(self, source: int) -> bool:
         count, disk = self.bands.above_level(source)
-        if count > 0:
-            wanted = max(0.0, disk) / count
-            reason = Reason.COUNT
-        else:
-            wanted = disk
-            reason = Reason.DISK
-        destinations = self.bands.neediest(DESTINATIONS, source)
-        return self._take(source, destinations, wanted, reason)
+        wanted = max(0.0, disk) / count if count >= 1 else disk
+        reason = Reason.COUNT if count / self.bands.mean_count >= disk / self.bands.mean_disk else Reason.DISK
+        return self._take(source, self.bands.neediest(DESTINATIONS, source), wanted, reason)
+
+    def fill(self) -> None:
+        """Give to the neediest receiver until none is below its band."""
+        stuck: set[int] = set()
+        while not self.budget.spent:
+            needy = self.bands.most_underloaded(stuck)
+            if needy is None:
+                return
+            count, disk = self.bands.below_band(needy)
+            wanted = max(0.0, disk) / count if count >= 1 else disk
+            sources = [source for source in self.sources if source != needy]
+            sources.sort(key=lambda number: (-self.bands.standing(number), number))
+            if not any(self._take(source, (needy,), wanted, Reason.FILL) for source in sources):
+                stuck.add(needy)
 
     def _take(self, source: int, destinations: Sequence[int], wanted: float, reason: Reason) -> bool:
         """Move the replica near the wanted size that evens out most, wherever one is allowed to go."""
-        layout, held = self.layout, self.hosted[source]
-        for window in self._windows(held, wanted):
+        for window in self._windows(self.hosted[source], wanted):
             best: tuple[float, int, int] | None = None
             for place in window:
-                size, partition = held[place]
                 if not self.budget.spend(len(destinations)):
                     return False
-                if size > self.bytes_left:
-                    self.bounded = True
-                    continue
                 for new in destinations:
-                    if self.bands.admits(new, size) and layout.allowed(partition, source, new):
-                        gain = layout.gain(partition, source, new)
-                        if best is None or gain > best[0]:
-                            best = (gain, place, new)
+                    gain = self._gain(source, place, new)
+                    if gain is not None and (best is None or gain > best[0]):
+                        best = (gain, place, new)
             if best is not None:
-                self._move(held, best[1], source, best[2], reason)
+                self._move(source, best[1], best[2], reason)
                 return True
         return False
+
+    def _gain(self, source: int, place: int, new: int) -> float | None:
+        """Return what a move gains in balance; None if it is not allowed, or brings no broker nearer to its band."""
+        size, partition = self.hosted[source][place]
+        bands, layout = self.bands, self.layout
+        if not bands.admits(new, size) or bands.relief(source, new, size) <= ROUNDING:
+            return None
+        if not layout.allowed(partition, source, new):
+            return None
+        if size > self.bytes_left or self.moves_left < 1:
+            self.bounded = True
+            return None
+        return layout.gain(partition, source, new)
 
     def _windows(self, held: Sequence[tuple[int, int]], wanted: float) -> Iterator[Sequence[int]]:
         """Look first at the sizes next to the wanted one, then further and further away."""
@@ -111,29 +128,10 @@ class Rebalancing:
             yield [*range(lower, low), *range(high, higher)]
             low, high, step = lower, higher, step * 2
 
-    def _move(self, held: list[tuple[int, int]], place: int, source: int, new: int, reason: Reason) -> None:
-        size, partition = held.pop(place)
+    def _move(self, source: int, place: int, new: int, reason: Reason) -> None:
+        size, partition = self.hosted[source].pop(place)
         self.layout.replace(partition, source, new)
         self.items.append((partition, new))
         self.reasons.setdefault(partition, reason)
         self.bytes_left -= size
         self.moves_left -= 1
-        if self.moves_left <= 0:
-            self.bounded = True
-
-    def fill(self) -> None:
-        """Give to the neediest receiver until none is below its band."""
-        stuck: set[int] = set()
-        while not self.bounded and not self.budget.spent:
-            needy = self.bands.most_underloaded(stuck)
-            if needy is None:
-                return
-            count, disk = self.bands.below_band(needy)
-            wanted = disk / count if count > 0 else disk
-            sources = sorted(self.sources, key=lambda number: (-self.bands.standing(number), number))
-            if not any(
-                self.bands.may_give(source) and self._take(source, (needy,), max(0.0, wanted), Reason.FILL)
-                for source in sources
-                if source != needy
-            ):
-                stuck.add(needy)

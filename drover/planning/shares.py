@@ -3,10 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from drover.planning.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,48 +19,41 @@ class Shares:
     rigid: bool
 
 
-def fair_shares(layout: "Layout") -> Shares:
+def fair_shares(
+    racks: Mapping[int, str | int], replicas: Sequence[int], loads: Sequence[Sequence[float]], kept: Sequence[float]
+) -> Shares:
     """Divide what the receiving brokers hold, or will, among them.
 
+    `racks` has the rack of each receiver, `replicas` the number of replicas of each partition, `loads` what one replica
+    of each weighs, as sizes and as rates; `kept` are the replicas, bytes and rates that stay on other living brokers.
     A rack must hold a replica of every partition that has as many replicas as there are racks, so brokers in a small
     rack have a larger fair share than others.
     """
-    brokers = Counter(layout.rack[number] for number in layout.receivers)
-    weights = _by_replicas(layout)
-    staying = [number for number in layout.count if number not in layout.receives and number not in layout.leaving]
-    known = layout.model.broker_by_id
-    kept = [number for number in staying if number in known and known[number].alive]
-    shares = [
-        _shares(layout, brokers, weights[index], sum(load[number] for number in kept))
-        for index, load in enumerate((layout.count, layout.disk, layout.ingest))
-    ]
-    means = tuple(sum(share.values()) / max(1, len(share)) for share in shares)
-    rigid = sum(n for replicas, n in weights[0].items() if replicas >= len(brokers) > 1) * 2 > sum(weights[0].values())
-    return Shares(shares[0], shares[1], shares[2], (means[0], means[1], means[2]), rigid)
+    brokers = Counter(racks.values())
+    weights = [_by_replicas(replicas, [1.0] * len(replicas)), *(_by_replicas(replicas, load) for load in loads)]
+    shares = [_shares(racks, brokers, weight, out) for weight, out in zip(weights, kept, strict=True)]
+    count, disk, rate = shares
+    means = [sum(share.values()) / max(1, len(share)) for share in shares]
+    everywhere = sum(weight for number, weight in weights[0].items() if number >= len(brokers) > 1)
+    return Shares(count, disk, rate, (means[0], means[1], means[2]), everywhere * 2 > len(replicas))
 
 
-def _by_replicas(layout: "Layout") -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
-    """Sum up partitions, their sizes and their rates by the number of their replicas."""
-    count: dict[int, float] = {}
-    disk: dict[int, float] = {}
-    rate: dict[int, float] = {}
-    for partition, replicas in enumerate(layout.original):
-        number = len(replicas)
-        count[number] = count.get(number, 0) + 1
-        disk[number] = disk.get(number, 0) + layout.size[partition]
-        rate[number] = rate.get(number, 0) + layout.rate[partition]
-    return count, disk, rate
+def _by_replicas(replicas: Sequence[int], load: Sequence[float]) -> dict[int, float]:
+    """Sum up the weights of partitions by the number of their replicas."""
+    found: dict[int, float] = {}
+    for number, weight in zip(replicas, load, strict=True):
+        found[number] = found.get(number, 0.0) + weight
+    return found
 
 
 def _shares(
-    layout: "Layout", brokers: Mapping[str | int, int], weights: Mapping[int, float], kept: float
+    racks: Mapping[int, str | int], brokers: Mapping[str | int, int], weights: Mapping[int, float], kept: float
 ) -> dict[int, float]:
-    total = max(0.0, sum(replicas * weight for replicas, weight in weights.items()) - kept)
-    racks = tuple(brokers)
-    bounds = [_bounds(brokers[rack], brokers, weights) for rack in racks]
-    held = _divide(total, [brokers[rack] for rack in racks], bounds)
-    per_broker = {rack: part / brokers[rack] for rack, part in zip(racks, held, strict=True)}
-    return {number: per_broker[layout.rack[number]] for number in layout.receivers}
+    total = max(0.0, sum(number * weight for number, weight in weights.items()) - kept)
+    bounds = [_bounds(room, brokers, weights) for room in brokers.values()]
+    held = _divide(total, list(brokers.values()), bounds)
+    per_broker = {rack: part / brokers[rack] for rack, part in zip(brokers, held, strict=True)}
+    return {number: per_broker[rack] for number, rack in racks.items()}
 
 
 def _bounds(room: int, brokers: Mapping[str | int, int], weights: Mapping[int, float]) -> tuple[float, float]:

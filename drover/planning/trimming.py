@@ -1,105 +1,97 @@
 """Trimming: take back moves, or bytes, that no band needs."""
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 
-from drover.planning.bands import Bands
-from drover.planning.budget import Budget
-from drover.planning.layout import Layout
+from drover.planning.bands import ROUNDING
+from drover.planning.rebalancing import Rebalancing
 
-Item = tuple[int, int]
-# Trimming less than this share of the mean is not worth another pass.
+# Saving less than this share of the mean on a broker is not worth another look.
 LEAST_SHARE = 1e-4
+# How much one exchange saves at the most, so that no source gets it all back.
 STEP_SHARE = 5e-3
 
 
-def source_of(layout: Layout, item: Item) -> int:
-    """Return the broker whose place in the list the item has taken."""
-    partition, broker = item
-    return layout.original[partition][layout.replicas[partition].index(broker)]
+def trim(run: Rebalancing) -> None:
+    """Take back every move that is not needed, and exchange others for smaller ones, until all are needed."""
+    take_back(run)
+    shrink(run)
+    take_back(run)
 
 
-def take_back(layout: Layout, bands: Bands, items: list[Item], hosted: dict[int, list[Item]], budget: Budget) -> None:
-    """Take back every item that its broker can spare and its source can bear, those that cost the most balance last."""
-    while True:
+def take_back(run: Rebalancing) -> None:
+    """Take back items as long as no broker is further outside its band for it; least loaded sources first."""
+    layout, bands = run.layout, run.bands
+    while run.budget.spend(len(run.items)):
         best: tuple[float, float, int] | None = None
-        if not budget.spend(len(items)):
-            return
-        for index, (partition, broker) in enumerate(items):
-            size = layout.size[partition]
-            source = source_of(layout, (partition, broker))
-            if (
-                bands.spares(broker, size)
-                and bands.bears(source, size)
-                and layout.keeps_spread(partition, broker, source)
-            ):
+        for index, (partition, broker) in enumerate(run.items):
+            size, source = layout.size[partition], run.source_of(index)
+            if bands.relief(broker, source, size) >= -ROUNDING and may_return(run, index):
                 found = (bands.pressure_with(source, size), -layout.gain(partition, broker, source), index)
                 if best is None or found < best:
                     best = found
         if best is None:
             return
-        partition, broker = items.pop(best[2])
-        source = source_of(layout, (partition, broker))
+        source = run.source_of(best[2])
+        partition, broker = run.items.pop(best[2])
         layout.replace(partition, broker, source)
-        entry = (layout.size[partition], partition)
-        hosted[source].insert(bisect_left(hosted[source], entry), entry)
+        insort(run.hosted[source], (layout.size[partition], partition))
 
 
-def shrink(layout: Layout, bands: Bands, items: list[Item], hosted: dict[int, list[Item]], budget: Budget) -> None:
-    """Exchange items for smaller replicas of the same source, as long as every broker stays in its band.
+def may_return(run: Rebalancing, index: int) -> bool:
+    """Whether an item may go back to where it came from: that is not taken, and no racks are lost."""
+    partition, broker = run.items[index]
+    source = run.source_of(index)
+    return source not in run.layout.replicas[partition] and run.layout.keeps_spread(partition, broker, source)
 
-    `hosted` has by source the replicas that did not move, as size and partition, in order.
-    """
+
+def shrink(run: Rebalancing) -> None:
+    """Exchange items for smaller replicas of the same source, as long as no broker is further outside its band."""
     by_broker: dict[int, list[int]] = {}
-    for index, (_, broker) in enumerate(items):
+    for index, (_, broker) in enumerate(run.items):
         by_broker.setdefault(broker, []).append(index)
     for broker in sorted(by_broker):
-        while _shrink_one(layout, bands, items, by_broker[broker], hosted, budget):
+        while _shrink_one(run, broker, by_broker[broker]):
             pass
 
 
-def _shrink_one(
-    layout: Layout,
-    bands: Bands,
-    items: list[Item],
-    indexes: list[int],
-    hosted: dict[int, list[Item]],
-    budget: Budget,
-) -> bool:
-    """Make the exchange that saves the most bytes on one broker; whether there was one."""
-    broker = items[indexes[0]][1]
+def _shrink_one(run: Rebalancing, broker: int, indexes: list[int]) -> bool:
+    """Make the exchange that its source bears best; whether there was one."""
+    layout, bands = run.layout, run.bands
     spare = layout.disk[broker] - bands.low_disk[broker]
     step = min(spare, STEP_SHARE * bands.mean_disk)
     least = max(LEAST_SHARE * bands.mean_disk, step / 2)
     best: tuple[float, int, int] | None = None
     for index in indexes:
-        partition = items[index][0]
-        size, source = layout.size[partition], source_of(layout, items[index])
-        if not layout.keeps_spread(partition, broker, source):
-            continue
-        held = hosted[source]
-        if not budget.spend(1):
+        if not run.budget.spend(1):
             return False
+        partition = run.items[index][0]
+        size, source = layout.size[partition], run.source_of(index)
+        if not may_return(run, index):
+            continue
+        held = run.hosted[source]
         for place in range(bisect_left(held, (size - step, -1)), len(held)):
             smaller, other = held[place]
             saved = size - smaller
+            worth = -layout.over_disk[source] - saved
             if saved < least:
                 break
-            worth = -layout.over_disk[source] - saved
             if best is not None and worth <= best[0]:
                 continue
-            if bands.bears_bytes(source, saved) and layout.allowed(other, source, broker):
+            if bands.relief_of_bytes(broker, source, saved) >= -ROUNDING and layout.allowed(other, source, broker):
                 best = (worth, index, place)
                 break
     if best is None:
         return False
-    _, index, place = best
-    partition, _ = items[index]
-    source = source_of(layout, items[index])
-    smaller, other = hosted[source].pop(place)
-    layout.replace(partition, broker, source)
-    layout.replace(other, source, broker)
-    items[index] = (other, broker)
-    entry = (layout.size[partition], partition)
-    hosted[source].insert(bisect_left(hosted[source], entry), entry)
+    _exchange(run, best[1], best[2])
     return True
 
+
+def _exchange(run: Rebalancing, index: int, place: int) -> None:
+    partition, broker = run.items[index]
+    source = run.source_of(index)
+    _, other = run.hosted[source].pop(place)
+    run.layout.replace(partition, broker, source)
+    run.layout.replace(other, source, broker)
+    run.items[index] = (other, broker)
+    run.reasons.setdefault(other, run.reasons[partition])
+    insort(run.hosted[source], (run.layout.size[partition], partition))

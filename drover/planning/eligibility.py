@@ -1,0 +1,39 @@
+"""Eligibility: which partitions a proposal may change, and why it leaves others alone."""
+
+from collections.abc import Iterable
+
+from drover.planning.layout import Layout
+from drover.planning.placing import Solution, unmet
+from drover.planning.proposal import UnmetCode
+
+
+def why_not_movable(layout: Layout, partition: int) -> tuple[UnmetCode, str] | None:
+    """Say why a partition has to stay as it is; None if it may change."""
+    facts, limits = layout.model.partitions[partition], layout.limits
+    if facts.topic in limits.exclude_topics:
+        return (UnmetCode.EXCLUDED, f"topic {facts.topic} is excluded")
+    if facts.internal and not limits.include_internal:
+        return (UnmetCode.EXCLUDED, f"topic {facts.topic} is internal, and internal topics are not included")
+    if facts.moving:
+        return (UnmetCode.MOVING, "it is being reassigned")
+    if facts.leader is None:
+        return (UnmetCode.OFFLINE, "it has no leader to copy from")
+    return None
+
+
+def movable(layout: Layout) -> list[int]:
+    """Return the partitions that may change."""
+    return [partition for partition in range(len(layout.original)) if why_not_movable(layout, partition) is None]
+
+
+def only_movable(layout: Layout, solution: Solution, wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the wanted replicas (partition, broker) that may move, and name the others as unmet."""
+    found = []
+    for partition, broker in wanted:
+        refusal = why_not_movable(layout, partition)
+        if refusal is None:
+            found.append((partition, broker))
+        else:
+            text = f"{layout.name(partition)} stays on broker {broker}: {refusal[1]}"
+            solution.unmet.append(unmet(layout, refusal[0], text, partition, broker))
+    return found

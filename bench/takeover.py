@@ -10,7 +10,7 @@ from bench.rig import EVEN_COPYING, MANAGED, Rig, drover_on, fresh_cluster
 from bench.tail import Seen, Tail
 from drover.client.client import Client
 from drover.local import LocalCluster
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.runtime.settings import WorkerSettings
 from drover.scheduling.state import Limits
 from events.base import PartitionEvent

@@ -11,7 +11,7 @@ class Move:
     """One entry of ListPartitionReassignments: a partition that Kafka itself says is moving.
 
     `replicas` is the merged list in Kafka's order; `adding` and `removing` are ascending on KRaft. A broker in both
-    lists is an odd state that never ends by itself (seen live on 4.3.1).
+    lists is an odd state that on some versions never ends by itself (seen live on 3.7.2 and 4.3.1).
     """
 
     replicas: tuple[int, ...]
@@ -25,7 +25,7 @@ class Move:
 
     @property
     def never_ends(self) -> tuple[int, ...]:
-        """The brokers that are being both added and removed: with one of them Kafka lists the move for ever."""
+        """The brokers that are being both added and removed: with one of them Kafka may list the move for ever."""
         return tuple(broker for broker in self.adding if broker in self.removing)
 
 
@@ -42,6 +42,16 @@ class PartitionFacts:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     move: Move | None = None
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the move has a broker in both lists and nothing is left to copy, so that no event will end it.
+
+        True on every version that was seen. Before its whole target is in sync, such a move can end by itself on
+        3.9 to 4.2. Whoever acts on this lets it persist first: a move that ends is listed for a moment longer.
+        """
+        move = self.move
+        return move is not None and bool(move.never_ends) and set(move.target) <= set(self.isr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +73,21 @@ class Observation:
     moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Every partition of a cluster as one Metadata request showed it; what moves is not told apart.
+
+    Times are the observer's monotonic clock. `replicas` of a moving partition is the merged list.
+    """
+
+    cluster: str
+    kafka_cluster_id: str
+    started_ms: int
+    ended_ms: int
+    live_brokers: tuple[int, ...]
+    partitions: Mapping[TopicPartition, PartitionFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +127,6 @@ REQUEST_TIMED_OUT = 7
 INVALID_REPLICATION_FACTOR = 38
 INVALID_REPLICA_ASSIGNMENT = 39
 NOT_CONTROLLER = 41
+PREFERRED_LEADER_NOT_AVAILABLE = 80
+ELECTION_NOT_NEEDED = 84
 NO_REASSIGNMENT_IN_PROGRESS = 85

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from events.commands import AnyCommand, Command
+from events.bounds import MAX_BY_BYTES, fault_of, shortened
+from events.commands import TYPES_BY_TOPIC, AnyCommand, Command
 from events.progress import Progress, ProjectionSample
 from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
 
@@ -34,7 +35,10 @@ class UndecodableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A payload that is no command; the fields are what could be read of it all the same."""
+    """A payload that is no command; the fields are what could be read of it all the same, cut to what is kept.
+
+    `type` is one of the contract's or None.
+    """
 
     detail: str
     id: str | None = None
@@ -52,6 +56,8 @@ class _Glimpse(msgspec.Struct, frozen=True):
     type: object = None
 
 
+# What may become a label of a metric, or part of the log, although the command is not one.
+_KNOWN_TYPES = frozenset(str(kind.__struct_config__.tag) for kinds in TYPES_BY_TOPIC for kind in kinds)
 _glimpse_from_msgpack = msgspec.msgpack.Decoder(_Glimpse)
 _glimpse_from_json = msgspec.json.Decoder(_Glimpse)
 
@@ -119,9 +125,16 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
     is_json = _is_json(payload, content_type)
     decoder = _command_from_json if is_json else _command_from_msgpack
     try:
-        return decoder.decode(payload)
+        command = decoder.decode(payload)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
         return _malformed(payload, str(error), is_json=is_json)
+    fault = fault_of(command)
+    return command if fault is None else _malformed(payload, fault, is_json=is_json)
+
+
+def decode_deferred(payload: bytes) -> AnyCommand:
+    """Read a command that was deferred: it was within the bounds of its time, and is not judged by later ones."""
+    return _command_from_msgpack.decode(payload)
 
 
 def clusters_of(batch: Batch) -> tuple[str, ...]:
@@ -151,12 +164,15 @@ def _is_json(payload: bytes, content_type: str | None) -> bool:
 
 
 def _malformed(payload: bytes, detail: str, *, is_json: bool) -> Malformed:
+    # The decoder's words may quote the payload.
+    detail = shortened(detail)
     try:
         seen = (_glimpse_from_json if is_json else _glimpse_from_msgpack).decode(payload)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
         return Malformed(detail)
-    return Malformed(detail, id=_text(seen.id), cluster=_text(seen.cluster), by=_text(seen.by), type=_text(seen.type))
+    type_ = seen.type if isinstance(seen.type, str) and seen.type in _KNOWN_TYPES else None
+    return Malformed(detail, id=_text(seen.id), cluster=_text(seen.cluster), by=_text(seen.by), type=type_)
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return shortened(value, MAX_BY_BYTES) if isinstance(value, str) and value else None

@@ -6,7 +6,7 @@ from events.base import PartitionEvent
 class ForeignMoveSeen(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="foreign-move-seen"):
     """Kafka lists a move that is not Drover's; written again when the same partition's lists change.
 
-    A broker that is in `adding` and in `removing` makes a move that never ends by itself (seen live on 4.3.1).
+    A move with a broker in both `adding` and `removing` may never end by itself (seen live on 3.7.2 and 4.3.1).
     """
 
     replicas: tuple[int, ...]

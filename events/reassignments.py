@@ -227,7 +227,7 @@ class ReassignmentRolledBack(
 
 
 class ReturnBegun(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="return-begun"):
-    """The way back needs copies: it goes by steps, from `replicas` to `destination`, like every other move.
+    """The rollback needs copies: it goes by steps, from `replicas` to `destination`, like every other move.
 
     `destination` is the original list; without originals that are gone for good, what stays in their place.
     """

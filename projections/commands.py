@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from events.bounds import fault_of as fault_of_command
+from events.bounds import shortened
 from events.commands import (
     Alter,
     AnyCommand,
@@ -124,15 +126,19 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
         return Fault(RefusalCode.TOO_LARGE, detail)
     try:
         if path == BLACKLIST:
-            return Blacklist(**said, brokers=_brokers(_convert(_json(node.data), _Blacklist)))
+            blacklist = Blacklist(**said, brokers=_brokers(_convert(_json(node.data), _Blacklist)))
+            fault = fault_of_command(blacklist)
+            return blacklist if fault is None else Fault(RefusalCode.MALFORMED, fault)
         targets, is_legacy = _plan(node.data) if path == PLAN else _request(node.data)
         if len(targets) > MOST_PARTITIONS:
             detail = f"{len(targets)} partitions, at most {MOST_PARTITIONS} are taken at once: split it"
             return Fault(RefusalCode.TOO_LARGE, detail)
         # R455-12: what comes by the old path is taken only when nothing is in progress.
-        return Alter(**said, partitions=targets, only_when_idle=is_legacy)
+        alter = Alter(**said, partitions=targets, only_when_idle=is_legacy)
+        fault = fault_of_command(alter)
+        return alter if fault is None else Fault(RefusalCode.MALFORMED, fault)
     except (_UnreadableError, ValueError) as error:
-        return Fault(RefusalCode.MALFORMED, str(error)[:MOST_WORDS])
+        return Fault(RefusalCode.MALFORMED, shortened(str(error)))
 
 
 def command_of_removal(path: str, mark: str, cluster: str) -> AnyCommand | None:

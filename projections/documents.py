@@ -51,7 +51,7 @@ def reassign_partitions_queue(view: ClusterView, scope: Scope) -> Iterator[Docum
 
 
 def cancel_in_progress(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield the cancel node while any reassignment is on its way back (R236-5)."""
+    """Yield the cancel node while any reassignment is being rolled back or stopped (R236-5)."""
     if scope.cancelled:
         yield ("/admin/cancel_reassignment_in_progress", _encode({"version": 1}) if view.cancelled else None)
 

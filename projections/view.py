@@ -11,7 +11,8 @@ from functools import lru_cache
 import msgspec
 
 from drover.reassignment.evolve import EVOLVING
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.scheduling.state import QueueEntry
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply

@@ -2,15 +2,22 @@
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from drover.capability.messages import Moment
 from drover.plans.evolve import Ending
 from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from events.records import AnyEvent, Outcome
 
+# Nothing further is decided in a batch that has reached this size.
+FULL_BYTES = 1024 * 1024
+
 # Applies an event to the speculative state of its cluster, tells every capability, and returns it with the
 # events that must be in the same batch, in their order.
 Apply = Callable[[AnyEvent, int], tuple[AnyEvent, ...]]
+
+_encoder = msgspec.msgpack.Encoder()
 
 
 class BatchBuilder:
@@ -18,16 +25,24 @@ class BatchBuilder:
 
     `now` is in log time, which never goes back; `at_ms` is the batch's time.
     `ended` and `intended` are the reassignments that end, and those that get an intent, in this batch.
+    `size` is how many bytes the outcomes and events take in the record.
     """
 
     def __init__(self, apply: Apply, now: Moment) -> None:
         self._apply = apply
+        self._buffer = bytearray()
         self.now = now
         self.at_ms = now.wall_ms
         self.events: list[AnyEvent] = []
         self.outcomes: list[Outcome] = []
+        self.size = 0
         self.intended: set[tuple[str, TopicPartition]] = set()
         self.ended: set[tuple[str, TopicPartition]] = set()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is still to be decided must wait for the next batch."""
+        return self.size >= FULL_BYTES
 
     def emit(self, event: AnyEvent) -> None:
         """Add one event to the batch with the events that belong to it, and apply them to the speculative state."""
@@ -37,8 +52,18 @@ class BatchBuilder:
             elif isinstance(one, CallIntended):
                 self.intended.add((one.cluster, one.key))
             self.events.append(one)
+            self._weigh(one)
 
     def emit_all(self, events: Iterable[AnyEvent]) -> None:
         """Add events in their order."""
         for event in events:
             self.emit(event)
+
+    def add_outcome(self, outcome: Outcome) -> None:
+        """Add what became of a command."""
+        self.outcomes.append(outcome)
+        self._weigh(outcome)
+
+    def _weigh(self, part: AnyEvent | Outcome) -> None:
+        _encoder.encode_into(part, self._buffer)
+        self.size += len(self._buffer)

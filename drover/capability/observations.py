@@ -1,7 +1,10 @@
 """The owner's cache of what a cluster showed; gone with the ownership, never folded. Times are monotonic."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import islice, takewhile
+
+from msgspec import Struct
 
 from drover.facts import Move, Observation, PartitionFacts
 from events.partitions import TopicPartition
@@ -9,11 +12,12 @@ from events.partitions import TopicPartition
 FRESH_MS = 2000
 # A step starts only on a younger observation, which shows what others have done.
 FRESH_TO_START_MS = 500
+# Beyond so many, those that are no longer fresh are dropped, some at a time.
 _KEEP = 20_000
+_DROP = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class CachedObservation:
+class CachedObservation(Struct, frozen=True, gc=False):
     """One partition as observed between two moments; `facts` is None if it does not exist."""
 
     facts: PartitionFacts | None
@@ -47,14 +51,21 @@ class ObservationCache:
         for key, facts in observation.partitions.items():
             if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):
                 continue
+            # The oldest come first, so that those that are too old are found without a scan.
+            self.partitions.pop(key, None)
             self.partitions[key] = CachedObservation(facts, observation.started_ms, observation.ended_ms)
             if facts is not None:
                 self._topic_ids[key.topic] = facts.topic_id
             counted[key] = facts
         if len(self.partitions) > _KEEP:
-            horizon_ms = observation.ended_ms - FRESH_MS
-            self.partitions = {key: seen for key, seen in self.partitions.items() if seen.ended_ms >= horizon_ms}
+            self._drop_some_of(observation.ended_ms - FRESH_MS, at_most=_DROP + len(counted))
         return replace(observation, partitions=counted)
+
+    def _drop_some_of(self, before_ms: int, at_most: int) -> None:
+        """Drop the oldest; more than came in, but not so many that one draft waits for it."""
+        old = takewhile(lambda key: self.partitions[key].ended_ms < before_ms, self.partitions)
+        for key in list(islice(old, at_most)):
+            del self.partitions[key]
 
     def see_live(self, brokers: Iterable[int], ended_ms: int) -> None:
         """Remember which brokers are alive; the set stays the same object as long as they are the same."""

@@ -15,13 +15,15 @@ class Unconfirmed:
     def __init__(self) -> None:
         self._since_ms: dict[TopicPartition, int] = {}
 
-    def has_persisted(self, key: TopicPartition, seen: CachedObservation | None) -> bool:
-        """Whether the last observation began at least 2 s after the first mismatch was observed.
+    def has_persisted(
+        self, key: TopicPartition, seen: CachedObservation | None, for_ms: int = CONFIRM_AFTER_MS
+    ) -> bool:
+        """Whether the last observation began so long after the first mismatch was observed; 2 s unless told.
 
         An observation may take long, and what it shows can be as old as its beginning.
         """
         since_ms = self._since_ms.get(key)
-        return since_ms is not None and seen is not None and seen.started_ms - since_ms >= CONFIRM_AFTER_MS
+        return since_ms is not None and seen is not None and seen.started_ms - since_ms >= for_ms
 
     def note(self, key: TopicPartition, ended_ms: int, *, unconfirmed: bool) -> None:
         """Remember whether the observation that ended at this time was a mismatch."""

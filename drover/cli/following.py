@@ -10,8 +10,9 @@ from rich.live import Live
 
 from drover.cli.exits import ExitCode
 from drover.cli.output import console, plural, print_line, timestamp
-from drover.cli.status_rows import StatusRow
-from drover.cli.status_view import layout, queue_of, rows_of, summary
+from drover.cli.status_view import layout, summary
+from drover.client.views.present import queue_of, rows_of
+from drover.client.views.status_rows import StatusRow
 from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
 from drover.plans.state import Plan

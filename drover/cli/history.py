@@ -8,7 +8,6 @@ import click
 
 from drover.cli import diff_view
 from drover.cli.diff_view import diff_document
-from drover.cli.history_rows import Chronicle, HistoryRow, Wanted, select
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document, table, timestamp
 from drover.cli.parameters import Moment, Partition
@@ -16,6 +15,7 @@ from drover.cli.past import Place, place_text
 from drover.client import differences
 from drover.client.history import open_log, read_log
 from drover.client.time_travel import Point, travel
+from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, select
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.state.cluster import ClusterState

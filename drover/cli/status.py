@@ -8,9 +8,10 @@ import click
 from drover.cli.following import follow_status
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document
-from drover.cli.status_rows import cluster_document, totals
-from drover.cli.status_view import clusters_of, layout, queue_of, rows_of, unmanaged_of
-from drover.cli.waiting_rows import held_rows
+from drover.cli.status_view import layout
+from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
+from drover.client.views.status_rows import cluster_document, totals
+from drover.client.views.waiting_rows import held_rows
 from drover.client.watching import View, look
 
 

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from drover.cli.output import amount, duration, plural, table
-from drover.cli.status_rows import StatusRow, UnmanagedRow, notices, status_rows, totals, unmanaged_rows
-from drover.cli.waiting_rows import HeldRow, QueueRow, held_rows, queue_rows
+from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
+from drover.client.views.status_rows import StatusRow, UnmanagedRow, notices, totals
+from drover.client.views.waiting_rows import HeldRow, QueueRow, held_rows
 from drover.client.watching import View
-from drover.state.cluster import ClusterState
 
 COLUMNS = (
     "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",
@@ -23,34 +23,6 @@ MOST_UNMANAGED_ROWS = 20
 QUEUE_COLUMNS = ("in the queue", "id", "plan", "target", "for", "waits for")
 RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
 COLOURS = {"copying": "green", "queued": "dim"}
-
-
-def clusters_of(view: View, cluster: str | None) -> list[tuple[ClusterState, str, int]]:
-    """Return every cluster to show, with its owner and epoch, by name."""
-    found = [
-        (state, fold.owner, fold.epoch)
-        for fold in view.log.folds.values()
-        for state in fold.state.clusters.values()
-        if cluster in {None, state.name}
-    ]
-    return sorted(found, key=lambda entry: entry[0].name)
-
-
-def rows_of(view: View, cluster: str | None, plan: str | None = None) -> list[StatusRow]:
-    """Return every reassignment to show."""
-    rows = [row for state, _, _ in clusters_of(view, cluster) for row in status_rows(state, view.transfers)]
-    return [row for row in rows if plan in {None, row.plan, row.next_plan}]
-
-
-def queue_of(view: View, cluster: str | None, plan: str | None = None) -> list[QueueRow]:
-    """Return every entry of the queue to show, in its order."""
-    rows = [row for state, _, _ in clusters_of(view, cluster) for row in queue_rows(state)]
-    return [row for row in rows if plan in {None, row.plan}]
-
-
-def unmanaged_of(view: View, cluster: str | None) -> list[UnmanagedRow]:
-    """Return every move that is not Drover's."""
-    return [row for state, _, _ in clusters_of(view, cluster) for row in unmanaged_rows(state)]
 
 
 def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: int | None = None) -> RenderableType:

@@ -18,6 +18,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
 from drover.journal.snapshots import load_snapshots
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
+from events.bounds import fault_of
 from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, decode_record, encode_command
 from events.commands import TYPES_BY_TOPIC, Command
 from events.topics import TopicNames, shard_of
@@ -171,6 +172,9 @@ class Client:
 
     async def _write(self, command: Command) -> tuple[asyncio.Future[Any], str, int]:
         topic = topic_of(command, self.connection.topics)
+        fault = fault_of(command)
+        if fault is not None:
+            raise ConfigurationError(f"nobody would read the command {command.id}: {fault}")
         payload = encode_command(command)
         if len(payload) > MAX_COMMAND_BYTES:
             raise ConfigurationError(

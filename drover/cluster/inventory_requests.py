@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
-from kafka.protocol.metadata import MetadataRequest
 
 from drover.cluster.inventory import LogDirectory, RegisteredBroker
 from drover.cluster.messages import Metadata
-from drover.facts import NONE, PartitionFacts
 from events.partitions import TopicPartition
 
 
@@ -23,21 +21,6 @@ def read_brokers(response: Any, metadata: Metadata) -> dict[int, RegisteredBroke
     return {
         broker: RegisteredBroker(broker, rack, is_alive=broker in metadata.racks)
         for broker, rack in sorted(racks.items())
-    }
-
-
-def every_topic_request() -> Any:
-    """Ask for all topics that the user may describe."""
-    return MetadataRequest(topics=None, allow_auto_topic_creation=False)
-
-
-def read_partitions(metadata: Metadata) -> dict[TopicPartition, PartitionFacts]:
-    """Read every partition of every topic that exists."""
-    return {
-        TopicPartition(name, number): facts
-        for name, topic in sorted(metadata.topics.items())
-        if topic.code == NONE
-        for number, facts in topic.partitions.items()
     }
 
 

@@ -9,7 +9,14 @@ from drover.cluster import configs, inventory_requests, messages
 from drover.cluster.agreement import Described, agreed_moves, agreed_partitions
 from drover.cluster.inventory import Inventory, LogDirectory, named_brokers
 from drover.cluster.messages import Metadata
-from drover.cluster.port import MAX_PARTITIONS_PER_ALTER, AlterRequest, ClusterIdentity, Listing, ThrottleChange
+from drover.cluster.port import (
+    MAX_PARTITIONS_PER_ALTER,
+    MAX_PARTITIONS_PER_ELECTION,
+    AlterRequest,
+    ClusterIdentity,
+    Listing,
+    ThrottleChange,
+)
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
@@ -20,6 +27,7 @@ from drover.facts import (
     CallResult,
     Observation,
     PartitionFacts,
+    Survey,
     ThrottledReplicas,
 )
 from events.partitions import TopicPartition
@@ -111,6 +119,30 @@ class KafkaDriver:
             )
         return messages.read_alter(response, requests)
 
+    async def survey(self) -> Survey:
+        """See `ClusterDriver.survey`."""
+        started_ms = _now_ms()
+        metadata = await self._metadata(self._observations, None, self._deadline())
+        return Survey(
+            cluster=self.cluster_name,
+            kafka_cluster_id=metadata.kafka_cluster_id,
+            started_ms=started_ms,
+            ended_ms=_now_ms(),
+            live_brokers=tuple(metadata.racks),
+            partitions=metadata.partitions(),
+        )
+
+    async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:
+        """See `ClusterDriver.elect_leaders`."""
+        assert len(partitions) <= MAX_PARTITIONS_PER_ELECTION, f"{len(partitions)} partitions in one election"
+        response = await self._calls.send(messages.elect_request(partitions), self._deadline(), changes=True)
+        if response.error_code in configs.OUTCOME_UNKNOWN_CODES:
+            raise OutcomeUnknownError(
+                f"cluster {self.cluster_name} answered an election of {len(partitions)} leaders with Kafka error"
+                f" {response.error_code}: look before repeating it"
+            )
+        return messages.read_elect(response, partitions)
+
     async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
         """See `ClusterDriver.replica_bytes`; a live broker that does not answer in time is left out like a dead one."""
         deadline = self._deadline()
@@ -134,12 +166,10 @@ class KafkaDriver:
         deadline = self._deadline()
         registered = await self._observations.send(inventory_requests.brokers_request(), deadline)
         before = await self._list(deadline)
-        answer = await self._observations.send(inventory_requests.every_topic_request(), deadline)
-        metadata = messages.read_metadata(answer)
+        metadata = await self._metadata(self._observations, None, deadline)
         moves = {**before.moves, **(await self._list(deadline)).moves}
         partitions = {
-            partition: replace(facts, move=moves.get(partition))
-            for partition, facts in inventory_requests.read_partitions(metadata).items()
+            partition: replace(facts, move=moves.get(partition)) for partition, facts in metadata.partitions().items()
         }
         brokers = named_brokers(inventory_requests.read_brokers(registered, metadata), partitions)
         live = list(metadata.racks)
@@ -184,7 +214,7 @@ class KafkaDriver:
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._call_timeout_ms)
 
-    async def _metadata(self, lane: Lane, topics: Collection[str], deadline: Deadline) -> Metadata:
+    async def _metadata(self, lane: Lane, topics: Collection[str] | None, deadline: Deadline) -> Metadata:
         return messages.read_metadata(await lane.send(messages.metadata_request(topics), deadline))
 
     async def _list(self, deadline: Deadline) -> Listing:

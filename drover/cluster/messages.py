@@ -15,6 +15,7 @@ from kafka.protocol.admin import (
     AlterPartitionReassignmentsRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
+    ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
 )
@@ -26,6 +27,7 @@ from drover.facts import NONE, UNKNOWN_SERVER_ERROR, CallResult, Move, Partition
 from events.partitions import TopicPartition
 
 CONTROLLER_TIMEOUT_MS = 3000
+PREFERRED_ELECTION = 0
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 DYNAMIC_SOURCE = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 2}  # DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG
@@ -49,6 +51,15 @@ class Metadata:
     racks: Mapping[int, str | None]
     topics: Mapping[str, DescribedTopic]
 
+    def partitions(self) -> dict[TopicPartition, PartitionFacts]:
+        """Return every partition of every topic that exists, in their order."""
+        return {
+            TopicPartition(name, number): facts
+            for name, topic in sorted(self.topics.items())
+            if topic.code == NONE
+            for number, facts in topic.partitions.items()
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class DescribedConfigs:
@@ -66,8 +77,10 @@ def topic_id_text(topic_id: UUID | None) -> str:
     return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
-def metadata_request(topics: Collection[str]) -> Any:
-    """Ask for the brokers and for these topics, which are never created by asking."""
+def metadata_request(topics: Collection[str] | None) -> Any:
+    """Ask for the brokers and for these topics, which are never created by asking; None asks for all there are."""
+    if topics is None:
+        return MetadataRequest(topics=None, allow_auto_topic_creation=False)
     named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]
     return MetadataRequest(topics=named, allow_auto_topic_creation=False)
 
@@ -120,6 +133,32 @@ def read_alter(response: Any, requests: Sequence[AlterRequest]) -> dict[TopicPar
     }
     silent = CallResult(UNKNOWN_SERVER_ERROR, "Kafka's answer does not mention this partition")
     return {request.partition: answers.get(request.partition, silent) for request in requests}
+
+
+def elect_request(partitions: Collection[TopicPartition]) -> Any:
+    """Ask for an election of preferred leaders."""
+    return ElectLeadersRequest(
+        election_type=PREFERRED_ELECTION,
+        topic_partitions=[
+            (topic, [one.partition for one in group])
+            for topic, group in groupby(sorted(partitions), key=lambda partition: partition.topic)
+        ],
+        timeout_ms=CONTROLLER_TIMEOUT_MS,
+    )
+
+
+def read_elect(response: Any, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CallResult]:
+    """Read every partition's answer; a refusal of the whole request is the answer of each of its partitions."""
+    if response.error_code != NONE:
+        whole = CallResult(response.error_code)
+        return dict.fromkeys(partitions, whole)
+    answers = {
+        TopicPartition(topic.topic, answer.partition_id): CallResult(answer.error_code, answer.error_message)
+        for topic in response.replica_election_results
+        for answer in topic.partition_result
+    }
+    silent = CallResult(UNKNOWN_SERVER_ERROR, "Kafka's answer does not mention this partition")
+    return {partition: answers.get(partition, silent) for partition in partitions}
 
 
 def list_request() -> Any:

@@ -17,9 +17,11 @@ from drover.cluster.port import AlterRequest
 from drover.cluster.replication import Replication
 from drover.cluster.throttle_lists import ConfigOperation
 from drover.facts import (
+    ELECTION_NOT_NEEDED,
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,
+    PREFERRED_LEADER_NOT_AVAILABLE,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_OR_PARTITION,
     CallResult,
@@ -28,9 +30,7 @@ from drover.facts import (
 )
 from events.partitions import TopicPartition
 
-PREFERRED_LEADER_NOT_AVAILABLE = 80
 ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
-ELECTION_NOT_NEEDED = 84
 INVALID_PARTITIONS = 37
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from drover.cluster.inventory import Inventory
-from drover.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
+from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from events.partitions import TopicPartition
 
 MAX_PARTITIONS_PER_ALTER = 1000
+MAX_PARTITIONS_PER_ELECTION = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,18 @@ class ClusterDriver(Protocol):
         """Send one AlterPartitionReassignments (at most 1,000 partitions, each once), 3 s controller timeout.
 
         A replication factor change is always allowed on the wire: steps need it, and the policy was applied before.
+        """
+        ...
+
+    async def survey(self) -> Survey:
+        """Describe every partition in one Metadata request; topics that cannot be described are left out."""
+        ...
+
+    async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:
+        """Send one ElectLeaders (at most 1,000 partitions): the first of each list leads if it is in sync and lives.
+
+        The election is never unclean. Code 0 or 84 (ELECTION_NOT_NEEDED) says that the first of the list leads now, 80
+        (PREFERRED_LEADER_NOT_AVAILABLE) that it cannot. Idempotent.
         """
         ...
 

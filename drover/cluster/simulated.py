@@ -8,10 +8,12 @@ from enum import Enum
 from typing import TypeVar
 
 from drover.cluster.agreement import agreed_moves, agreed_partitions
+from drover.cluster.controller_model import Election
 from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
+    MAX_PARTITIONS_PER_ELECTION,
     AlterRequest,
     ClusterIdentity,
     Listing,
@@ -29,6 +31,7 @@ from drover.facts import (
     CallResult,
     Observation,
     PartitionFacts,
+    Survey,
     ThrottledReplicas,
 )
 from events.partitions import TopicPartition
@@ -134,6 +137,18 @@ class SimulatedDriver:
         assert len(requests) <= MAX_PARTITIONS_PER_ALTER, f"{len(requests)} partitions in one alter"
         assert len({request.partition for request in requests}) == len(requests), "a partition is named twice"
         return await self._change(lambda: self._alter(requests))
+
+    async def survey(self) -> Survey:
+        """See `ClusterDriver.survey`."""
+        started_ms = self.model.now_ms
+        return await self._read(lambda: self._survey(started_ms))
+
+    async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:
+        """See `ClusterDriver.elect_leaders`."""
+        assert len(partitions) <= MAX_PARTITIONS_PER_ELECTION, f"{len(partitions)} partitions in one election"
+        return await self._change(
+            lambda: {one: CallResult(self.model.elect_leader(one, Election.PREFERRED)) for one in sorted(partitions)}
+        )
 
     async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
         """See `ClusterDriver.replica_bytes`."""
@@ -244,6 +259,18 @@ class SimulatedDriver:
         if broker not in self.model.live_brokers():
             return None
         return (LogDirectory("/simulated", DISK_BYTES, DISK_BYTES - used_bytes),)
+
+    def _survey(self, started_ms: int) -> Survey:
+        return Survey(
+            cluster=self.cluster_name,
+            kafka_cluster_id=self.model.kafka_cluster_id,
+            started_ms=started_ms,
+            ended_ms=self.model.now_ms,
+            live_brokers=self.model.live_brokers(),
+            partitions={
+                key: facts for key, _ in self.model.each_partition() if (facts := self._facts(key)) is not None
+            },
+        )
 
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
         if self._whole_refusal is not None:

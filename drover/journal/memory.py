@@ -130,6 +130,8 @@ class MemoryJournal:
     async def _write(self, topic: str, partition: int, record: StoredRecord) -> int:
         if len(record.value) > MAX_REQUEST_BYTES:
             raise RecordTooLargeError(f"{topic}/{partition}: {len(record.value)} bytes are too many")
+        if topic in self._broker.missing:
+            raise AppendUnknownError(f"{topic}/{partition}: nothing can be written")
         await asyncio.sleep(0)
         offset = self._broker.put(topic, partition, record)
         if self._broker.lost_acknowledgements > 0:

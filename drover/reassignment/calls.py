@@ -8,7 +8,7 @@ from drover.facts import (
     UNKNOWN_TOPIC_OR_PARTITION,
     CallResult,
 )
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import event_name
 from events.reassignments import (
     Blocker,
@@ -28,12 +28,6 @@ from events.records import ReassignmentEvent
 # A controller that answers with one of these has rejected the request; with any other code it may have acted.
 _JUDGED = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, 29, 31, 44})
 _FINAL = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT})
-_CALLS = {Phase.INTENDED: Call.STEP, Phase.CANCEL_INTENDED: Call.CANCEL, Phase.RESTORE_INTENDED: Call.RESTORE}
-
-
-def open_call(reassignment: Reassignment) -> Call:
-    """Name the call whose outcome is owed; only for a reassignment with `call_open`."""
-    return _CALLS[reassignment.phase]
 
 
 def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tuple[ReassignmentEvent, ...]:
@@ -42,7 +36,7 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     85 on a cancel means that nothing was moving: the call had no effect, and the next observation may be old
     metadata from before the step completed.
     """
-    call, name = open_call(reassignment), event_name(cluster, reassignment.key)
+    call, name = reassignment.call, event_name(cluster, reassignment.key)
     if result.code == NONE:
         return (CallAccepted(**name, call=call),)
     if call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS:
@@ -50,7 +44,7 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     if result.code not in _JUDGED:
         return (CallOutcomeLost(**name, call=call, detail=f"Kafka answered {_words(result)}"),)
     rejected = CallRejected(**name, call=call, code=result.code, message=result.message)
-    must_go = reassignment.is_adopted or reassignment.mended
+    must_go = reassignment.is_adopted or reassignment.repaired
     if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT and not must_go:
         # Kafka would have had to elect an unclean leader: the guard would have said the same (R236-8).
         return (rejected, RollbackSkipped(**name, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=()))
@@ -66,12 +60,12 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
 
 def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Record that the call did not happen."""
-    return (CallLapsed(**event_name(cluster, reassignment.key), call=open_call(reassignment), detail=detail),)
+    return (CallLapsed(**event_name(cluster, reassignment.key), call=reassignment.call, detail=detail),)
 
 
 def lost(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Record that the outcome of the call is unknown."""
-    return (CallOutcomeLost(**event_name(cluster, reassignment.key), call=open_call(reassignment), detail=detail),)
+    return (CallOutcomeLost(**event_name(cluster, reassignment.key), call=reassignment.call, detail=detail),)
 
 
 def _words(result: CallResult) -> str:

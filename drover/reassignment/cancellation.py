@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from drover.capability.decision import refuse_partition
 from drover.plans.evolve import Ending
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import event_name
 from events.reassignments import (
     Blocker,

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from drover.capability.messages import BytesSampled
 from drover.capability.observations import ObservationCache
 from drover.reassignment.copy_pace import SizeSample, remember
-from drover.reassignment.state import Phase, Reassignment, ReassignmentState
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment, ReassignmentState
 from events.partitions import TopicPartition
 
 

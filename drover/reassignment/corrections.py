@@ -5,7 +5,8 @@ Both end with Kafka's cancel and a rollback; a second time they are shown and le
 
 from drover.facts import PartitionFacts
 from drover.reassignment import replica_sets, rollback_guards
-from drover.reassignment.state import Block, Phase, Reassignment
+from drover.reassignment.phase import CANCELLED_PHASES, Phase
+from drover.reassignment.state import Block, Reassignment
 from drover.reassignment.verdict import DROVER, UNCONFIRMED, Context, Verdict, blocked, event_name
 from events.reassignments import (
     Blocker,
@@ -17,8 +18,6 @@ from events.reassignments import (
     RollbackRequested,
 )
 from events.records import ReassignmentEvent
-
-_WAY_BACK = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
 
 
 def nothing_sent(reassignment: Reassignment) -> bool:
@@ -35,19 +34,19 @@ def in_both_lists(brokers: tuple[int, ...]) -> str:
     return f"broker {', '.join(map(str, brokers))} is being both added and removed, which Kafka never ends"
 
 
-def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
+def repair(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
     """Cancel once a move of Drover's own that can never end; None if this one can (live fact).
 
     A broker gets into both lists when a moving partition is re-targeted, by others or by a late call. The move is
     shown as blocked, then cancelled; from there on it is a rollback like any other.
     """
-    if seen.move is None or not seen.move.never_ends or nothing_sent(reassignment):
+    if seen.move is None or not seen.is_endless or nothing_sent(reassignment):
         return None
     if not context.persisted:
         return UNCONFIRMED
     name = event_name(context.cluster, reassignment.key)
     what = in_both_lists(seen.move.never_ends)
-    if reassignment.mended and not reassignment.unsure and not reassignment.attempts:
+    if reassignment.repaired and not reassignment.unsure and not reassignment.attempts:
         detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover repair`"
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms)
         return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
@@ -60,7 +59,7 @@ def mend(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> 
     if not reassignment.is_cancelled:
         reason = f"{what}: the move is taken back"
         events.append(RollbackRequested(**name, by=DROVER, reason=reason, until_withdrawn=True))
-    if not reassignment.mended:
+    if not reassignment.repaired:
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, f"{what}: Drover cancels it once", context.at_ms)
         events += blocked(reassignment, block, context.cluster)
     events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))
@@ -74,13 +73,13 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     that would be sent next is taken for that step.
     """
     heading = seen.replicas if seen.move is None else seen.move.target
-    if heading not in _given_up(reassignment, context) or heading in _expected(reassignment, seen):
+    if heading not in _unresolved(reassignment, context) or heading in _expected(reassignment, seen):
         return None
     name = event_name(context.cluster, reassignment.key)
     step, phase = reassignment.step, reassignment.phase
     if phase is Phase.PREPARED and step is not None and heading == step.replicas:
         return Verdict((CallAccepted(**name, call=Call.STEP, adopted=True),))
-    if seen.move is None and phase in _WAY_BACK:
+    if seen.move is None and phase in CANCELLED_PHASES:
         return None
     if seen.move is not None and rollback_guards.skip_reason(reassignment, seen, context.guard) is not None:
         return None
@@ -97,7 +96,7 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     return Verdict(tuple(events))
 
 
-def _given_up(reassignment: Reassignment, context: Context) -> tuple[tuple[int, ...], ...]:
+def _unresolved(reassignment: Reassignment, context: Context) -> tuple[tuple[int, ...], ...]:
     """The lists that Drover has sent for this partition and whose outcome it never learned."""
     known = context.expired_calls
     if known is None or known.topic_id != reassignment.topic_id:

@@ -6,12 +6,12 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from drover.plans.evolve import Ending, end_move, start_move, stop_waiting, wait
+from drover.reassignment.phase import Phase, Stage, phase_of
 from drover.reassignment.state import (
     LATE_MS,
     Asked,
     Block,
     ExpiredCalls,
-    Phase,
     Reassignment,
     ReassignmentState,
     Replacement,
@@ -26,8 +26,8 @@ from events.records import ReassignmentEvent
 _STEP, _RESTORE, _ROLLING_BACK, _PREPARED = Call.STEP, Call.RESTORE, Phase.ROLLING_BACK, Phase.PREPARED
 _IN_BOTH_LISTS = Blocker.BROKER_IN_BOTH_LISTS
 
-_INTENDED = {Call.STEP: Phase.INTENDED, Call.CANCEL: Phase.CANCEL_INTENDED, Call.RESTORE: Phase.RESTORE_INTENDED}
-_RUNNING = {Call.STEP: Phase.COPYING, Call.CANCEL: Phase.CANCELLING, Call.RESTORE: Phase.RESTORING}
+_INTENDED = {call: phase_of(call, Stage.INTENDED) for call in Call}
+_RUNNING = {call: phase_of(call, Stage.RUNNING) for call in Call}
 # Where a call that did not take effect leaves the reassignment: its slot is kept in every case.
 _BEFORE = {Call.STEP: Phase.PREPARED, Call.CANCEL: Phase.ROLLING_BACK, Call.RESTORE: Phase.CANCELLING}
 
@@ -207,7 +207,7 @@ def _cancelled(
         phase=phase,
         since_ms=at_ms,
         block=None,
-        mended=before.mended and event.again,
+        repaired=before.repaired and event.again,
         asked=asked,
         held_off=None,
         returning_to=None,
@@ -242,8 +242,8 @@ def _cancel_withdrawn(before: Reassignment, _event: reassignments.CancelWithdraw
 
 
 def _blocked(before: Reassignment, event: reassignments.ReassignmentBlocked, at_ms: int) -> Reassignment:
-    mended = before.mended or event.why is _IN_BOTH_LISTS
-    return replace(before, block=Block(event.why, event.detail, at_ms), mended=mended)
+    repaired = before.repaired or event.why is _IN_BOTH_LISTS
+    return replace(before, block=Block(event.why, event.detail, at_ms), repaired=repaired)
 
 
 def _unblocked(before: Reassignment, _event: reassignments.ReassignmentUnblocked, _at_ms: int) -> Reassignment:

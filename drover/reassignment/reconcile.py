@@ -1,18 +1,20 @@
-"""What follows from looking at the cluster: `plan` judges one reassignment by what was seen of its partition.
+"""What follows from looking at the cluster: `reconcile` judges one reassignment by what was seen of its partition.
 
-Level-based: it compares state and sight, never the events in between, and says nothing when both agree. One function
-per phase, those of a cancelled reassignment in `rollback`. An observation is only handed in if it began after the
-partition's last call had ended.
+Level-based: it compares state and observation, never the events in between, and says nothing when both agree. One
+function per phase, those of a cancelled reassignment in `rollback`. An observation is only handed in if it began after
+the partition's last call had ended.
 """
 
 from collections.abc import Collection
-from typing import assert_never
 
 from drover.facts import PartitionFacts
-from drover.reassignment import corrections, restoring_steps, rollback
+from drover.reassignment import corrections, rollback
 from drover.reassignment.copy_pace import pace, rate_in_words
+from drover.reassignment.next_calls import GoBySteps, SendCancel
+from drover.reassignment.phase import Stage
+from drover.reassignment.route import next_call
 from drover.reassignment.start import dead_destination
-from drover.reassignment.state import Block, Phase, Reassignment, Step
+from drover.reassignment.state import Block, Reassignment, Step
 from drover.reassignment.verdict import (
     NOTHING,
     UNCONFIRMED,
@@ -21,8 +23,8 @@ from drover.reassignment.verdict import (
     blocked,
     event_name,
     failed,
-    foreign,
     gone,
+    others_move,
     reached,
 )
 from events.reassignments import Blocker, Call, CallAccepted, CallLapsed, FailureReason, ReassignmentUnblocked
@@ -30,7 +32,7 @@ from events.records import ReassignmentEvent
 
 
 def reconcile(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
-    """Judge a reassignment by a sight of its partition (None: the partition does not exist).
+    """Judge a reassignment by what was seen of its partition (None: the partition does not exist).
 
     Steps that could start are not planned here but by `start`, since slots are given in order over all partitions.
     """
@@ -39,28 +41,34 @@ def reconcile(reassignment: Reassignment, seen: PartitionFacts | None, context: 
     if not reassignment.call_open:
         # While a call is open its outcome comes first; nothing that is seen before it counts.
         first = (
-            corrections.mend(reassignment, seen, context)
+            corrections.repair(reassignment, seen, context)
             or corrections.correct_late(reassignment, seen, context)
             or rollback.resume(reassignment, seen, context)
-            or restoring_steps.returning(reassignment, seen, context)
+            or _by_another_route(reassignment, seen, context)
         )
         if first is not None:
             return first
-    match reassignment.phase:
-        case Phase.COPYING:
+    match reassignment.stage, reassignment.call:
+        case Stage.RUNNING, Call.STEP:
             return _copying(reassignment, seen, context)
-        case Phase.ROLLING_BACK:
+        case Stage.DUE, Call.CANCEL:
             return rollback.rolling_back(reassignment, seen, context)
-        case Phase.CANCELLING:
+        case Stage.RUNNING, Call.CANCEL:
             return rollback.cancelling(reassignment, seen, context)
-        case Phase.RESTORING:
+        case Stage.RUNNING, Call.RESTORE:
             return rollback.restoring(reassignment, seen, context)
-        case Phase.PENDING | Phase.PREPARED | Phase.CONFIRMED:
-            return NOTHING
-        case Phase.INTENDED | Phase.CANCEL_INTENDED | Phase.RESTORE_INTENDED:
-            return NOTHING
         case _:
-            assert_never(reassignment.phase)
+            # A step that may begin is the starter's, an open call has an end.
+            return NOTHING
+
+
+def _by_another_route(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
+    """Leave the steps that cannot lead to the destination any more; None while they can."""
+    runs = reassignment.stage is Stage.RUNNING
+    if reassignment.call is not Call.STEP or not (runs or reassignment.returning_to):
+        return None
+    found = next_call(reassignment, seen, context)
+    return rollback.taken(reassignment, seen, context, found) if isinstance(found, SendCancel | GoBySteps) else None
 
 
 def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
@@ -68,7 +76,7 @@ def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     name = event_name(context.cluster, reassignment.key)
     if seen.move is not None:
         if seen.move.target != step.replicas:
-            return foreign(reassignment, seen, context)
+            return others_move(reassignment, seen, context)
         adopted = (CallAccepted(**name, call=Call.STEP, adopted=True),) if reassignment.unsure else ()
         return Verdict((*adopted, *_copying_block(reassignment, step, seen, context)))
     if seen.replicas == step.replicas:

@@ -16,8 +16,9 @@ from drover.reassignment.context import context_of
 from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.late_calls import expired_calls
+from drover.reassignment.phase import CANCELLED_PHASES, Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import NOTHING
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -28,8 +29,6 @@ MAX_PARTITIONS_PER_CALL = 1000
 # Copies that began together must not be observed together for ever: one look covers this part of them.
 LOOKS_TO_SEE_ALL = 12
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
-# Cancelled partitions are observed every time, not only once Kafka stops listing them.
-_CANCELLED = frozenset({Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +120,14 @@ class ReassignmentReconciler(Reconciler):
 
     def _is_as_expected(self, reassignment: Reassignment, seen: CachedObservation) -> bool:
         """Whether a copy was found to be as expected before, and nothing that this depends on has changed."""
-        known, now = self._as_expected.get(reassignment.key), self._basis(reassignment, seen)
+        known = self._as_expected.get(reassignment.key)
         return (
             known is not None
-            and known.reassignment is now.reassignment
-            and known.live is now.live
-            and known.sizes is now.sizes
-            and (known.rate, known.facts) == (now.rate, now.facts)
+            and known.reassignment is reassignment
+            and known.live is self.observed.live
+            and known.sizes is self._sizes.of_step(reassignment.key)
+            and known.rate == self.state.plans[reassignment.plan].throttle_bytes_per_second
+            and known.facts == seen.facts
         )
 
     def _basis(self, reassignment: Reassignment, seen: CachedObservation) -> _Basis:
@@ -220,7 +220,8 @@ class ReassignmentReconciler(Reconciler):
             if self.observed.is_calling(key) or self.observed.call_ended_ms(key) > now_ms:
                 continue
             seen = self.observed.partitions.get(key)
-            at_once = phase in _CANCELLED or (key not in moves and phase is not Phase.CONFIRMED)
+            # What is cancelled is observed every time, not only once Kafka stops listing it.
+            at_once = phase in CANCELLED_PHASES or (key not in moves and phase is not Phase.CONFIRMED)
             if at_once or seen is None:
                 yield key
             elif room and now_ms - seen.ended_ms > FRESH_MS:

@@ -44,8 +44,8 @@ def next_step(
     A target that adds at most `max_replicas_per_step` replicas is one step. Otherwise each step appends that many live
     added replicas, in target order, at the end of the list: with the target's order Kafka's own rebalance would move
     leadership early. The last step then adds nothing and sends the target. `appends_first` asks for such steps also
-    where one could do all: the partition lacks replicas in sync, and nothing may be dropped yet. A way back that needs
-    copies is made of such steps as well.
+    where one could do all: the partition lacks replicas in sync, and nothing may be dropped yet. A rollback that
+    needs copies is made of such steps as well.
     """
     number = 1 if reassignment.step is None else reassignment.step.number + 1
     current, target = reassignment.current, reassignment.heading

@@ -1,14 +1,30 @@
-"""The way back of a cancelled reassignment, one function per phase: rollback (KIP-236) and stop (KIP-455) share it.
+"""What is made of observations of a cancelled reassignment, one function per phase; rollback and stop share them.
 
-Both cancel what is listed, never re-target, and end at `Reassignment.destination`: the original list, or for a stop
-what the confirmed steps have made of it.
+Each judges whether what was seen is the doing of Drover's own calls, and new enough. `drover.reassignment.route` then
+says what comes next on the way to `Reassignment.destination`: the original list (KIP-236), or for a stop what the
+confirmed steps have made of it (KIP-455).
 """
+
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from drover.facts import PartitionFacts
-from drover.reassignment import replica_sets, restoring_steps, rollback_guards
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment import replica_sets, rollback_guards
+from drover.reassignment.next_calls import (
+    Arrived,
+    GoBySteps,
+    HoldOff,
+    LookAgain,
+    NextCall,
+    SendCancel,
+    SendOrder,
+    SendStep,
+    Wait,
+)
+from drover.reassignment.phase import Phase
+from drover.reassignment.route import next_call
+from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import (
     NOTHING,
     UNCONFIRMED,
@@ -17,7 +33,7 @@ from drover.reassignment.verdict import (
     blocked,
     event_name,
     failed,
-    foreign,
+    others_move,
     reached,
 )
 from events.reassignments import (
@@ -28,6 +44,7 @@ from events.reassignments import (
     FailureReason,
     ReassignmentRolledBack,
     ReassignmentStopped,
+    ReturnBegun,
     RollbackRequested,
     RollbackSkipped,
     StopRequested,
@@ -45,8 +62,8 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
             return UNCONFIRMED
         return _return(reassignment, seen, context)
     if seen.move.target not in _own_lists(reassignment):
-        return foreign(reassignment, seen, context)
-    return cancel(reassignment, seen, context)
+        return others_move(reassignment, seen, context)
+    return follow(reassignment, seen, context)
 
 
 def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
@@ -81,7 +98,7 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
             return UNCONFIRMED
         return _return(reassignment, seen, context)
     if seen.move.target not in _own_lists(reassignment):
-        return foreign(reassignment, seen, context)
+        return others_move(reassignment, seen, context)
     if not context.persisted:
         return UNCONFIRMED
     name = event_name(context.cluster, reassignment.key)
@@ -89,23 +106,23 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
 
 
 def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """The list was sent back in its order: the end, if it is still the list at which the way back ends.
+    """The list was sent in its order: the end, if it is still the destination.
 
-    A stop may have become a rollback while the call was open: then the way goes on to the original.
+    A stop may have become a rollback while the call was open: then it goes on to the original.
     """
     name = event_name(context.cluster, reassignment.key)
     destination = reassignment.restoring or reassignment.destination
     if seen.move is not None:
         if seen.move.target != destination:
-            return foreign(reassignment, seen, context)
+            return others_move(reassignment, seen, context)
         if destination != reassignment.destination:
-            return cancel(reassignment, seen, context, skips=False)
+            return follow(reassignment, seen, context)
         block = rollback_guards.restore_block(reassignment, seen, context.guard)
         if block is None:
             return NOTHING
         if rollback_guards.is_given_up(reassignment, seen, block, context.guard):
             # Kafka would list the shrink for ever.
-            return cancel(reassignment, seen, context, skips=False)
+            return follow(reassignment, seen, context)
         return Verdict(blocked(reassignment, block, context.cluster))
     if reassignment.unsure and not context.persisted:
         # The list from before the step may be the very one that was sent back: metadata that is old enough shows it.
@@ -119,28 +136,37 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
     return Verdict((CallLapsed(**name, call=Call.RESTORE, detail="the original order is not there"),))
 
 
-def cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context, *, skips: bool = True) -> Verdict:
-    """Cancel what Kafka lists, if R236-8 allows it.
+def follow(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """Record what the route says: a call, an end, or why neither follows."""
+    return taken(reassignment, seen, context, next_call(reassignment, seen, context))
 
-    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on. So
-    does one whose list was sent back already (`skips` is False).
-    """
+
+def taken(reassignment: Reassignment, seen: PartitionFacts, context: Context, found: NextCall | None) -> Verdict:
+    """Turn a result of the route into events; steps are left to the starter, since slots are given in order."""
     name = event_name(context.cluster, reassignment.key)
-    skip = rollback_guards.skip_reason(reassignment, seen, context.guard)
-    if skip is None:
-        return Verdict((CallIntended(**name, call=Call.CANCEL, expected=seen.replicas),))
-    if reassignment.is_adopted or not skips:
-        block = rollback_guards.guard_block(reassignment, seen, context.guard)
-        return Verdict(blocked(reassignment, block, context.cluster))
-    return Verdict((RollbackSkipped(**name, why=skip, isr=seen.isr),))
+    match found:
+        case SendCancel():
+            return Verdict((CallIntended(**name, call=Call.CANCEL, expected=seen.replicas),))
+        case SendOrder(replicas):
+            return Verdict((CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=replicas),))
+        case GoBySteps(destination):
+            return Verdict((ReturnBegun(**name, replicas=seen.replicas, destination=destination),))
+        case Arrived(missing):
+            return Verdict((_ended(reassignment, seen, context, missing),))
+        case Wait(block):
+            return Verdict(blocked(reassignment, block, context.cluster))
+        case HoldOff(why):
+            return Verdict((RollbackSkipped(**name, why=why, isr=seen.isr),))
+        case LookAgain():
+            return UNCONFIRMED
+        case SendStep() | None:
+            return NOTHING
+        case _:
+            assert_never(found)
 
 
 def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """Nothing is listed any more: the list in its order, or what was there before the cancel.
-
-    Kafka's cancel loses the order (live fact), so the list is sent afterwards; it is a pure reorder unless earlier
-    steps had grown the list and all of them are taken back.
-    """
+    """Nothing is listed any more: the way to the destination, unless a step was done before the cancel."""
     step = reassignment.step
     if step is not None and step.final and seen.replicas == step.replicas == reassignment.target:
         return Verdict((reached(reassignment, step, seen, context),))
@@ -155,29 +181,7 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
         return Verdict((_ended(reassignment, seen, context, missing),))
     if not _is_ours(reassignment, seen):
         return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
-    if seen.replicas == reassignment.destination:
-        return Verdict((_ended(reassignment, seen, context),))
-    return _restore(reassignment, seen, context)
-
-
-def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """Send the list back; without the originals that are gone for good, and whatever has to stay in their place.
-
-    Where an original has been dropped, which needs a copy, the way back goes by steps instead.
-    """
-    if replica_sets.adding(seen.replicas, reassignment.destination):
-        return restoring_steps.begin(reassignment, seen, context)
-    destination = reassignment.destination
-    block = rollback_guards.restore_block(reassignment, seen, context.guard)
-    if block is not None:
-        if not rollback_guards.is_given_up(reassignment, seen, block, context.guard):
-            return Verdict(blocked(reassignment, block, context.cluster))
-        destination = rollback_guards.closest(reassignment, seen, context.guard)
-        if destination == seen.replicas:
-            missing = replica_sets.without(reassignment.original, seen.isr)
-            return Verdict((_ended(reassignment, seen, context, missing),))
-    name = event_name(context.cluster, reassignment.key)
-    return Verdict((CallIntended(**name, call=Call.RESTORE, expected=seen.replicas, replicas=destination),))
+    return follow(reassignment, seen, context)
 
 
 def _ended(
@@ -193,7 +197,7 @@ def _ended(
 def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
     """The lists that a call of this reassignment has sent Kafka on its way to and that were not seen reached.
 
-    The original list is one of them only once a restore was sent: whoever else moves the partition there is not fought.
+    The original list is one of them only once it was sent: whoever else moves the partition there is not fought.
     """
     lists = set(reassignment.unresolved_targets)
     step = reassignment.step
@@ -219,7 +223,7 @@ def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
 def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:
     """Whether the set is the one at the start or at the end of the running step, or the confirmed one.
 
-    A list that lacks some of where the way back ends is Drover's own only if confirmed steps have made it.
+    A list that lacks some of the destination is Drover's own only if confirmed steps have made it.
     """
     brokers = set(seen.replicas)
     if not brokers >= set(reassignment.destination):

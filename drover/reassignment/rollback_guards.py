@@ -24,10 +24,10 @@ class GuardFacts:
 def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
     """Decide whether a running move may be cancelled; None if it may, else why it goes on (R236-8).
 
-    The table, with O the list at which the way back ends (the originals; for a stop, what its confirmed steps have
-    made of them) and I the ISR: O and I meet: roll back, if as many of them as min.insync.replicas
-    asks for (or as there are originals) stay. They do not meet: a new replica that is alive would be thrown away with
-    the only data, so skip; if every new replica is dead, rolling back loses nothing that is served now.
+    The table, with O the destination (the originals; for a stop, what its confirmed steps have made of them) and I the
+    ISR: O and I meet: roll back, if as many of them as min.insync.replicas asks for (or as there are originals) stay.
+    They do not meet: a new replica that is alive would be thrown away with the only data, so skip; if every new replica
+    is dead, rolling back loses nothing that is served now.
     """
     original = set(reassignment.destination)
     in_sync = original & set(facts.isr)
@@ -46,7 +46,7 @@ def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardF
 
 
 def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block | None:
-    """Decide whether the list at which the way back ends may be sent now; None if it may.
+    """Decide whether the destination may be sent now; None if it may.
 
     With the same set of brokers only the order changes: Kafka does that at once, whatever the ISR is. With replicas to
     drop, every original must be in sync, or else Kafka 4.3.1 would list the shrink and wait.

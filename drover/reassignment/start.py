@@ -1,50 +1,42 @@
 """The next step of a reassignment, and the gates that it must pass before it may begin."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from drover.facts import PartitionFacts
 from drover.reassignment import corrections, replica_sets
-from drover.reassignment.state import Block, Phase, Reassignment, Step
+from drover.reassignment.next_calls import LookAgain, SendStep, Wait
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Block, Reassignment, Step
 from drover.reassignment.verdict import Context
 from events.reassignments import Blocker
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The result of `start`: the step that may begin, or the reason why none may."""
-
-    step: Step | None = None
-    block: Block | None = None
-    unconfirmed: bool = False
-
-
-def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Start:
-    """Plan the next step of a queued or confirmed reassignment and look at every gate before it.
+def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> SendStep | Wait | LookAgain:
+    """Plan the next step towards the heading, and look at every gate before it.
 
     Budgets and throttles are the caller's. A prepared reassignment is planned again by the same rules.
     """
     if seen.move is not None or seen.replicas != reassignment.current:
         if not context.persisted:
-            return Start(unconfirmed=True)
-        if seen.move is not None and seen.move.never_ends:
+            return LookAgain()
+        if seen.move is not None and seen.is_endless:
             what = corrections.in_both_lists(seen.move.never_ends)
-            detail = f"{what}: `drover mend` cancels it, and takes this reassignment back"
-            return Start(block=Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms))
+            detail = f"{what}: `drover repair` cancels it, and takes this reassignment back"
+            return Wait(Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms))
         shown = list(seen.replicas)
         detail = (
             f"the list is {shown}, expected {list(reassignment.current)}: somebody else "
             f"{'is moving' if seen.move is not None else 'has changed'} it; cancel this reassignment and plan anew"
         )
-        return Start(block=Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
+        return Wait(Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
     step = _planned(reassignment, seen, context)
     if step is None:
         dead = [broker for broker in reassignment.heading if broker not in context.live]
-        return Start(block=dead_destination(dead, context))
+        return Wait(dead_destination(dead, context))
     block = _gate(step, seen, context)
-    return Start(block=block) if block is not None else Start(step=step)
+    return Wait(block) if block is not None else SendStep(step)
 
 
 def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Step | None:

@@ -2,60 +2,33 @@
 
 Values are frozen (msgspec structs, whose copies with changes are made in C: see docs/decisions/0004-state-values.md);
 `ClusterState` owns the maps and the indexes over them and changes through `apply` only, which folds
-one event. The life of a reassignment:
-
-    queued → (prepared →) intended → copying → confirmed → (prepared →) intended → … → completed
-       │         │           │          │          │
-       └─────────┴───────────┴──────────┴──────────┴──→ rolling-back → cancel-intended → cancelling
-                                                              │                              │
-                                                              └──→ restore-intended → restoring → rolled back, stopped
-
-From every state a partition that is gone, or was changed by others for good, ends as failed. One that ends while
-another target waits for it is queued again, under that target, in the same record.
+one event.
 
 The state hash leaves out what is at its default (`drover.shard.state_hash`): a field that is added here later needs a
 default under which old logs mean what they meant.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from operator import attrgetter
 
 from msgspec import Struct, field
 
 from drover.plans.state import PlansState
+from drover.reassignment.phase import OPEN_PHASES, Phase, Stage
 from drover.state.declared import index, items_by_key, recorded, values_in_order
 from events.partitions import TopicPartition
-from events.reassignments import Blocker, CancelMode, SkipReason
+from events.reassignments import Blocker, Call, CancelMode, SkipReason
 
 # A call of Drover's ends within 4 s; what is in the network's buffers even then is given a minute.
 LATE_MS = 60_000
 
-
-class Phase(StrEnum):
-    """Where a reassignment is; the diagram above shows the ways between."""
-
-    PENDING = "queued"
-    PREPARED = "prepared"
-    INTENDED = "intended"
-    COPYING = "copying"
-    CONFIRMED = "confirmed"
-    ROLLING_BACK = "rolling-back"
-    CANCEL_INTENDED = "cancel-intended"
-    CANCELLING = "cancelling"
-    RESTORE_INTENDED = "restore-intended"
-    RESTORING = "restoring"
-
-
 # Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
 _PENDING = Phase.PENDING
-# A call of ours is open: its intent is durable, its outcome is not.
-OPEN_PHASES = frozenset({Phase.INTENDED, Phase.CANCEL_INTENDED, Phase.RESTORE_INTENDED})
 # In flight, and the next step's call is still to be intended.
 _BEFORE_STEP = frozenset({Phase.PREPARED, Phase.CONFIRMED})
 # A reassignment in one of these weighs on no broker: nothing is copied for it. A restore only drops replicas or puts
-# them in order; a way back that needs copies goes by steps (`drover.reassignment.restoring_steps`).
+# them in order; a rollback that needs copies goes by steps, like every other move.
 _WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 
@@ -103,7 +76,7 @@ class Block(Struct, frozen=True, omit_defaults=True):
 
 
 class Asked(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The way out that was asked for last, by whom, and since when; it holds until it is withdrawn."""
+    """The cancellation that was asked for last, by whom, and since when; it holds until it is withdrawn."""
 
     mode: CancelMode
     by: str
@@ -123,12 +96,12 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
     running or last step. `unsure` says that the last call's outcome was lost. `attempts` counts calls in a row that
-    lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which way out was asked for;
+    lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which cancellation was asked for;
     `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an
-    outcome that stayed unknown: should one show up later, it is Drover's own doing. `mended` says that Kafka's odd
-    state (a broker both added and removed) was found and cancelled once since the way out was last asked for.
+    outcome that stayed unknown: should one show up later, it is Drover's own doing. `repaired` says that Kafka's odd
+    state (a broker both added and removed) was found and cancelled once since a cancellation was last asked for.
     `asked` is that request, and `held_off` the guard because of which the reassignment goes on in spite of it (R236-8);
-    requests of older logs are not kept. `returning_to` is the list to which steps lead on a way back that needs copies.
+    requests of older logs are not kept. `returning_to` is the list to which the steps of a rollback lead.
     """
 
     key: TopicPartition
@@ -150,10 +123,20 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     replacement: Replacement | None = None
     restoring: tuple[int, ...] | None = None
     unresolved_targets: tuple[tuple[int, ...], ...] = field(default=(), name="lost_lists")
-    mended: bool = False
+    repaired: bool = field(default=False, name="mended")
     asked: Asked | None = None
     held_off: SkipReason | None = None
     returning_to: tuple[int, ...] | None = None
+
+    @property
+    def call(self) -> Call:
+        """The call that is next, open, or was the last to be made."""
+        return self.phase.call
+
+    @property
+    def stage(self) -> Stage:
+        """How far that call is."""
+        return self.phase.stage
 
     @property
     def in_flight(self) -> bool:
@@ -167,17 +150,17 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it is on its way out: being rolled back or stopped."""
+        """Whether it is being rolled back or stopped."""
         return self.cancel_mode is not None
 
     @property
     def awaits_cancel(self) -> bool:
-        """Whether it is on its way out and goes by no steps: the end of an open call leads to a cancel."""
+        """Whether it is cancelled and goes by no steps: the end of an open call leads to a cancel."""
         return self.cancel_mode is not None and self.returning_to is None
 
     @property
     def heading(self) -> tuple[int, ...]:
-        """The list to which its steps lead: the target, or the original one on a way back that needs copies."""
+        """The list to which its steps lead: the target, or the original one for a rollback that needs copies."""
         return self.target if self.returning_to is None else self.returning_to
 
     @property

@@ -107,7 +107,7 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
     )
 
 
-def foreign(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+def others_move(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
     """Show that somebody else's move is running and leave it alone; the result is judged once it has ended."""
     if not context.persisted:
         return UNCONFIRMED

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from drover.reassignment.calls import open_call
+from drover.reassignment.phase import Phase
 from drover.reassignment.replica_sets import adding
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.reassignments import CancelMode
 
-# Before its next step; a way back goes on also while the cluster is frozen.
+# Before its next step; a rollback or stop goes on also while the cluster is frozen.
 _STARTING = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 
 
@@ -52,11 +52,11 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | 
     entry = state.reassignments[key]
     if state.mismatched_kafka_cluster_id is not None:
         why = f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
-        return WaitingReason(why, "mend the bootstrap address; until then nothing is sent", entry.since_ms)
+        return WaitingReason(why, "correct the bootstrap address; until then nothing is sent", entry.since_ms)
     if entry.block is not None:
         return WaitingReason(entry.block.why.value, entry.block.detail, entry.block.since_ms)
     if entry.call_open:
-        why = f"the answer to its {open_call(entry).value} call"
+        why = f"the answer to its {entry.call.value} call"
         return WaitingReason(why, "at most 4 s, and 5 s when its owner has changed", entry.since_ms)
     if entry.unsure:
         why = "the last call's answer was lost"

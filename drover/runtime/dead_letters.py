@@ -1,41 +1,90 @@
-"""Records that are not commands, kept for people; with Connect's header names, so that existing tools show them."""
+"""Records that are not commands, kept for people; with Connect's header names, so that existing tools show them.
+
+They are a help, and never the truth: the record stays in its command topic. One that cannot be written is logged with
+its place there, and the shard goes on.
+"""
 
 import asyncio
 from collections.abc import Sequence
+from time import monotonic
 
 import structlog
 
+from drover.errors import DroverError
 from drover.journal.port import Headers, Journal
+from drover.runtime.metrics import Metrics
 from drover.shard.messages import Arrival
+from events.bounds import shortened
 from events.codec import Malformed
 from events.topics import TopicNames
 
 MAX_PAYLOAD_BYTES = 64 * 1024
+# The shard waits so long for their acknowledgements; after a failure it does not wait at all for a while.
+WRITE_TIMEOUT_S = 1.0
+PAUSE_S = 30.0
+# Of one batch; the others are counted in one line.
+MOST_LOGGED = 10
 _log = structlog.get_logger(__name__)
 
 
-async def bury(journal: Journal, topics: TopicNames, shard: int, letters: Sequence[tuple[Arrival, str]]) -> None:
-    """Produce each dead letter, payload cut to 64 KiB, and return once all are acknowledged; one log line each."""
-    await asyncio.gather(*(_bury_one(journal, topics, shard, arrival, reason) for arrival, reason in letters))
+class DeadLetters:
+    """Writes the dead letters of one shard."""
 
+    def __init__(self, topics: TopicNames, shard: int, metrics: Metrics) -> None:
+        self._topics = topics
+        self._shard = shard
+        self._metrics = metrics
+        self._paused_until: float | None = None
 
-async def _bury_one(journal: Journal, topics: TopicNames, shard: int, arrival: Arrival, reason: str) -> None:
-    topic = topics.commands[arrival.topic_index]
-    _log.warning(
-        "a record is not a command and went to the dead letters",
-        topic=topic,
-        partition=shard,
-        offset=arrival.offset,
-        id=arrival.command.id,
-        cluster=arrival.command.cluster,
-        reason=reason,
-    )
-    await journal.send(
-        topics.dead_letters,
-        arrival.payload[:MAX_PAYLOAD_BYTES],
-        partition=0,
-        headers=headers(topic, shard, arrival, reason),
-    )
+    async def bury(self, journal: Journal, letters: Sequence[tuple[Arrival, str]]) -> None:
+        """Produce each dead letter, its payload cut to 64 KiB, and return once all are acknowledged, or given up."""
+        if not letters:
+            return
+        self._tell(letters)
+        if self._paused_until is not None and monotonic() < self._paused_until:
+            self._give_up(letters, "the last ones could not be written")
+            return
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                await asyncio.gather(*(self._bury_one(journal, arrival, reason) for arrival, reason in letters))
+        except (DroverError, TimeoutError) as error:
+            self._paused_until = monotonic() + PAUSE_S
+            self._give_up(letters, repr(error))
+
+    def _tell(self, letters: Sequence[tuple[Arrival, str]]) -> None:
+        for arrival, reason in letters[:MOST_LOGGED]:
+            _log.warning(
+                "a record is not a command and went to the dead letters",
+                topic=self._topics.commands[arrival.topic_index],
+                partition=self._shard,
+                offset=arrival.offset,
+                id=arrival.command.id,
+                cluster=arrival.command.cluster,
+                reason=reason,
+            )
+        if len(letters) > MOST_LOGGED:
+            _log.warning("more records are not commands", partition=self._shard, records=len(letters) - MOST_LOGGED)
+
+    def _give_up(self, letters: Sequence[tuple[Arrival, str]], why: str) -> None:
+        first, _ = letters[0]
+        _log.error(
+            "dead letters may be missing, the records remain in their topic",
+            records=len(letters),
+            first_topic=self._topics.commands[first.topic_index],
+            partition=self._shard,
+            first_offset=first.offset,
+            why=shortened(why),
+        )
+        self._metrics.dead_letters_lost(self._shard, len(letters))
+
+    async def _bury_one(self, journal: Journal, arrival: Arrival, reason: str) -> None:
+        topic = self._topics.commands[arrival.topic_index]
+        await journal.send(
+            self._topics.dead_letters,
+            arrival.payload[:MAX_PAYLOAD_BYTES],
+            partition=0,
+            headers=headers(topic, self._shard, arrival, reason),
+        )
 
 
 def headers(topic: str, partition: int, arrival: Arrival, reason: str) -> Headers:
@@ -50,5 +99,5 @@ def headers(topic: str, partition: int, arrival: Arrival, reason: str) -> Header
         ("__connect.errors.stage", b"VALUE_CONVERTER" if malformed else b"TASK_PUT"),
         ("__connect.errors.class.name", type(arrival.command).__qualname__.encode()),
         ("__connect.errors.exception.class.name", b"Malformed" if malformed else b"Misplaced"),
-        ("__connect.errors.exception.message", reason.encode()),
+        ("__connect.errors.exception.message", shortened(reason).encode()),
     )

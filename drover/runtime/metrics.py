@@ -32,6 +32,9 @@ class Metrics:
         self._calls = self._counter("calls", "Calls to managed clusters", "cluster", "kind", "result")
         self._observations = self._counter("observations", "Looks at managed clusters", "cluster", "result")
         self._dead_letters = self._counter("dead_letters", "Records that are not commands", "topic")
+        self._dead_letters_lost = self._counter(
+            "dead_letters_lost", "Dead letters that could not be written; the records remain in their topic", "shard"
+        )
         self._forwarded = self._counter("forwarded", "Commands sent on to their own shard", "topic")
         self._snapshots = self._counter("snapshots", "Snapshots of shards, by result", "shard", "result")
         self._position = self._gauge("log_position", "Next offset of the event log to fold", "shard")
@@ -86,6 +89,10 @@ class Metrics:
     def dead_lettered(self, topic: str) -> None:
         """Count one record of a command topic that is not a command."""
         self._dead_letters.labels(topic).inc()
+
+    def dead_letters_lost(self, shard: int, count: int) -> None:
+        """Count dead letters that may be missing."""
+        self._dead_letters_lost.labels(str(shard)).inc(count)
 
     def forwarded(self, topic: str) -> None:
         """Count one command that was in another shard's partition."""

@@ -187,7 +187,7 @@ class ClusterSettings:
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
-    mends_by_itself: bool = False
+    repairs_by_itself: bool = False
 
     def __post_init__(self) -> None:
         """Refuse limits under which nothing could ever move."""
@@ -202,7 +202,7 @@ class ClusterSettings:
             self.max_partitions_in_flight,
             self.max_moves_per_broker,
             self.max_replicas_per_step,
-            self.mends_by_itself,
+            self.repairs_by_itself,
         )
 
 

@@ -29,6 +29,8 @@ CACHE_VARIABLE = "DROVER_CACHE_DIR"
 FILE_NAME = "drover.toml"
 PREFIX = "DROVER_"
 NESTED = "__"
+# A cluster's settings that were renamed. The earlier name beside the present one is refused, as any unknown key is.
+EARLIER_NAMES = {"mends_by_itself": "repairs_by_itself"}
 
 
 def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -88,6 +90,11 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
         spark: shapes.SparkSettings = pydantic.Field(default_factory=shapes.SparkSettings)
 
+        @pydantic.field_validator("clusters", mode="before")
+        @classmethod
+        def by_todays_names(cls, clusters: Any) -> Any:
+            return _by_todays_names(clusters)
+
         @classmethod
         def settings_customise_sources(
             cls,
@@ -114,6 +121,18 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
     _check_names(settings, place)
     _check_variables()
     return settings
+
+
+def _by_todays_names(clusters: Any) -> Any:
+    """Take a cluster's settings under the names that they had earlier, too."""
+    if not isinstance(clusters, Mapping):
+        return clusters
+    return {
+        name: {EARLIER_NAMES.get(key, key) if EARLIER_NAMES.get(key) not in given else key: given[key] for key in given}
+        if isinstance(given, Mapping)
+        else given
+        for name, given in clusters.items()
+    }
 
 
 def _check_names(settings: Settings, place: str) -> None:

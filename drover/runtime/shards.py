@@ -17,9 +17,11 @@ import structlog
 from agents.ports import CommandSource
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
-from drover.runtime import dead_letters, forwarding
+from drover.journal.port import RecordTooLargeError
+from drover.runtime import forwarding
 from drover.runtime.clock import now
 from drover.runtime.contest import Contest
+from drover.runtime.dead_letters import DeadLetters
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
 from drover.runtime.settings import Settings
@@ -65,9 +67,12 @@ class HostedShard:
         self._owner = services.settings.worker.full_name
         self._group = services.settings.group
         self._topics = services.settings.log.topics
+        self._dead_letters = DeadLetters(self._topics, self.number, services.metrics)
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
+        # A record was too large: commands are decided one at a time until it is known whose it is.
+        self._is_narrow = False
         self._contest = Contest()
         self._held: set[int] = set()
         self._resets = 0
@@ -197,6 +202,8 @@ class HostedShard:
             return await self._regain()
         tenure = self.tenure
         arrivals = self.inbox.take(self.next_offsets)
+        self._is_narrow = self._is_narrow and bool(arrivals)
+        arrivals = arrivals[:1] if self._is_narrow else arrivals
         needed = self.core.facts_needed(arrivals)
         unavailable = await self._services.clusters.gather(self.core, needed) if needed else {}
         proposed = None
@@ -206,24 +213,47 @@ class HostedShard:
             self.inbox.give_back()
             self._start_effects()
             return not self.holds_token
+        try:
+            await self._append(proposed, arrivals, tenure)
+        except RecordTooLargeError as error:
+            return await self._narrow(arrivals, tenure, error)
+        return True
+
+    async def _append(self, proposed: ProposedBatch, arrivals: tuple[Arrival, ...], tenure: int) -> None:
         await self._send_aside(proposed)
         began = monotonic()
         folded = await self._services.log.append(self.number, proposed.record, proposed.payload)
         if self.tenure != tenure:
             # Revoked while it was in flight: everything was dropped; the next owner learns from the log what is valid.
-            return True
+            return
         if folded.verdict is RecordVerdict.VALID:
             self._services.metrics.batch_appended(self.number, monotonic() - began)
             self._settle(proposed)
         else:
             self._requeue(arrivals)
+
+    async def _narrow(self, arrivals: tuple[Arrival, ...], tenure: int, error: RecordTooLargeError) -> bool:
+        """Decide one command at a time, and refuse the one whose record is too large, as every successor would find."""
+        _log.error("a record was more than the log takes", shard=self.number, why=str(error), narrowed=self._is_narrow)
+        if self.tenure != tenure or not self.holds_token:
+            return True
+        if not self._is_narrow:
+            self._is_narrow = True
+            self.core.own(self._token, now())
+            self.inbox.give_back()
+            return True
+        proposed = self.core.propose_refusal(now(), arrivals, f"deciding it takes more than one record: {error}")
+        if proposed is None:
+            raise error
+        self._is_narrow = False
+        await self._append(proposed, arrivals, tenure)
         return True
 
     async def _send_aside(self, proposed: ProposedBatch) -> None:
-        """Forwarded commands and dead letters are acknowledged before the record whose cursors pass them."""
+        """Forwarded commands are acknowledged, and dead letters tried, before the record whose cursors pass them."""
         journal = self._services.log.journal
         await forwarding.forward(journal, self._topics, self.number, proposed.forward)
-        await dead_letters.bury(journal, self._topics, self.number, proposed.dead_letters)
+        await self._dead_letters.bury(journal, proposed.dead_letters)
 
     def _settle(self, proposed: ProposedBatch) -> None:
         """The record is in the log and valid: only now may it have effects (R6)."""

@@ -26,6 +26,9 @@ _DURABLE: Mapping[str, str] = {
     "retention.ms": "-1",
     "unclean.leader.election.enable": "false",
 }
+# Brokers undo what a client's batch is compressed by: a codec that no worker can read, or one that expands a
+# thousandfold, never gets into a topic. What is too large without compression is refused by the broker.
+_READABLE: Mapping[str, str] = {"compression.type": "uncompressed"}
 # Old snapshots are deleted soon; no reader depends on them. The log still has whatever is lost here.
 _SNAPSHOTS: Mapping[str, str] = {
     "cleanup.policy": "compact",
@@ -37,6 +40,7 @@ _SNAPSHOTS_INITIAL: Mapping[str, str] = {
     "segment.bytes": str(64 * _MEGABYTE),
     "unclean.leader.election.enable": "false",
 }
+_DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(_MEGABYTE)}
 # These may safely be larger than asked for.
 _AT_LEAST = frozenset({"max.message.bytes", "min.insync.replicas"})
 
@@ -85,14 +89,14 @@ class VerifiedTopics:
 
 def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
     """Return the rules for every topic; all but the dead letters have one partition per shard."""
-    append_time = {**_DURABLE, "message.timestamp.type": "LogAppendTime"}
+    append_time = {**_DURABLE, **_READABLE, "message.timestamp.type": "LogAppendTime"}
     commands = {**append_time, "max.message.bytes": str(2 * _MEGABYTE)}
     return (
         TopicRule(topics.events, shards, {**append_time, "max.message.bytes": str(8 * _MEGABYTE)}),
         *(TopicRule(name, shards, commands) for name in topics.commands),
         TopicRule(topics.snapshots, shards, _SNAPSHOTS, _SNAPSHOTS_INITIAL, optional=True),
         TopicRule(topics.progress, shards, initial={"retention.ms": str(WEEK_MS), "min.insync.replicas": "2"}),
-        TopicRule(topics.dead_letters, 1, initial={"retention.ms": "-1", "min.insync.replicas": "2"}),
+        TopicRule(topics.dead_letters, 1, _DEAD_LETTERS, {"retention.ms": "-1", "min.insync.replicas": "2"}),
     )
 
 

@@ -113,6 +113,11 @@ class Candidates:
         entry = self._entries.get(key)
         return entry is not None and entry.turn == turn
 
+    @property
+    def is_looked_enough(self) -> bool:
+        """Whether as many have a look at the cluster as may have one at a time."""
+        return len(self.looks) >= self.max_looks
+
     # -- where to
 
     def offer(self, key: TopicPartition, rank: Rank, woken_by: Resource | None = None) -> None:
@@ -133,7 +138,7 @@ class Candidates:
 
     def look(self, key: TopicPartition, rank: Rank, expected: Needs) -> None:
         """Ask for a look at it in the cluster, when its turn comes; `expected` is what it is likely to take."""
-        if len(self.looks) < self.max_looks:
+        if not self.is_looked_enough:
             self._move(key, rank, Where.LOOKING, expected)
             self.looks[key] = None
         else:
@@ -182,7 +187,7 @@ class Candidates:
 
     def wake_line(self) -> None:
         """Ask for looks at those in line, as far as there is room."""
-        while self._line and len(self.looks) < self.max_looks:
+        while self._line and not self.is_looked_enough:
             rank, turn, key = heapq.heappop(self._line)
             if self._is_current(key, turn):
                 self._move(key, rank, Where.LOOKING, self._entries[key].expected)

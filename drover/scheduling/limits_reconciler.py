@@ -26,6 +26,6 @@ class LimitsReconciler(Reconciler):
                 max_partitions_in_flight=limits.max_partitions_in_flight,
                 max_moves_per_broker=limits.max_moves_per_broker,
                 max_replicas_per_step=limits.max_replicas_per_step,
-                mends_by_itself=limits.mends_by_itself,
+                mends_by_itself=limits.repairs_by_itself,
             )
         )

@@ -13,8 +13,10 @@ from drover.plans.evolve import Ending
 from drover.reassignment import replica_sets
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
-from drover.reassignment.start import start
-from drover.reassignment.state import Phase, Reassignment, Step
+from drover.reassignment.next_calls import LookAgain, SendStep, Wait
+from drover.reassignment.phase import Phase
+from drover.reassignment.route import next_call
+from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.verdict import blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Needs, Rank, Resource
 from drover.scheduling.steps import intend_step, prepare_step
@@ -29,7 +31,7 @@ from events.records import AnyEvent
 # How many waiting partitions are looked at in the cluster at a time: twice as many as there is room for, within these.
 MIN_LOOKS, MAX_LOOKS = 20, 500
 # How many are tried in vain in one batch, and how many start: the rest follows in the next one.
-MAX_VAIN_TRIES, MAX_STARTS = 200, 1000
+MAX_VAIN_TRIES, MAX_STARTS = 40, 1000
 # Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
 MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
 
@@ -120,11 +122,17 @@ class Starter(Reconciler):
         self._is_behind = self._wake(batch.now.monotonic_ms)
         vain_tries = starts = 0
         for candidate in self.candidates.ready():
+            key, rank = candidate.key, self._rank(candidate.key)
             is_over = vain_tries >= MAX_VAIN_TRIES or starts >= MAX_STARTS
-            self._is_behind = self._is_behind or is_over
-            if is_over or self._is_full(candidate.key):
-                self.candidates.offer(candidate.key, self._rank(candidate.key), candidate.woken_by)
+            is_full = self._is_full(key)
+            if is_over or (is_full and self.candidates.is_looked_enough):
+                self._is_behind = self._is_behind or is_over
+                self.candidates.offer(key, rank, candidate.woken_by)
                 break
+            if is_full:
+                # Stay informed about those that are next, so that the draft that frees a slot can use it.
+                self._look(state.reassignments[key], rank)
+                continue
             events = len(batch.events)
             self._try(candidate, batch)
             if len(batch.events) > events:
@@ -184,11 +192,11 @@ class Starter(Reconciler):
             self._note(key, seen, unconfirmed=verdict.unconfirmed)
             batch.emit_all(verdict.events)
             return
-        found = start(reassignment, seen.facts, context)
-        self._note(key, seen, unconfirmed=found.unconfirmed)
-        if found.block is not None:
+        found = next_call(reassignment, seen.facts, context)
+        self._note(key, seen, unconfirmed=isinstance(found, LookAgain))
+        if isinstance(found, Wait):
             batch.emit_all(blocked(reassignment, found.block, self.state.name))
-        elif found.step is not None:
+        elif isinstance(found, SendStep):
             self._start(reassignment, found.step, rank, batch)
 
     def _note(self, key: TopicPartition, seen: CachedObservation, *, unconfirmed: bool) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from drover.state.declared import ClusterSlice, items_in_order, not_default, recorded
 from events.partitions import TopicPartition
@@ -14,7 +14,7 @@ class Limits(Struct, frozen=True):
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
-    mends_by_itself: bool = False
+    repairs_by_itself: bool = field(default=False, name="mends_by_itself")
 
 
 class Freeze(Struct, frozen=True, omit_defaults=True):

@@ -13,10 +13,10 @@ from drover.shard import deferred
 from drover.shard.agenda import Agenda
 from drover.shard.deciding import CommandIndex
 from drover.shard.fold import ShardFold
-from drover.shard.intake import Intake, decide_arrivals, following, named_partitions
+from drover.shard.intake import Intake, decide_arrivals, following, named_partitions, refuse_too_large
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival, ProposedBatch
-from drover.shard.proposing import proposed_batch
+from drover.shard.proposing import Draft, divided, proposed_batch
 from drover.shard.scope import ShardScope
 from events.partitions import TopicPartition
 from events.records import AnyEvent
@@ -75,6 +75,8 @@ class ShardCore:
         self.token = None
         self._clusters.end()
         self._inputs: list[Input] = []
+        # What did not fit into the record before: it follows at once, and nothing is called before it is durable.
+        self._rest: tuple[Draft, ...] = ()
         self._is_proposed = False
         self._proposed_ms = 0
         # When the last valid record was proposed: until then this worker was certainly the owner.
@@ -94,6 +96,8 @@ class ShardCore:
 
         Deferred commands whose turn has come are decided in the same batch, and need observations as well.
         """
+        if self._rest:
+            return {}
         named = named_partitions(arrivals, self._clusters)
         due = deferred.due(self._clusters, CommandIndex(self.fold.known, self.fold.at_ms))
         for (cluster, _), keys in due.items():
@@ -105,9 +109,13 @@ class ShardCore:
         """Decide everything that has arrived as one batch; None if there is nothing to record.
 
         `unavailable` says why a cluster could not be observed. The batch decides a prefix of the arrivals. Where calls
-        are owed it may be empty: if it is valid, this worker is still the owner and may call. The caller must end the
-        batch with `commit` or `disown`.
+        are owed it may be empty: if it is valid, this worker is still the owner and may call. What is too much for one
+        record is proposed in several, the commands in the first. The caller must end the batch with `commit` or
+        `disown`.
         """
+        if self._rest:
+            draft, *rest = self._rest
+            return self._finish(draft, Intake(), now, tuple(rest))
         batch = self._begin(now)
         inputs, self._inputs = self._inputs, []
         for entry in inputs:
@@ -124,8 +132,22 @@ class ShardCore:
         owes = self._reconcile(batch)
         if not (intake.taken or batch.events or owes):
             return None
-        state_hash = self.fold.state.hash() if (self.fold.sequence + 1) % STATE_HASH_EVERY == 0 else None
-        return self._finish(batch, intake, state_hash)
+        draft, *rest = divided(batch)
+        return self._finish(draft, intake, now, tuple(rest))
+
+    def propose_refusal(self, now: Moment, arrivals: Sequence[Arrival], detail: str) -> ProposedBatch | None:
+        """Refuse the first arrival, after what was proposed for it turned out to be more than the log takes.
+
+        All speculation is dropped. None if nothing has arrived.
+        """
+        assert self.token is not None, "only the owner writes"
+        self.own(self.token, now)
+        batch = self._begin(now)
+        intake = refuse_too_large(batch, arrivals[:1], self._clusters, detail)
+        if not intake.taken:
+            return None
+        (draft,) = divided(batch)
+        return self._finish(draft, intake, now, ())
 
     def _reconcile(self, batch: BatchBuilder) -> bool:
         """Visit the clusters that were touched; return whether calls are owed there."""
@@ -139,32 +161,41 @@ class ShardCore:
 
     def closing_batch(self, now: Moment) -> ProposedBatch | None:
         """Make a batch that carries only the state hash, for a clean stop; None before the first batch."""
-        return self._finish(self._begin(now), Intake(), self.fold.state.hash()) if self.fold.sequence else None
+        if not self.fold.sequence:
+            return None
+        (draft,) = divided(self._begin(now))
+        return self._finish(draft, Intake(), now, (), with_hash=True)
 
     def commit(self, proposed: ProposedBatch) -> None:
         """Note that the batch is durable and was folded as valid: its calls may be made."""
         assert self.fold.sequence >= proposed.record.sequence, "a batch is committed after its record was folded"
         self._is_proposed = False
         self._proved_ms = self._proposed_ms
+        if self._rest:
+            return
         self._agenda.acting.update(self._agenda.visited)
         for name in self._agenda.visited:
             self._clusters.of(name).committed()
 
     def _begin(self, now: Moment) -> BatchBuilder:
         assert self.owned, "only the owner writes"
-        assert not self._is_proposed, "the last batch was neither committed nor disowned"
-        self._proposed_ms = now.monotonic_ms
         return BatchBuilder(self._apply, self._at(now))
 
     def _apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
         self._agenda.touched.add(event.cluster)
         return self._clusters.of(event.cluster).apply(event, at_ms)
 
-    def _finish(self, batch: BatchBuilder, intake: Intake, state_hash: bytes | None) -> ProposedBatch:
+    def _finish(
+        self, draft: Draft, intake: Intake, now: Moment, rest: tuple[Draft, ...], *, with_hash: bool = False
+    ) -> ProposedBatch:
         assert self.token is not None, "only the owner writes"
-        self._is_proposed = True
+        assert not self._is_proposed, "the last batch was neither committed nor disowned"
+        self._is_proposed, self._rest = True, rest
+        self._proposed_ms = now.monotonic_ms
         cursors = following(self.next_offsets, self._topic_ids, intake.taken)
-        return proposed_batch(self.fold, self.token, cursors, batch, intake, state_hash)
+        has_hash = with_hash or (self.fold.sequence + 1) % STATE_HASH_EVERY == 0
+        state_hash = self.fold.state.hash() if has_hash else None
+        return proposed_batch(self.fold, self.token, cursors, draft, intake, state_hash)
 
     @property
     def next_offsets(self) -> tuple[int, ...]:
@@ -180,6 +211,8 @@ class ShardCore:
         no longer be the owner. Nothing is sent to a cluster that is no longer configured, or is not the one first seen
         under its name: what was intended for it lapses.
         """
+        if self._rest:
+            return ()
         effects: list[Effect] = []
         for name in self._agenda.act():
             effects += self._clusters.of(name).effects(now, self._proved_ms + CALL_START_MS)
@@ -188,7 +221,7 @@ class ShardCore:
 
     def wake_at_ms(self, now: Moment) -> int | None:
         """Tell when (monotonic) `propose` should be called although nothing arrives; None if never."""
-        return self._agenda.next_ms(now.monotonic_ms)
+        return now.monotonic_ms if self._rest else self._agenda.next_ms(now.monotonic_ms)
 
     def _at(self, now: Moment) -> Moment:
         """The same moment in log time, which never goes back."""

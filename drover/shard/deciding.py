@@ -15,14 +15,15 @@ from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
 from drover.shard.managed import ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
+from events.bounds import shortened
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from events.records import Outcome, PartitionReference
-from events.refusals import RefusalCode
+from events.refusals import Refusal, RefusalCode
 
 OutcomeVerdict = Literal["accepted", "refused", "duplicate", "held"]
 
-MAX_DECISION_BYTES = 4 * 1024 * 1024
+MAX_DECISION_BYTES = 2 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ def conclude(
     digest: bytes,
     unavailable: str | None,
     looks: Looks,
-) -> int:
-    """Decide a command now and record its outcome; returns how many bytes that adds to the batch."""
+) -> None:
+    """Decide a command now and record its outcome."""
     scope = clusters.scope
     if command.cluster not in scope.clusters:
         detail = (
@@ -89,9 +90,8 @@ def conclude(
         detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
         decision = refuse(RefusalCode.TOO_LARGE, detail)
         outcome = outcome_of(position, command, decision, digest=digest)
-    batch.outcomes.append(outcome)
+    batch.add_outcome(outcome)
     batch.emit_all(decision.events)
-    return size
 
 
 def _facts(
@@ -145,7 +145,13 @@ def outcome_of(
         plan=decision.plan,
         accepted=tuple(PartitionReference(*key) for key in decision.accepted),
         unchanged=tuple(PartitionReference(*key) for key in decision.unchanged),
-        refusals=decision.refusals,
+        refusals=tuple(map(_bounded, decision.refusals)),
         first_offset=first_offset,
         held_off=decision.held_off,
     )
+
+
+def _bounded(refusal: Refusal) -> Refusal:
+    """Cut the words of a refusal, which may quote the command, to what is kept for ever."""
+    detail = shortened(refusal.detail)
+    return refusal if detail == refusal.detail else msgspec.structs.replace(refusal, detail=detail)

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from drover.scheduling.state import DeferredCommand, SchedulingState
-from events.codec import Malformed, decode_command
+from events.codec import decode_deferred
 from events.commands import AnyCommand
 
 MAX_DEFERRAL_MS = 30_000
+# What is looked for before one batch: what that batch is likely to decide.
+DUE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +22,13 @@ class Released:
 
 @dataclass(slots=True)
 class Deferral:
-    """The deferred commands of one cluster by what they wait for; each is decoded once."""
+    """The deferred commands of one cluster by what they wait for; each is decoded once.
+
+    `bytes` is what they take in the log and in the state.
+    """
 
     state: SchedulingState
+    bytes: int = 0
     _commands: dict[str, AnyCommand] = field(default_factory=dict)
     _missing: dict[str, set[str]] = field(default_factory=dict)
     _waiting_for: dict[str, dict[str, None]] = field(default_factory=dict)
@@ -32,7 +38,8 @@ class Deferral:
 
     def begin(self) -> None:
         """Read the deferred commands of the log; what they wait for is found out later."""
-        self._commands = {name: _read(deferred) for name, deferred in self.state.deferred.items()}
+        self._commands = {name: decode_deferred(one.payload) for name, one in self.state.deferred.items()}
+        self.bytes = sum(len(one.payload) for one in self.state.deferred.values())
         self._is_counted = not self._commands
 
     def count(self, undecided: Callable[[AnyCommand], tuple[str, ...]]) -> None:
@@ -43,9 +50,10 @@ class Deferral:
         for name, command in self._commands.items():
             self._wait(name, undecided(command))
 
-    def defer(self, command: AnyCommand, undecided: tuple[str, ...]) -> None:
-        """Defer a command until those are decided."""
+    def defer(self, command: AnyCommand, size: int, undecided: tuple[str, ...]) -> None:
+        """Defer a command of so many bytes until those are decided."""
         self._commands[command.id] = command
+        self.bytes += size
         self._wait(command.id, undecided)
 
     def _wait(self, name: str, undecided: tuple[str, ...]) -> None:
@@ -64,9 +72,10 @@ class Deferral:
                 if not missing:
                     self._ready[waiting] = None
 
-    def released(self, name: str) -> None:
-        """Drop a command that is being decided."""
+    def released(self, name: str, size: int) -> None:
+        """Drop a command of so many bytes that is being decided."""
         del self._commands[name]
+        self.bytes -= size
         for other in self._missing.pop(name):
             self._waiting_for.get(other, {}).pop(name, None)
         self._ready.pop(name, None)
@@ -85,6 +94,15 @@ class Deferral:
                 if name in self._ready:
                     yield Released(self._commands[name], self.state.deferred[name])
 
+    def due(self) -> Iterator[Released]:
+        """Yield those that the next batch may decide: about as many as fit into one."""
+        size = 0
+        for released in self.ready():
+            yield released
+            size += len(released.deferred.payload)
+            if size >= DUE_BYTES:
+                return
+
     def expired(self, at_ms: int) -> Iterator[tuple[Released, tuple[str, ...]]]:
         """Yield those that have waited too long, the oldest first, with what was not decided."""
         for name, deferred in tuple(self.state.deferred.items()):
@@ -99,9 +117,3 @@ class Deferral:
         """Tell when (log time) the first one has waited too long; None if none waits."""
         first = next(iter(self.state.deferred.values()), None)
         return None if first is None else first.since_ms + MAX_DEFERRAL_MS
-
-
-def _read(deferred: DeferredCommand) -> AnyCommand:
-    command = decode_command(deferred.payload)
-    assert not isinstance(command, Malformed), f"what is deferred was read before: {command}"
-    return command

@@ -16,6 +16,7 @@ from events.waiting import CommandHeld, CommandReleased
 
 # Deferred commands are part of the state: a client that names commands that never come must not fill it.
 MAX_DEFERRED = 1000
+MAX_DEFERRED_BYTES = 8 * 1024 * 1024
 
 
 def defer(
@@ -25,23 +26,31 @@ def defer(
     digest: bytes,
     cluster: ManagedCluster,
     undecided: tuple[str, ...],
-) -> int:
-    """Defer a command, with the outcome `held` for now; returns how many bytes that adds to the batch."""
-    if len(cluster.state.deferred) >= MAX_DEFERRED:
-        detail = f"{MAX_DEFERRED} commands wait for others in {command.cluster} already: send it again under a new id"
-        refused = refuse(RefusalCode.AFTER_UNDECIDED, detail)
-        batch.outcomes.append(outcome_of(position, command, refused, digest=digest))
-        cluster.deferral.decided(command.id)
-        return 0
+) -> None:
+    """Defer a command, with the outcome `held` for now."""
     payload = encode_command(command)
-    batch.outcomes.append(outcome_of(position, command, Decision(), verdict="held", digest=digest))
+    full = _why_full(cluster, len(payload))
+    if full is not None:
+        detail = f"{full} wait for others in {command.cluster} already: send it again under a new id"
+        refused = refuse(RefusalCode.AFTER_UNDECIDED, detail)
+        batch.add_outcome(outcome_of(position, command, refused, digest=digest))
+        cluster.deferral.decided(command.id)
+        return
+    batch.add_outcome(outcome_of(position, command, Decision(), verdict="held", digest=digest))
     batch.emit(
         CommandHeld(
             cluster=command.cluster, id=command.id, payload=payload, topic=position.topic, offset=position.offset
         )
     )
-    cluster.deferral.defer(command, undecided)
-    return len(payload)
+    cluster.deferral.defer(command, len(payload), undecided)
+
+
+def _why_full(cluster: ManagedCluster, size: int) -> str | None:
+    if len(cluster.state.deferred) >= MAX_DEFERRED:
+        return f"{MAX_DEFERRED} commands"
+    if cluster.deferral.bytes + size > MAX_DEFERRED_BYTES:
+        return f"commands of {cluster.deferral.bytes} bytes, of {MAX_DEFERRED_BYTES} in all,"
+    return None
 
 
 def release(
@@ -54,15 +63,20 @@ def release(
 ) -> None:
     """Decide each deferred command of a cluster whose turn has come, oldest first; refuse what has waited too long.
 
-    `looked_for` are the commands, by cluster and id, for which the cluster was observed before this batch began. One
-    that needs an observation and is not among them waits for the next batch.
+    When the batch is full, the others wait for the next one. `looked_for` are the commands, by cluster and id, for
+    which the cluster was observed before this batch began. One that needs an observation and is not among them waits
+    for the next batch.
     """
     if not cluster.state.deferred:
         return
     cluster.deferral.count(partial(index.undecided, state=cluster.state))
     for released in cluster.deferral.ready():
+        if batch.is_full:
+            return
         _decide(batch, released, cluster, clusters, looked_for, unavailable)
     for released, undecided in cluster.deferral.expired(batch.at_ms):
+        if batch.is_full:
+            return
         _refuse(batch, released, cluster, undecided)
 
 
@@ -78,7 +92,7 @@ def _decide(
     looks = looks_for(command, cluster.state)
     if not _may_be_decided(batch, command, looks, clusters, looked_for):
         return
-    _release(batch, command, cluster)
+    _release(batch, released, cluster)
     conclude(batch, command, _position(released), clusters, command_digest(command), unavailable, looks)
     cluster.deferral.decided(command.id)
 
@@ -103,15 +117,16 @@ def _refuse(batch: BatchBuilder, released: Released, cluster: ManagedCluster, un
         f"{', '.join(undecided)} in `after` was not decided within {MAX_DEFERRAL_MS // 1000} s: send it first, then "
         "this command again under a new id"
     )
-    _release(batch, command, cluster)
+    _release(batch, released, cluster)
     refused = refuse(RefusalCode.AFTER_UNDECIDED, detail)
-    batch.outcomes.append(outcome_of(_position(released), command, refused, digest=command_digest(command)))
+    batch.add_outcome(outcome_of(_position(released), command, refused, digest=command_digest(command)))
     cluster.deferral.decided(command.id)
 
 
-def _release(batch: BatchBuilder, command: AnyCommand, cluster: ManagedCluster) -> None:
+def _release(batch: BatchBuilder, released: Released, cluster: ManagedCluster) -> None:
+    command = released.command
     batch.emit(CommandReleased(cluster=command.cluster, id=command.id))
-    cluster.deferral.released(command.id)
+    cluster.deferral.released(command.id, len(released.deferred.payload))
 
 
 def _position(released: Released) -> Position:
@@ -126,7 +141,7 @@ def due(clusters: ManagedClusters, index: CommandIndex) -> dict[tuple[str, str],
         if not cluster.state.deferred or name not in clusters.scope.clusters:
             continue
         cluster.deferral.count(partial(index.undecided, state=cluster.state))
-        for released in cluster.deferral.ready():
+        for released in cluster.deferral.due():
             looks = looks_for(released.command, cluster.state)
             if looks.worth:
                 found[name, released.command.id] = looks.worth

@@ -20,7 +20,8 @@ from events.records import Cursor, Outcome
 from events.refusals import RefusalCode
 from events.topics import shard_of
 
-CLOSE_BYTES = 1024 * 1024
+# Of one batch: each is written by itself.
+MOST_DEAD_LETTERS = 1000
 
 
 @dataclass(slots=True)
@@ -52,12 +53,11 @@ def decide_arrivals(
     index: CommandIndex,
     unavailable: Mapping[str, str],
 ) -> Intake:
-    """Decide arrivals in order, each on the state that those before it have made, until about 1 MiB is full."""
+    """Decide arrivals in order, each on the state that those before it have made, until the batch is full."""
     scope = clusters.scope
     intake = Intake()
-    size = 0
     for arrival in arrivals:
-        if size >= CLOSE_BYTES:
+        if batch.is_full or len(intake.dead_letters) >= MOST_DEAD_LETTERS:
             break
         command = _readable(arrival)
         if isinstance(command, Malformed):
@@ -70,7 +70,26 @@ def decide_arrivals(
                 # What ended in this batch must be observed again first.
                 break
             position = Position(scope.topics.commands[arrival.topic_index], arrival.offset)
-            size += _decide_one(batch, command, position, clusters, index, unavailable, looks)
+            _decide_one(batch, command, position, clusters, index, unavailable, looks)
+        intake.taken.append(arrival)
+    return intake
+
+
+def refuse_too_large(
+    batch: BatchBuilder, arrivals: Sequence[Arrival], clusters: ManagedClusters, detail: str
+) -> Intake:
+    """Take arrivals without deciding them: those that belong here are refused for what deciding them would write."""
+    intake = Intake()
+    for arrival in arrivals:
+        command = _readable(arrival)
+        if isinstance(command, Malformed):
+            _refuse_malformed(batch, arrival, command, clusters.scope, intake)
+        elif not _is_here(command, clusters.scope):
+            _send_on(arrival, command, clusters.scope, intake)
+        else:
+            position = Position(clusters.scope.topics.commands[arrival.topic_index], arrival.offset)
+            refused = refuse(RefusalCode.TOO_LARGE, detail)
+            batch.add_outcome(outcome_of(position, command, refused, digest=command_digest(command)))
         intake.taken.append(arrival)
     return intake
 
@@ -121,7 +140,7 @@ def _refuse_malformed(
     if shard_of(malformed.cluster, scope.shards) != scope.shard:
         return
     refused = refuse(RefusalCode.MALFORMED, malformed.detail)
-    batch.outcomes.append(
+    batch.add_outcome(
         Outcome(
             id=malformed.id,
             cluster=malformed.cluster,
@@ -152,28 +171,27 @@ def _decide_one(
     index: CommandIndex,
     unavailable: Mapping[str, str],
     looks: Looks,
-) -> int:
-    """Decide one readable command that belongs here, or defer it; returns how many bytes it adds to the batch."""
+) -> None:
+    """Decide one readable command that belongs here, or defer it."""
     identity = (command.cluster, command.id)
     digest = command_digest(command)
     earlier, first = index.earlier(identity), index.digest(identity)
     if first == digest:
         offset = None if earlier is None else earlier.offset
-        batch.outcomes.append(outcome_of(position, command, Decision(), verdict="duplicate", first_offset=offset))
-        return 0
+        batch.add_outcome(outcome_of(position, command, Decision(), verdict="duplicate", first_offset=offset))
+        return
     if first is not None:
         detail = f"id {command.id} was used for another command within the last 7 days: choose a new one"
-        batch.outcomes.append(outcome_of(position, command, refuse(RefusalCode.ID_REUSED, detail)))
-        return 0
+        batch.add_outcome(outcome_of(position, command, refuse(RefusalCode.ID_REUSED, detail)))
+        return
     is_known = command.cluster in clusters.scope.clusters
     cluster = clusters.of(command.cluster) if is_known else None
     undecided = index.undecided(command, cluster.state) if cluster is not None and command.after else ()
     if cluster is not None and undecided:
-        size = defer(batch, command, position, digest, cluster, undecided)
+        defer(batch, command, position, digest, cluster, undecided)
     else:
         why = unavailable.get(command.cluster)
-        size = conclude(batch, command, position, clusters, digest, why, looks)
+        conclude(batch, command, position, clusters, digest, why, looks)
         if cluster is not None:
             cluster.deferral.decided(command.id)
     index.enter(identity, digest)
-    return size

@@ -14,8 +14,8 @@ from drover.plans.evolve import Ending
 from drover.plans.reconciler import PlansReconciler
 from drover.reassignment.cancellation import succession
 from drover.reassignment.copy_sizes import CopySizes
+from drover.reassignment.phase import Phase
 from drover.reassignment.reconciler import ReassignmentReconciler
-from drover.reassignment.state import Phase
 from drover.scheduling.limits_reconciler import LimitsReconciler
 from drover.scheduling.queue_reconciler import QueueReconciler
 from drover.scheduling.starter import Starter

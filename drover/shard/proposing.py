@@ -1,19 +1,64 @@
 """From a finished batch to the next record of the log."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
 from drover.capability.batch import BatchBuilder
 from drover.shard.fold import ShardFold
 from drover.shard.intake import Intake
 from drover.shard.messages import ProposedBatch
 from drover.state.hashing import CURRENT_FORM
 from events.codec import encode_record
-from events.records import SCHEMA_VERSION, Batch, Cursor
+from events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
+
+# A record of the log may have 8 MiB. What a decision adds beyond this goes into the next record.
+RECORD_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What one record will say: `at_ms` is the time by which its events were decided."""
+
+    at_ms: int
+    outcomes: tuple[Outcome, ...]
+    events: tuple[AnyEvent, ...]
+
+
+def divided(batch: BatchBuilder) -> tuple[Draft, ...]:
+    """Divide a batch into as many records as it takes: the outcomes and what was decided for them in the first.
+
+    Decisions fill about a quarter of a record at most, and come before what the capabilities say follows. So only the
+    latter is ever divided: each event of it leads from one possible state to the next, as in records of their own.
+    """
+    if batch.size <= RECORD_BYTES:
+        return (Draft(batch.at_ms, tuple(batch.outcomes), tuple(batch.events)),)
+    first, *others = _pieces(batch)
+    return (
+        Draft(batch.at_ms, tuple(batch.outcomes), first),
+        *(Draft(batch.at_ms, (), events) for events in others),
+    )
+
+
+def _pieces(batch: BatchBuilder) -> Iterator[tuple[AnyEvent, ...]]:
+    size = sum(len(msgspec.msgpack.encode(outcome)) for outcome in batch.outcomes)
+    piece: list[AnyEvent] = []
+    for event in batch.events:
+        added = len(msgspec.msgpack.encode(event))
+        if size + added > RECORD_BYTES:
+            yield tuple(piece)
+            piece, size = [], 0
+        piece.append(event)
+        size += added
+    yield tuple(piece)
 
 
 def proposed_batch(
     fold: ShardFold,
     token: bytes,
     cursors: tuple[Cursor, ...],
-    batch: BatchBuilder,
+    draft: Draft,
     intake: Intake,
     state_hash: bytes | None,
 ) -> ProposedBatch:
@@ -23,11 +68,11 @@ def proposed_batch(
         token=token,
         epoch=fold.epoch,
         sequence=fold.sequence + 1,
-        at_ms=batch.at_ms,
+        at_ms=draft.at_ms,
         cursors=cursors,
         previous_hash=fold.chain,
-        outcomes=tuple(batch.outcomes),
-        events=tuple(batch.events),
+        outcomes=draft.outcomes,
+        events=draft.events,
         state_hash=state_hash,
         state_hash_form=1 if state_hash is None else CURRENT_FORM,
     )

@@ -7,7 +7,8 @@ disagree a broker gets the lowest rate asked (X14).
 from collections import Counter
 from dataclasses import dataclass, field
 
-from drover.reassignment.state import Phase, Reassignment, ReassignmentState
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment, ReassignmentState
 from events.partitions import TopicPartition
 
 _THROTTLED_PHASES = frozenset(

@@ -6,6 +6,7 @@ that Kafka can never end, when an operator or a setting asks for it; and the lat
 
 import heapq
 from collections.abc import Mapping
+from itertools import filterfalse
 
 from drover.facts import Move, PartitionFacts
 from drover.reassignment.late_calls import expired_calls
@@ -18,6 +19,8 @@ from events.plans import PlanOpened
 from events.reassignments import LateChangeFound, ReassignmentAdopted
 from events.records import AnyEvent
 
+# How long a move must look endless before a setting alone has it cancelled.
+ENDLESS_AFTER_MS = 10_000
 # A cluster may have any number of them; this many are recorded at a time. Those that can never end come first.
 MAX_FOREIGN_MOVES = 1000
 
@@ -37,8 +40,9 @@ def unrecorded(
     if room > 0:
         new = (
             (not move.never_ends, key)
-            for key, move in moves.items()
-            if key not in state.in_flight and key not in state.unmanaged and not _is_late(state, key, move, at_ms)
+            # Nearly every listed move is Drover's own, and this runs over all of them.
+            for key, move in ((key, moves[key]) for key in filterfalse(state.in_flight.__contains__, moves))
+            if key not in state.unmanaged and not _is_late(state, key, move, at_ms)
         )
         found |= {key: moves[key] for _, key in heapq.nsmallest(room, new)}
     return found
@@ -77,7 +81,7 @@ def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts,
 def repair_unasked(state: ClusterState, key: TopicPartition, seen: PartitionFacts) -> tuple[AnyEvent, ...]:
     """Take over an unmanaged move that can never end, if the cluster's setting says so; else empty."""
     move = seen.move
-    if not state.limits.mends_by_itself or key not in state.unmanaged or move is None or not is_repairable(move):
+    if not state.limits.repairs_by_itself or key not in state.unmanaged or move is None or not is_repairable(seen):
         return ()
     plan = _own_plan(state, "mend")
     brokers = ", ".join(map(str, move.never_ends))
@@ -86,9 +90,9 @@ def repair_unasked(state: ClusterState, key: TopicPartition, seen: PartitionFact
     return (opened, *adopt_stuck(state, key, plan, seen))
 
 
-def is_repairable(move: Move) -> bool:
+def is_repairable(seen: PartitionFacts) -> bool:
     """Whether a move can never end, and Kafka's cancel would leave a replica."""
-    return bool(move.never_ends and without(move.replicas, move.adding))
+    return seen.is_endless and seen.move is not None and bool(without(seen.move.replicas, seen.move.adding))
 
 
 def adopt_stuck(state: ClusterState, key: TopicPartition, plan: str, seen: PartitionFacts) -> tuple[AnyEvent, ...]:

@@ -10,7 +10,7 @@ from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
 from drover.facts import Move, Observation
 from drover.reassignment.late_calls import expired_calls
 from drover.state.cluster import ClusterState
-from drover.unmanaged.moves import correct_late, record, repair_unasked, unrecorded
+from drover.unmanaged.moves import ENDLESS_AFTER_MS, correct_late, record, repair_unasked, unrecorded
 from events.partitions import TopicPartition
 
 
@@ -39,10 +39,9 @@ class UnmanagedReconciler(Reconciler):
         cached = self.observed.partitions.get(key)
         if cached is None or cached.facts is None:
             return
-        events = correct_late(self.state, key, cached.facts, batch.at_ms) or repair_unasked(
-            self.state, key, cached.facts
-        )
-        persisted = self._unconfirmed.has_persisted(key, cached)
+        late = correct_late(self.state, key, cached.facts, batch.at_ms)
+        events = late or repair_unasked(self.state, key, cached.facts)
+        persisted = self._unconfirmed.has_persisted(key, cached, CONFIRM_AFTER_MS if late else ENDLESS_AFTER_MS)
         self._unconfirmed.note(key, ended_ms, unconfirmed=bool(events) and not persisted)
         if persisted:
             batch.emit_all(events)
@@ -61,7 +60,7 @@ class UnmanagedReconciler(Reconciler):
         """Say which partitions must be looked at although Drover is not moving them, or has them only pending."""
         state = self.state
         watched = {key for key in state.expired_calls if expired_calls(state, key, batch.at_ms) is not None}
-        if state.limits.mends_by_itself:
+        if state.limits.repairs_by_itself:
             watched.update(key for key, move in state.unmanaged.items() if move.never_ends)
         still_watched = frozenset(key for key in watched if key not in state.in_flight)
         for key in self._watched - still_watched:

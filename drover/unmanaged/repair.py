@@ -74,10 +74,13 @@ def _refuse_healthy(key: TopicPartition, seen: PartitionFacts) -> Refusal | None
     if seen.move is None:
         detail = f"{key} is not being moved: there is nothing to repair"
         return refuse_partition(key, RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
-    if is_repairable(seen.move):
+    if is_repairable(seen):
         return None
+    lacking = [broker for broker in seen.move.target if broker not in seen.isr]
+    why = f" when {', '.join(map(str, lacking))} is in sync" if lacking else ""
     detail = (
-        f"{key} is being moved to {list(seen.move.target)}, which can end: wait, or cancel it with the tool it is from"
+        f"{key} is being moved to {list(seen.move.target)}, which can end{why}: wait, or cancel it with the tool it is"
+        " from"
     )
     return refuse_partition(key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
 

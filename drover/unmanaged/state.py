@@ -18,7 +18,7 @@ class UnmanagedMove(Struct, frozen=True, omit_defaults=True):
 
     @property
     def never_ends(self) -> tuple[int, ...]:
-        """The brokers that are being both added and removed: with one of them Kafka lists the move for ever."""
+        """The brokers that are being both added and removed: with one of them Kafka may list the move for ever."""
         return tuple(broker for broker in self.adding if broker in self.removing)
 
 

@@ -7,7 +7,7 @@ change while it runs; between two batches they are bytes in the sink, under the 
 
 from msgspec import Struct
 
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 
 
 class Move(Struct, kw_only=True):

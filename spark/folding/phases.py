@@ -6,7 +6,7 @@ every state.
 
 from collections.abc import Callable, Mapping
 
-from drover.reassignment.state import OPEN_PHASES, Phase
+from drover.reassignment.phase import OPEN_PHASES, Phase
 from events.reassignments import Call
 from spark.folding.carry import Move
 from spark.folding.rows import FoldRow

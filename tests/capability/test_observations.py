@@ -1,6 +1,8 @@
 """What the owner remembers of a cluster: an observation counts only if it began after the last call had ended."""
 
-from drover.capability.observations import ObservationCache
+from itertools import pairwise
+
+from drover.capability.observations import FRESH_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Observation, PartitionFacts
 from drover.reassignment.copy_pace import SizeSample
@@ -61,3 +63,18 @@ def test_sizes_of_an_older_step_or_from_before_the_call_are_not_kept() -> None:
     assert sizes.of_step(KEY) == (later,)
     sizes.forget(KEY)
     assert sizes.of_step(KEY) == ()
+
+
+def test_many_old_observations_go_little_by_little_and_the_fresh_ones_stay() -> None:
+    observed = ObservationCache()
+    keys = [TopicPartition("orders", number) for number in range(30_000)]
+    observed.see(Observation("local", "kafka", 0, 0, (1,), partitions=dict.fromkeys(keys, SEEN)))
+    kept = dict.fromkeys(keys[:100], SEEN)
+    sizes = []
+    for ended_ms in range(FRESH_MS + 1, FRESH_MS + 31):
+        observed.see(Observation("local", "kafka", ended_ms, ended_ms, (1,), partitions=kept))
+        sizes.append(len(observed.partitions))
+    gone = [before - after for before, after in pairwise([len(keys), *sizes])]
+    assert max(gone) <= 1_100
+    assert sizes[-1] <= 20_000
+    assert set(kept) <= set(observed.partitions)

@@ -20,7 +20,8 @@ from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.undo import Undo
 from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.shard.fold import ShardFold
 from events.partitions import TopicPartition
 from events.plans import PlanOpened
@@ -298,3 +299,12 @@ def test_sending_a_command_imports_neither_pydantic_nor_rich_nor_faust() -> None
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"), [("r" * 1025, "1025 bytes"), ("a\nb", "control character"), ("\u3000", "reason is blank")]
+)
+def test_a_reason_out_of_bounds_is_wrong_usage_before_anything_is_sent(reason: str, word: str) -> None:
+    result = run("freeze", "--reason", reason)
+    assert result.exit_code == ExitCode.USAGE
+    assert word in result.stderr

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.state import Block, Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Block, Reassignment
 from drover.runtime import clock
 from drover.state.cluster import ClusterState
 from events.commands import Freeze

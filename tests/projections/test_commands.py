@@ -146,3 +146,19 @@ def test_removing_the_freeze_or_the_list_asks_for_its_end_and_removing_others_fo
 )
 def test_requests_go_by_their_number(name: str, number: int | None) -> None:
     assert request_number(name) == number
+
+
+def words_of(path: str, document: object) -> str:
+    found = read(path, json.dumps(document).encode())
+    assert isinstance(found, Fault)
+    assert found.code == "malformed"
+    return found.detail
+
+
+def test_what_a_node_asks_for_has_the_bounds_of_every_other_door() -> None:
+    entry = {"topic": "orders", "partition": 0, "replicas": list(range(257))}
+    assert "at most 256" in words_of(PLAN, {"version": 1, "partitions": [entry]})
+    entry = {"topic": "or\x1b[2Jders", "partition": 0, "replicas": [1]}
+    assert "control character" in words_of(PLAN, {"version": 1, "partitions": [entry]})
+    listed = ",".join(str(number) for number in range(10_001))
+    assert "at most 10000" in words_of(BLACKLIST, {"version": 1, "config": {"preferred_leader_blacklist": listed}})

@@ -5,7 +5,8 @@ import pytest
 from drover.facts import CallResult
 from drover.reassignment import calls
 from drover.reassignment.evolve import evolve
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from events.reassignments import (
     Blocker,
     Call,

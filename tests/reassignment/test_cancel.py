@@ -4,7 +4,7 @@ import pytest
 
 from drover.capability.decision import Facts
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply

@@ -8,7 +8,7 @@ from drover.capability.decision import Decision, Facts
 from drover.plans.evolve import Ending
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import succession
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply

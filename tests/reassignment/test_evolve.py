@@ -13,9 +13,10 @@ from drover.plans.state import PlanStatus
 from drover.reassignment import calls
 from drover.reassignment.cancel import decide_cancel
 from drover.reassignment.evolve import APPLYING, EVOLVING, evolve
+from drover.reassignment.next_calls import SendStep, Wait
+from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.start import start
-from drover.reassignment.state import Phase
+from drover.reassignment.route import next_call
 from drover.reassignment.verdict import blocked
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
@@ -160,10 +161,10 @@ def follow(state: ClusterState, key: TopicPartition, data: st.DataObject) -> Ite
         if not waits or seen is None or seen.topic_id != TOPIC_ID:
             yield from reconcile(entry, seen, where).events
             return
-        found = start(entry, seen, where)
-        if found.block is not None:
+        found = next_call(entry, seen, where)
+        if isinstance(found, Wait):
             yield from blocked(entry, found.block, CLUSTER)
-        elif found.step is not None:
+        elif isinstance(found, SendStep):
             step = found.step
             yield intended(step.expected, step.replicas, key=key, number=step.number, final=step.final)
 

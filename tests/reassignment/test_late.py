@@ -3,8 +3,9 @@
 import pytest
 
 from drover.facts import Move, PartitionFacts
+from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.state import ExpiredCalls, Phase, Reassignment, Step
+from drover.reassignment.state import ExpiredCalls, Reassignment, Step
 from drover.reassignment.verdict import UNCONFIRMED
 from events.reassignments import (
     CallAccepted,

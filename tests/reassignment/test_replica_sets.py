@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Partition
+from drover.reassignment.phase import Phase
 from drover.reassignment.replica_sets import adding, after_cancel, next_step, removing
-from drover.reassignment.state import Phase, Step
+from drover.reassignment.state import Step
 from drover.state.evolve import apply
 from events.reassignments import StepConfirmed
 from tests.reassignment.support import CLUSTER, KEY, PATIENT, intended, opened, queued, reassignment, state_after

@@ -6,9 +6,10 @@ import pytest
 
 from drover.facts import CallResult, Move, PartitionFacts
 from drover.reassignment.calls import answered
+from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
 from drover.reassignment.rollback_guards import restore_block, skip_reason
-from drover.reassignment.state import Phase, Reassignment, Step
+from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.verdict import NOTHING, UNCONFIRMED
 from events.reassignments import (
     Blocker,
@@ -157,7 +158,7 @@ def test_a_move_of_ours_that_never_ends_is_named_and_cancelled_once_it_has_persi
 
 @pytest.mark.parametrize("phase", MENDING)
 def test_the_second_time_it_is_only_shown_with_a_way_out(phase: Phase) -> None:
-    verdict = reconcile(reassignment(phase, mended=True), ODD_SEEN, context(persisted=True))
+    verdict = reconcile(reassignment(phase, repaired=True), ODD_SEEN, context(persisted=True))
     (event,) = verdict.events
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.BROKER_IN_BOTH_LISTS
@@ -166,17 +167,31 @@ def test_the_second_time_it_is_only_shown_with_a_way_out(phase: Phase) -> None:
 
 
 def test_a_cancel_of_it_that_had_no_effect_is_sent_again() -> None:
-    lost = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, mended=True, unsure=True)
+    lost = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, repaired=True, unsure=True)
     assert isinstance(only(lost, ODD_SEEN, persisted=True), CallLapsed)
-    lapsed = reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, mended=True, attempts=1)
+    lapsed = reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, repaired=True, attempts=1)
     assert isinstance(only(lapsed, ODD_SEEN, persisted=True), CallIntended)
 
 
 def test_it_waits_while_the_cancel_would_harm() -> None:
-    seen = sight(ODD.replicas, (4,), move=ODD, leader=4)
+    to_newcomer = Move((1, 2, 3, 5, 4), (5, 4), (1, 2, 3, 4))
+    seen = sight(to_newcomer.replicas, (5,), move=to_newcomer, leader=5)
     event = only(reassignment(Phase.COPYING), seen, persisted=True)
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.ORIGINALS_OUT_OF_SYNC
+
+
+@pytest.mark.parametrize("phase", [Phase.COPYING, Phase.ROLLING_BACK])
+def test_a_broker_in_both_lists_is_no_reason_to_cancel_while_the_target_is_not_in_sync(phase: Phase) -> None:
+    """Seen live on 4.2.0: the pair appeared, and ended by itself when the original returned."""
+    about = reassignment(phase, cancel_mode=CancelMode.ROLLBACK if phase is Phase.ROLLING_BACK else None)
+    seen = sight(ODD.replicas, (1, 2), move=ODD)
+    assert not seen.is_endless
+    assert Blocker.BROKER_IN_BOTH_LISTS not in {
+        event.why
+        for event in reconcile(about, seen, context(persisted=True)).events
+        if isinstance(event, ReassignmentBlocked)
+    }
 
 
 @pytest.mark.parametrize("phase", [Phase.PENDING, Phase.PREPARED])

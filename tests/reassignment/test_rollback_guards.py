@@ -2,6 +2,7 @@
 
 import pytest
 
+from drover.reassignment.phase import Phase
 from drover.reassignment.rollback_guards import (
     GONE_MS,
     GuardFacts,
@@ -10,7 +11,7 @@ from drover.reassignment.rollback_guards import (
     restore_block,
     skip_reason,
 )
-from drover.reassignment.state import Block, Phase, Step
+from drover.reassignment.state import Block, Step
 from events.reassignments import Blocker, SkipReason
 from tests.reassignment.support import reassignment, sight
 

@@ -5,40 +5,47 @@ from typing import Any
 import pytest
 
 from drover.facts import Move, PartitionFacts
-from drover.reassignment.start import Start, start
-from drover.reassignment.state import Phase, Step
+from drover.reassignment.next_calls import LookAgain, NextCall, SendStep, Wait
+from drover.reassignment.phase import Phase
+from drover.reassignment.start import start
+from drover.reassignment.state import Step
 from events.reassignments import Blocker
 from tests.reassignment.support import context, reassignment, sight
 
 
-def begun(seen: PartitionFacts, target: tuple[int, ...] = (4, 2, 1), **fields: Any) -> Start:
+def begun(seen: PartitionFacts, target: tuple[int, ...] = (4, 2, 1), **fields: Any) -> SendStep | Wait | LookAgain:
     about = reassignment(Phase.PENDING, step=None, target=target)
     return start(about, seen, context(**fields))
 
 
-def blocker(found: Start) -> Blocker | None:
-    assert found.step is None
-    return None if found.block is None else found.block.why
+def blocker(found: NextCall) -> Blocker:
+    assert isinstance(found, Wait)
+    return found.block.why
+
+
+def planned(found: NextCall) -> Step:
+    assert isinstance(found, SendStep)
+    return found.step
 
 
 def test_with_every_gate_open_the_step_is_planned() -> None:
-    assert begun(sight()).step == Step(1, True, (1, 2, 3), (4, 2, 1), 1)
+    assert planned(begun(sight())) == Step(1, True, (1, 2, 3), (4, 2, 1), 1)
 
 
 def test_a_prepared_step_is_kept_as_it_is() -> None:
     about = reassignment(Phase.PREPARED)
-    assert start(about, sight(leader=2), context()).step == about.step
+    assert planned(start(about, sight(leader=2), context())) == about.step
 
 
 def test_a_list_that_differs_is_doubted_and_then_named() -> None:
     seen = sight((1, 2, 6))
-    assert begun(seen) == Start(unconfirmed=True)
+    assert begun(seen) == LookAgain()
     assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
 
 
 def test_a_foreign_move_is_doubted_and_then_named() -> None:
     seen = sight((6, 1, 2, 3), (1, 2, 3), move=Move((6, 1, 2, 3), (6,), ()))
-    assert begun(seen) == Start(unconfirmed=True)
+    assert begun(seen) == LookAgain()
     assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
 
 
@@ -67,7 +74,7 @@ def test_below_min_isr_replicas_are_only_added(
 ) -> None:
     """Adding is the repair, at the end of the list: nothing is dropped, and no leader moves."""
     seen = sight(isr=(1,))
-    step = begun(seen, target, min_isr=2, live={1, 4, 5}, max_replicas_per_step=max_replicas_per_step).step
+    step = planned(begun(seen, target, min_isr=2, live={1, 4, 5}, max_replicas_per_step=max_replicas_per_step))
     assert step == Step(1, target == expected, (1, 2, 3), expected, 1)
 
 
@@ -83,23 +90,24 @@ def test_after_the_repair_what_is_left_over_is_dropped() -> None:
     )
     for min_isr in (3, 4):
         found = start(grown, sight((1, 2, 3, 4), (1, 2, 4)), context(live={1, 2, 4}, min_isr=min_isr))
-        assert found.step == Step(2, True, (1, 2, 3, 4), (1, 2, 4), 1)
+        assert planned(found) == Step(2, True, (1, 2, 3, 4), (1, 2, 4), 1)
 
 
 def test_a_prepared_step_that_drops_is_cut_down_to_what_it_adds() -> None:
     prepared = reassignment(Phase.PREPARED)
-    assert start(prepared, sight(isr=(1, 2)), context(min_isr=3)).step == Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
-    assert start(prepared, sight(), context(min_isr=3)).step == prepared.step
+    cut = planned(start(prepared, sight(isr=(1, 2)), context(min_isr=3)))
+    assert cut == Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    assert planned(start(prepared, sight(), context(min_isr=3))) == prepared.step
 
 
 def test_min_isr_never_asks_for_more_than_there_are_replicas() -> None:
-    assert begun(sight(), min_isr=5).step is not None
+    assert isinstance(begun(sight(), min_isr=5), SendStep)
 
 
 def test_dead_destinations_come_last_and_then_block() -> None:
     found = begun(sight(), (5, 4, 1), live={1, 2, 3, 4})
-    assert found.step == Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
-    grown = reassignment(Phase.CONFIRMED, target=(5, 4, 1), current=(1, 2, 3, 4), step=found.step)
+    assert planned(found) == Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    grown = reassignment(Phase.CONFIRMED, target=(5, 4, 1), current=(1, 2, 3, 4), step=planned(found))
     later = start(grown, sight((1, 2, 3, 4)), context(live={1, 2, 3, 4}))
     assert blocker(later) is Blocker.DEAD_DESTINATION
 
@@ -107,8 +115,8 @@ def test_dead_destinations_come_last_and_then_block() -> None:
 def test_a_shrink_waits_here_rather_than_in_kafka() -> None:
     """Kafka 4.3.1 lists a shrink whose target is not all in sync, and waits (live fact)."""
     assert blocker(begun(sight(isr=(1, 3)), (1, 2))) is Blocker.REPLICAS_OUT_OF_SYNC
-    assert begun(sight(isr=(1, 2)), (1, 2)).step is not None
+    assert isinstance(begun(sight(isr=(1, 2)), (1, 2)), SendStep)
 
 
 def test_a_pure_reorder_needs_nobody_in_sync() -> None:
-    assert begun(sight(isr=(1,)), (3, 2, 1)).step is not None
+    assert isinstance(begun(sight(isr=(1,)), (3, 2, 1)), SendStep)

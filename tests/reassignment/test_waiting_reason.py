@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from drover.facts import CallResult, PartitionFacts
 from drover.plans.state import PlanStatus
 from drover.reassignment import calls
+from drover.reassignment.next_calls import SendStep
+from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.start import start
-from drover.reassignment.state import Asked, Block, Phase, Reassignment, Step
+from drover.reassignment.route import next_call
+from drover.reassignment.state import Asked, Block, Reassignment, Step
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.scheduling.state import Freeze, Limits
 from drover.state.cluster import ClusterState
@@ -179,7 +181,7 @@ def test_from_every_state_the_loss_of_the_partition_is_an_end(phase: Phase) -> N
 def test_before_a_step_a_block_is_lifted_by_what_is_seen(phase: Phase, blocker: Blocker) -> None:
     """No block outlives its reason: with the partition healthy again the step may start."""
     entry = reassignment(phase, block=Block(blocker, "words", 1))
-    assert start(entry, sight(), context()).step is not None
+    assert isinstance(next_call(entry, sight(), context()), SendStep)
 
 
 def _carry_on(state: ClusterState, seen: PartitionFacts | None) -> None:

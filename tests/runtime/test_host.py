@@ -7,9 +7,11 @@ import pytest
 import pytest_asyncio
 
 from drover.errors import ConfigurationError, CorruptLogError
+from drover.journal import memory
 from drover.journal.memory import StoredRecord
 from drover.shard.inbox import HIGH_COUNT
 from events.codec import decode_record, encode_record
+from events.commands import Blacklist
 from events.records import SCHEMA_VERSION, Acquire, Record
 from events.topics import COMMAND_KINDS
 from tests.runtime.world import GROUP, SHARDS, EndedError, World, arrival_of, cluster_in, freeze
@@ -239,3 +241,36 @@ async def test_a_log_without_a_first_record_is_a_matter_for_topics_init(world: W
     world.broker.partitions[world.broker.topics.events, 1].clear()
     with pytest.raises(ConfigurationError, match="drover topics init"):
         await world.host("w")
+
+
+async def test_a_decision_that_is_more_than_the_log_takes_is_refused_and_the_worker_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, group, _ = await world.serving_host()
+    monkeypatch.setattr(memory, "MAX_REQUEST_BYTES", 20_000)
+    blacklist = Blacklist(id="b1", cluster=cluster_in(0), by="me", reason="r", brokers=tuple(range(9000)))
+    host.arrive(0, arrival_of(blacklist, 0, topic_index=2), group.generation)
+    host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
+    await world.until(lambda: len(world.outcomes()) == 2, "both outcomes")
+    assert not world.ended
+    verdicts = {outcome.id: outcome.verdict for outcome in world.outcomes()}
+    assert verdicts == {"b1": "refused", "f1": "accepted"}
+
+
+async def test_dead_letters_that_cannot_be_written_stop_no_shard(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    world.broker.missing.add(world.broker.topics.dead_letters)
+    host.arrive(0, arrival_of(b"\xc1", 0), group.generation)
+    host.arrive(0, arrival_of(freeze("f1"), 1), group.generation)
+    await world.until(lambda: host.shards[0].next_offsets[1] == 2, "both to be decided")
+    assert not world.ended
+    assert 'drover_dead_letters_lost_total{shard="0"} 1.0' in host._metrics.render().decode()
+
+
+async def test_a_megabyte_of_nonsense_becomes_a_dead_letter_that_any_topic_takes(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    payload = b'{"id":"a","cluster":"c","type":"' + b"x" * 1_000_000 + b'"}'
+    host.arrive(0, arrival_of(payload, 0), group.generation)
+    await world.until(lambda: host.shards[0].next_offsets[1] == 1, "the cursor to pass")
+    (letter,) = [record for record in world.broker.partitions[world.broker.topics.dead_letters, 0] if record]
+    assert len(letter.value) + sum(len(name) + len(value) for name, value in letter.headers) < 70_000

@@ -18,7 +18,7 @@ bootstrap = "kafka:9092"
 [clusters.prod]
 bootstrap = "prod:9092"
 max_moves_per_broker = 7
-mends_by_itself = true
+repairs_by_itself = true
 
 [clusters."eu.west"]
 bootstrap = "eu:9092"
@@ -61,10 +61,18 @@ def test_a_file_with_several_clusters_is_read(file: Path) -> None:
     assert sorted(settings.clusters) == ["eu.west", "prod"]
     assert settings.clusters["prod"].limits.max_moves_per_broker == 7
     assert settings.clusters["eu.west"].limits.max_partitions_in_flight == 1250
-    assert settings.clusters["prod"].limits.mends_by_itself
-    assert not settings.clusters["eu.west"].limits.mends_by_itself
+    assert settings.clusters["prod"].limits.repairs_by_itself
+    assert not settings.clusters["eu.west"].limits.repairs_by_itself
     assert settings.log.connection().client_options["bootstrap_servers"] == ["kafka:9092"]
     assert settings.group == "drover-worker"
+
+
+def test_a_setting_is_known_by_its_earlier_name_too(tmp_path: Path) -> None:
+    text = FILE.replace("repairs_by_itself", "mends_by_itself")
+    (tmp_path / "earlier.toml").write_text(text)
+    assert load_settings(tmp_path / "earlier.toml").clusters["prod"].limits.repairs_by_itself
+    both = text.replace("mends_by_itself = true", "mends_by_itself = true\nrepairs_by_itself = false")
+    assert "mends_by_itself" in complaint(both, tmp_path)
 
 
 def test_flags_win_over_variables_and_variables_over_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
 """Slots: how much runs at once, in which order, and what waits without a slot says."""
 
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentCompleted
+from events.reassignments import Blocker, CallIntended, ReassignmentCompleted
 from tests.shard.world import World, alter, rollback
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(6))
@@ -138,3 +138,15 @@ async def test_a_plan_whose_last_part_was_refused_does_not_wait() -> None:
     refused = await made.send(alter({KEYS[1]: [99]}, plan="p"))
     assert refused.verdict == "refused"
     assert made.state.plans["p"].status == "finished"
+
+
+async def test_a_slot_that_becomes_free_is_used_in_the_same_record() -> None:
+    made = world(Limits(max_partitions_in_flight=1))
+    await made.send(alter({KEYS[0]: [4, 2, 3], KEYS[1]: [5, 2, 3]}))
+    # Long enough for every observation from before the wait to be too old for a start.
+    await made.run(5000)
+    assert running(made) == [0]
+    made.model.join_isr(KEYS[0], 4)
+    await made.run(3000)
+    (freeing,) = (batch for batch in made.batches() if any(isinstance(e, ReassignmentCompleted) for e in batch.events))
+    assert [event.partition for event in freeing.events if isinstance(event, CallIntended)] == [1]

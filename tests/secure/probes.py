@@ -61,7 +61,7 @@ def operation(prober: Prober, acl: Acl) -> Callable[[Prober, str], Awaitable[Non
     events, commands = prober.connection.topics.events, prober.connection.topics.commands
     match prober.part, prober.place, acl.resource, acl.operation:
         case Part.WORKER, Place.MANAGED, Resource.CLUSTER, Operation.ALTER:
-            return reassign
+            return reassign_and_elect
         case Part.WORKER, Place.MANAGED, Resource.CLUSTER, Operation.ALTER_CONFIGS:
             return set_rates
         case Part.WORKER, Place.MANAGED, Resource.TOPIC, Operation.DESCRIBE:
@@ -160,12 +160,14 @@ async def create(prober: Prober, topic: str) -> None:
 # -- a managed cluster
 
 
-async def reassign(prober: Prober, _name: str) -> None:
-    """As every step, cancel and rollback is called."""
+async def reassign_and_elect(prober: Prober, _name: str) -> None:
+    """As every step, cancel and rollback is called, and leaders are elected: both need the same ACL."""
     partition = TopicPartition("no-such-topic", 0)
     async with _driver(prober) as driver:
-        answers = await driver.alter([AlterRequest(partition, (1, 2, 3))])
-    _check(answers[partition], UNKNOWN_TOPIC)
+        altered = (await driver.alter([AlterRequest(partition, (1, 2, 3))]))[partition]
+        elected = (await driver.elect_leaders([partition]))[partition]
+    assert altered.code == elected.code, f"one is allowed without the other: {altered}, {elected}"
+    _check(altered, UNKNOWN_TOPIC)
 
 
 async def set_rates(prober: Prober, _name: str) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.state import Asked, Block, ExpiredCalls, Phase, Reassignment, Replacement, Step
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.scheduling.state import DeferredCommand, Freeze, Limits, QueueEntry
 from drover.shard.fold import KnownCommand, ShardFold
 from drover.shard.snapshot import encode_fold
@@ -47,7 +48,7 @@ def _reassignments(state: ClusterState) -> None:
         original=(2, 3, 1), target=(4, 3, 2), queued_ms=1_790_000_000_000, phase=Phase.RESTORING,
         since_ms=1_790_000_000_300, current=(2, 3, 1), step=Step(2, True, (2, 3, 1, 4), (4, 3, 2), None),
         cancel_mode=CancelMode.STOP, replacement=Replacement("friday", (3, 4, 1)), restoring=(2, 3, 1),
-        unresolved_targets=((2, 3, 1, 4), (4, 3, 2)), mended=True,
+        unresolved_targets=((2, 3, 1, 4), (4, 3, 2)), repaired=True,
     )  # fmt: skip
     third = Reassignment(
         key=TopicPartition("bestellungen.größe", 0), topic_id="AAAAAAAAAAAAAAAAAAAAAg", plan="friday", number=13,
@@ -90,7 +91,7 @@ def _full() -> ShardFold:
     state = fold.state.cluster("prod")
     state.kafka_cluster_id, state.mismatched_kafka_cluster_id = "kafka-1", "kafka-2"
     state.freeze = Freeze("bob", "incident 7", 1_790_000_000_950)
-    state.limits = Limits(100, 4, 2, mends_by_itself=True)
+    state.limits = Limits(100, 4, 2, repairs_by_itself=True)
     state.blacklist, state.next_number = (1, 4), 14
     for fill in (_plans, _reassignments, _waiting, _brokers):
         fill(state)

@@ -1,6 +1,6 @@
 """Between two steps a reassignment holds no room on a broker, is the first to get some, and says what it waits for."""
 
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition

@@ -6,7 +6,7 @@ from drover.capability.messages import Identified, ReadThrottles
 from drover.cluster.port import AlterRequest, SetBrokerRates
 from drover.cluster.simulated import Loss
 from drover.facts import BrokerRates, CallResult, ThrottledReplicas
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore
 from events.partitions import TopicPartition

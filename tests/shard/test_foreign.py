@@ -8,7 +8,7 @@ from drover.capability.contract import Urgency
 from drover.cluster.port import AlterRequest
 from drover.facts import CallResult
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from drover.unmanaged import moves as foreign_moves
 from events.commands import PartitionName, Repair
@@ -229,8 +229,10 @@ async def test_the_name_of_a_plan_that_is_there_is_not_taken() -> None:
 
 
 async def test_by_setting_it_is_mended_unasked() -> None:
-    made = world(limits=Limits(mends_by_itself=True))
+    made = world(limits=Limits(repairs_by_itself=True))
     make_stuck(made)
+    await made.run(foreign_moves.ENDLESS_AFTER_MS - 1000)
+    assert KEY in made.model.moves(), "a move that ends may be listed for a moment longer"
     await made.run(15_000)
     assert made.model.moves() == {}
     (plan,) = made.state.plans.values()
@@ -245,20 +247,22 @@ async def test_without_the_setting_it_is_left_alone() -> None:
     assert KEY in made.model.moves()
 
 
-async def test_it_is_not_mended_while_that_would_lose_the_data() -> None:
-    """R236-8 for a move that was taken over: it waits by name instead of being skipped."""
-    made = world(limits=Limits(mends_by_itself=True))
+async def test_it_is_left_alone_while_a_replica_of_its_target_is_not_in_sync() -> None:
+    """Seen live on 4.2.0: a move with a broker in both lists ended by itself when an original returned."""
+    made = world(limits=Limits(repairs_by_itself=True))
     make_stuck(made)
     made.model.join_isr(KEY, 4)
     for broker in (1, 2, 3):
         made.model.stop_broker(broker)
     await made.run(15_000)
-    block = made.reassignment(KEY).block
-    assert block is not None
-    assert block.why is Blocker.ORIGINALS_OUT_OF_SYNC
+    refused = await mend(made, KEY)
+    assert refused.refusals[0].code is RefusalCode.FOREIGN_REASSIGNMENT
+    assert "which can end when 1, 2, 3 is in sync" in refused.refusals[0].detail
+    assert KEY not in made.state.reassignments
     for broker in (1, 2, 3):
         made.model.start_broker(broker)
         made.model.join_isr(KEY, broker)
+    await made.run(15_000)
     await made.finish()
     assert made.model.moves() == {}
 

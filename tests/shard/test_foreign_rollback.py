@@ -2,7 +2,7 @@
 
 import pytest
 
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from events.reassignments import Blocker, Call, CallIntended, ReassignmentRolledBack, ReassignmentStopped
 from tests.shard.test_foreign import KEY, somebody_moves, world
 from tests.shard.world import alter, cancel

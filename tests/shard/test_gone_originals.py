@@ -3,8 +3,8 @@
 import pytest
 
 from drover.cluster.simulated import Loss
+from drover.reassignment.phase import Phase
 from drover.reassignment.rollback_guards import GONE_MS
-from drover.reassignment.state import Phase
 from events.commands import BrokerFailed
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, ReassignmentRolledBack

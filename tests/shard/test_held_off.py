@@ -2,9 +2,9 @@
 
 import pytest
 
-from drover.cli.status_rows import status_rows
 from drover.client.transfers import Transfers
-from drover.reassignment.state import Phase
+from drover.client.views.status_rows import status_rows
+from drover.reassignment.phase import Phase
 from events.partitions import TopicPartition
 from events.reassignments import CancelMode, ReassignmentCompleted, SkipReason
 from tests.shard.sound import sound

@@ -1,7 +1,9 @@
 """Commands to outcomes: identity, place and size come before the domain, and every command is answered."""
 
 from collections.abc import Mapping
+from typing import Any
 
+import msgspec
 import pytest
 
 from drover.capability.messages import Moment
@@ -11,7 +13,7 @@ from drover.shard.core import ShardCore
 from drover.shard.fold import IDENTITY_RETENTION_MS, ShardFold
 from drover.shard.messages import Arrival, ProposedBatch
 from events.codec import command_digest, decode_command, encode_command, encode_record
-from events.commands import Blacklist, Command, Freeze, Unfreeze
+from events.commands import Alter, Blacklist, Command, Freeze, PartitionTarget, Unfreeze
 from events.partitions import TopicPartition
 from events.records import SCHEMA_VERSION, Acquire
 from events.refusals import RefusalCode
@@ -58,6 +60,9 @@ class Desk:
         self.append(proposed.payload)
         self.core.commit(proposed)
         return proposed
+
+
+ANA: dict[str, Any] = {"cluster": "local", "by": "ana", "reason": "r"}
 
 
 def freeze(number: object = 1, cluster: str = "local", reason: str = "r") -> Freeze:
@@ -229,11 +234,72 @@ def test_after_seven_days_an_id_is_new_even_if_nothing_happened_in_between() -> 
 
 def test_a_record_is_closed_at_a_mebibyte_and_the_rest_waits() -> None:
     desk = Desk()
-    arrivals = [desk.arrival(1, encoded(freeze(number, reason="r" * 300_000))) for number in range(6)]
+    commands = [Blacklist(**ANA, id=f"b{number}", brokers=tuple(range(200 + number, 10_000))) for number in range(20)]
+    arrivals = [desk.arrival(2, encoded(command)) for command in commands]
     first = desk.decide(*arrivals)
-    assert len(first.taken) == 3
-    assert first.record.cursors[1].next_offset == 3
-    assert len(desk.decide(*arrivals[3:]).taken) == 3
+    # Each event names the brokers before and those from now on: some 59 kB.
+    assert len(first.taken) == 19
+    assert first.record.cursors[2].next_offset == 19
+    assert len(desk.decide(*arrivals[19:]).taken) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"by": "b" * 257},
+        {"by": "ana\x1b[2J"},
+        {"by": " "},
+        {"reason": "ü" * 513},
+        {"reason": "two\nlines"},
+        {"reason": "\u202edesrever"},
+        {"reason": " \u200b"},
+        {"after": tuple(f"a{number}" for number in range(33))},
+    ],
+)
+def test_a_text_or_a_list_out_of_bounds_is_malformed_and_recorded_as_such(changed: dict[str, object]) -> None:
+    desk = Desk()
+    payload = msgspec.msgpack.encode({**msgspec.to_builtins(freeze()), "type": "freeze", **changed})
+    proposed = desk.decide(desk.arrival(1, payload))
+    assert only(proposed) is RefusalCode.MALFORMED
+    (outcome,) = proposed.record.outcomes
+    assert len(outcome.by.encode()) <= 256
+    assert outcome.by.isprintable()
+
+
+def test_a_blank_that_is_no_space_is_blank_as_well() -> None:
+    desk = Desk()
+    proposed = desk.decide(desk.arrival(1, encoded(freeze(reason="\u3000\u200b"))))
+    assert proposed.record.outcomes[0].refusals[0].detail == "reason is blank"
+
+
+def test_whatever_a_command_is_called_becomes_a_known_type_or_none() -> None:
+    desk = Desk()
+    payload = msgspec.msgpack.encode({**msgspec.to_builtins(freeze()), "type": "x" * 1_000_000})
+    proposed = desk.decide(desk.arrival(1, payload))
+    (outcome,) = proposed.record.outcomes
+    assert outcome.type == "unknown"
+    assert len(outcome.refusals[0].detail.encode()) <= 500
+    assert len(proposed.dead_letters[0][1].encode()) <= 500
+
+
+def test_a_refusal_keeps_no_more_of_the_command_than_a_person_reads() -> None:
+    desk = Desk()
+    brokers = tuple(range(256))
+    command = Alter(
+        **ANA,
+        id="a",
+        partitions=(PartitionTarget(topic="orders", partition=0, replicas=brokers, original_replicas=brokers),),
+        allow_drover_topics=True,
+    )
+    proposed = desk.decide(desk.arrival(0, encoded(command)))
+    (refusal,) = proposed.record.outcomes[0].refusals
+    assert len(refusal.detail.encode()) <= 500
+
+
+def test_records_that_are_no_commands_are_taken_a_thousand_at_a_time() -> None:
+    desk = Desk()
+    arrivals = [desk.arrival(1, b"\xc1") for _ in range(1001)]
+    assert len(desk.decide(*arrivals).taken) == 1000
 
 
 async def test_a_decision_that_is_too_large_is_refused_before_anything_is_written(

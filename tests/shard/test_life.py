@@ -6,7 +6,7 @@ import pytest
 
 from drover.cluster.port import SetBrokerRates
 from drover.facts import BrokerRates, ThrottledReplicas
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition

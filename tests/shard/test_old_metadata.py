@@ -2,7 +2,7 @@
 
 from drover.capability.messages import AlterPartitions, CallEnded
 from drover.cluster.port import AlterRequest
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter, rollback
 

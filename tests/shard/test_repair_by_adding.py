@@ -2,7 +2,7 @@
 
 import pytest
 
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, CallIntended

@@ -1,4 +1,4 @@
-"""A way back that needs copies, as after KIP-435's alternating steps: throttled, within the limits, by steps."""
+"""A rollback that needs copies, as after KIP-435's alternating steps: throttled, within the limits, by steps."""
 
 from collections.abc import Collection
 
@@ -6,7 +6,8 @@ import pytest
 
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
 from drover.reassignment import replica_sets
-from drover.reassignment.state import Phase, Reassignment, Step
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
 from events.commands import BrokerFailed

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from drover.cluster.port import AlterRequest
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition

@@ -3,7 +3,7 @@
 import pytest
 
 from drover.cluster.simulated import Loss
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentRolledBack, ReassignmentStopped
 from tests.shard.world import World, alter, rollback, stop

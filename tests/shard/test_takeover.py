@@ -6,7 +6,7 @@ import pytest
 
 from drover.capability.messages import AlterPartitions, CallEnded, ChangeThrottles, ThrottlesChanged
 from drover.cluster.simulated import Loss
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.runtime.calls import carry_out
 from drover.shard.fold import RecordVerdict
 from drover.throttling.reconciler import ThrottlingReconciler

@@ -1,7 +1,7 @@
 """A throttle below what producers write: the copy never catches up, and the log says so (L6)."""
 
 from drover.capability.messages import BytesSampled
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, ReassignmentBlocked
 from tests.shard.world import CLUSTER, World, alter

@@ -4,7 +4,7 @@ import pytest
 
 from drover.cluster.port import AlterRequest
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from drover.shard.deferral import MAX_DEFERRAL_MS
 from events.commands import Freeze, Unfreeze

@@ -181,7 +181,9 @@ class World:
             self.core.deliver(await carry_out(self.driver, effect, lambda: self.now))
 
     def _hash_agrees(self) -> None:
-        """What was speculated is what the fold made of the record."""
+        """What was speculated is what the fold made of the record, once all records of the batch are there."""
+        if self.core._rest:
+            return
         assert full_hash(self.core._clusters.speculative) == full_hash(self.core.fold.state)
 
     async def look(self) -> None:

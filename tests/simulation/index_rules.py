@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase
+from drover.reassignment.phase import Phase
 from drover.scheduling import queue_entries
 from drover.scheduling.candidates import Where
 from drover.scheduling.queue_reconciler import QueueReconciler

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.scheduling.queue_entries import why_closed, why_passed_over
 from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState

@@ -40,6 +40,7 @@ CALLING = "drover/runtime/calls.py"
 RECONCILE = "drover/reassignment/reconcile.py"
 RECONCILER = "drover/reassignment/reconciler.py"
 START = "drover/reassignment/start.py"
+ROUTE = "drover/reassignment/route.py"
 BACK = "drover/reassignment/rollback.py"
 CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
@@ -212,18 +213,18 @@ MUTANTS = (
         "return self.current if self.cancel_mode is CancelMode.STOP else self.original",
         "return self.current",
     ),
-    # -- the way back
+    # -- rollback and stop
     Mutant(
         "forget-order",
-        BACK,
-        "    if seen.replicas == reassignment.destination:",
-        "    if set(seen.replicas) == set(reassignment.destination):",
+        ROUTE,
+        "    if seen.replicas == destination:",
+        "    if set(seen.replicas) == set(destination):",
     ),
     Mutant(
         "cancel-whoever-moves",
         BACK,
-        "        return foreign(reassignment, seen, context)\n    return cancel(",
-        "        del step\n    return cancel(",
+        "        return others_move(reassignment, seen, context)\n    return follow(",
+        "        del step\n    return follow(",
         layer="tests/reassignment/test_late.py",
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
@@ -26,7 +26,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
-    mends_by_itself: bool = False
+    repairs_by_itself: bool = field(default=False, name="mends_by_itself")
     copy_bytes_per_second: int | None = None
     session_timeout_ms: int = 0
     partition_bytes: int = 300_000
@@ -39,7 +39,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def limits(self) -> Limits:
         """The limits as the workers are configured with them."""
         return Limits(
-            self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step, self.mends_by_itself
+            self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step, self.repairs_by_itself
         )
 
     @property
@@ -61,7 +61,7 @@ def drawn(random: Random) -> Settings:
         max_partitions_in_flight=random.choice([2, 4, 1250]),
         max_moves_per_broker=random.choice([1, 2, 5]),
         max_replicas_per_step=random.choice([1, 1, 2]),
-        mends_by_itself=random.choice([False, True]),
+        repairs_by_itself=random.choice([False, True]),
         copy_bytes_per_second=random.choice([None, 400_000]),
         session_timeout_ms=random.choice([0, 700]),
         min_isr=random.choice([1, 2]),

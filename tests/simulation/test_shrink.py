@@ -12,7 +12,7 @@ from drover.throttling import reconciler as throttles
 from tests.simulation.run import Finished, run_script, run_seed
 from tests.simulation.shrink import shrink
 
-SEEDS = 120
+SEEDS = 400
 STEPS = 400
 MAX_MEDIAN = 30
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from drover.scheduling.queue_entries import why_closed, why_passed_over
 from drover.state.cluster import ClusterState
-from events.codec import Malformed, decode_command
+from events.codec import decode_deferred
 from events.partitions import TopicPartition
 
 
@@ -72,8 +72,7 @@ def held_rows(state: ClusterState) -> list[HeldRow]:
     """Return the commands of a cluster that wait for others, oldest first."""
     rows: list[HeldRow] = []
     for name, held in state.deferred.items():
-        command = decode_command(held.payload)
-        assert not isinstance(command, Malformed), f"what is held was read before: {command}"
+        command = decode_deferred(held.payload)
         rows.append(
             HeldRow(
                 cluster=state.name,

@@ -3,11 +3,12 @@
 import msgspec
 from msgspec.structs import replace
 
-from drover.cli.status_rows import cluster_document, notices, status_rows, totals, unmanaged_rows
 from drover.cli.status_view import cells_of, summary, unmanaged_cells_of
 from drover.client.transfers import Transfers
+from drover.client.views.status_rows import cluster_document, notices, status_rows, totals, unmanaged_rows
 from drover.plans.state import Plan
-from drover.reassignment.state import Block, Phase, Reassignment, Step
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Block, Reassignment, Step
 from drover.scheduling.state import Freeze
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle

@@ -9,7 +9,8 @@ import msgspec
 
 from drover.client.transfers import Transfer, Transfers
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Phase, Reassignment
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.state.cluster import ClusterState
 from events.progress import ProjectionSample
@@ -121,7 +122,10 @@ def _arrival(transfer: Transfer | None, done: int | None, total: int | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class UnmanagedRow:
-    """A move that is not Drover's; `never_ends` are the brokers that are both added and removed, if there are any."""
+    """A move that is not Drover's; `never_ends` are the brokers that are both added and removed, if there are any.
+
+    With one of them Kafka may list the move for ever: it does so on some versions once the whole target is in sync.
+    """
 
     cluster: str
     topic: str
@@ -137,7 +141,8 @@ class UnmanagedRow:
         """Suggest what to do about the move."""
         if not self.never_ends:
             return "somebody else's: Drover leaves it alone"
-        return f"never ends, broker {', '.join(map(str, self.never_ends))} is both added and removed: `drover repair`"
+        brokers = ", ".join(map(str, self.never_ends))
+        return f"broker {brokers} is both added and removed: if it never ends, `drover repair` cancels it"
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -215,7 +220,7 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         why = "a broker is both added and removed"
-        yield f"{state.name}: {stuck} moves of others can never end ({why}): `drover repair`"
+        yield f"{state.name}: {stuck} moves of others may never end ({why}): `drover repair`"
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
         yield f"{state.name}: throttles must still be put back on broker {brokers} (on a dead one, once it returns)"

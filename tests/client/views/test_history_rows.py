@@ -3,8 +3,8 @@
 from typing import Any
 
 from drover.cli.history import cells_of
-from drover.cli.history_rows import Chronicle, HistoryRow, Wanted, event_detail, outcome_detail, select
 from drover.client.history import FoldedLog, ValidRecord
+from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, event_detail, outcome_detail, select
 from drover.journal.reader import LogRecord
 from events.clusters import ClusterFrozen
 from events.foreign import ForeignMoveSeen

@@ -5,11 +5,11 @@ from typing import Any
 from rich.console import Console
 
 from drover.cli.status import status_document
-from drover.cli.status_rows import status_rows
 from drover.cli.status_view import cells_of, held_line, layout, summary
-from drover.cli.waiting_rows import held_rows, queue_rows
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
+from drover.client.views.status_rows import status_rows
+from drover.client.views.waiting_rows import held_rows, queue_rows
 from drover.client.watching import View
 from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState

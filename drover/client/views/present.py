@@ -1,0 +1,34 @@
+"""PURE: the rows of the present, of one cluster or of all that were read, by name."""
+
+from drover.client.views.status_rows import StatusRow, UnmanagedRow, status_rows, unmanaged_rows
+from drover.client.views.waiting_rows import QueueRow, queue_rows
+from drover.client.watching import View
+from drover.state.cluster import ClusterState
+
+
+def clusters_of(view: View, cluster: str | None) -> list[tuple[ClusterState, str, int]]:
+    """Return every cluster to show, with its owner and epoch, by name."""
+    found = [
+        (state, fold.owner, fold.epoch)
+        for fold in view.log.folds.values()
+        for state in fold.state.clusters.values()
+        if cluster in {None, state.name}
+    ]
+    return sorted(found, key=lambda entry: entry[0].name)
+
+
+def rows_of(view: View, cluster: str | None, plan: str | None = None) -> list[StatusRow]:
+    """Return every reassignment to show."""
+    rows = [row for state, _, _ in clusters_of(view, cluster) for row in status_rows(state, view.transfers)]
+    return [row for row in rows if plan in {None, row.plan, row.next_plan}]
+
+
+def queue_of(view: View, cluster: str | None, plan: str | None = None) -> list[QueueRow]:
+    """Return every entry of the queue to show, in its order."""
+    rows = [row for state, _, _ in clusters_of(view, cluster) for row in queue_rows(state)]
+    return [row for row in rows if plan in {None, row.plan}]
+
+
+def unmanaged_of(view: View, cluster: str | None) -> list[UnmanagedRow]:
+    """Return every move that is not Drover's."""
+    return [row for state, _, _ in clusters_of(view, cluster) for row in unmanaged_rows(state)]

@@ -1,0 +1,78 @@
+"""How long the texts of a command may be, and of which characters: one rule for every door.
+
+Whatever arrives is cut to these lengths before anything keeps, logs or counts it. docs/security.md lists the numbers.
+"""
+
+import re
+from collections.abc import Iterator
+
+from events.commands import Alter, Blacklist, Cancel, Command, Repair
+
+MAX_BY_BYTES = 256
+MAX_REASON_BYTES = 1024
+MAX_AFTER = 32
+MAX_REPLICAS = 256
+MAX_BROKERS = 10_000
+# What is wrong with a record, in words for a person.
+MAX_DETAIL_BYTES = 500
+
+# C0 and C1 controls, separators of lines, marks that turn the direction of text, and halves of surrogates.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def fault_of(command: Command) -> str | None:
+    """Say which text or list of a command is out of bounds; None if nothing is.
+
+    Commands that were deferred before a bound existed are not asked: they are decided as they were taken.
+    """
+    return (
+        _fault_of_text("by", command.by, MAX_BY_BYTES)
+        or _fault_of_text("reason", command.reason, MAX_REASON_BYTES)
+        or _fault_of_count("after names", "commands", len(command.after), MAX_AFTER)
+        or _fault_of_lists(command)
+    )
+
+
+def shortened(text: str, most_bytes: int = MAX_DETAIL_BYTES) -> str:
+    """Cut a text to so many bytes of UTF-8, and put `?` for characters that nobody sees or that would mislead."""
+    # A character has at least one byte: the rest need not be looked at.
+    seen = _UNSEEN.sub("?", text[: most_bytes + 1])
+    encoded = seen.encode()
+    if len(encoded) <= most_bytes:
+        return seen
+    return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
+
+
+def _fault_of_text(name: str, text: str, most_bytes: int) -> str | None:
+    size = len(text.encode(errors="surrogatepass"))
+    if size > most_bytes:
+        return f"{name} has {size} bytes, at most {most_bytes} are allowed"
+    if _UNSEEN.search(text):
+        return f"{name} has a control character, such as a line break or an escape sequence"
+    if not any(character.isprintable() and not character.isspace() for character in text):
+        return f"{name} is blank"
+    return None
+
+
+def _fault_of_count(names: str, what: str, count: int, most: int) -> str | None:
+    return f"{names} {count} {what}, at most {most} are allowed" if count > most else None
+
+
+def _fault_of_lists(command: Command) -> str | None:
+    if isinstance(command, Blacklist):
+        return _fault_of_count("brokers names", "brokers", len(command.brokers), MAX_BROKERS)
+    if isinstance(command, Alter):
+        for target in command.partitions:
+            longest = max(len(target.replicas or ()), len(target.original_replicas or ()))
+            if longest > MAX_REPLICAS:
+                return _fault_of_count("a replica list names", "brokers", longest, MAX_REPLICAS)
+    if any(_UNSEEN.search(topic) for topic in set(_topics(command))):
+        return "the name of a topic has a control character"
+    return None
+
+
+def _topics(command: Command) -> Iterator[str]:
+    if isinstance(command, Alter | Cancel | Repair):
+        yield from (one.topic for one in command.partitions or ())
+    if isinstance(command, Cancel):
+        yield from command.topics or ()

@@ -1,0 +1,72 @@
+"""The one rule for what comes next: the same for the target, for a rollback and for a stop."""
+
+import pytest
+
+from drover.facts import Move
+from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, SendCancel, SendOrder, SendStep, Wait
+from drover.reassignment.phase import Phase, phase_of
+from drover.reassignment.route import next_call
+from drover.reassignment.state import Block, Reassignment, Step
+from events.reassignments import Blocker, CancelMode, SkipReason
+from tests.reassignment.support import context, reassignment, sight
+
+ADDS = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+SEEN_ADDING = sight((1, 2, 3, 4), (1, 2, 3), move=Move((1, 2, 3, 4), (4,), ()))
+DROPPED = Step(2, False, (2, 3, 4), (2, 3, 4, 5), 2)
+
+
+def rolled_back(phase: Phase, step: Step = ADDS, current: tuple[int, ...] = (1, 2, 3)) -> Reassignment:
+    return reassignment(
+        phase, target=(4, 5, 6), original=(1, 2, 3), current=current, step=step, cancel_mode=CancelMode.ROLLBACK
+    )
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_a_phase_is_a_call_at_a_stage(phase: Phase) -> None:
+    assert phase_of(phase.call, phase.stage) is phase
+
+
+def test_what_kafka_lists_is_cancelled_before_anything_else() -> None:
+    assert next_call(rolled_back(Phase.ROLLING_BACK), SEEN_ADDING, context()) == SendCancel()
+
+
+def test_a_guard_holds_a_cancel_off() -> None:
+    seen = sight((1, 2, 3, 4), (4,), move=Move((1, 2, 3, 4), (4,), ()), leader=4)
+    found = next_call(rolled_back(Phase.ROLLING_BACK), seen, context())
+    assert found == HoldOff(SkipReason.NO_ORIGINAL_IN_SYNC)
+    assert isinstance(next_call(rolled_back(Phase.RESTORING), seen, context()), Wait)
+
+
+def test_without_copies_the_destination_is_sent_in_its_order() -> None:
+    assert next_call(rolled_back(Phase.CANCELLING), sight((2, 3, 1)), context()) == SendOrder((1, 2, 3))
+    assert next_call(rolled_back(Phase.CANCELLING), sight((1, 2, 3)), context()) == Arrived()
+
+
+def test_with_copies_steps_lead_to_it() -> None:
+    about = rolled_back(Phase.CANCELLING, DROPPED, (2, 3, 4))
+    assert next_call(about, sight((2, 3, 4)), context()) == GoBySteps((1, 2, 3))
+    assert next_call(about, sight((2, 3, 4)), context(failed={1})) == GoBySteps((2, 3, 4))
+
+
+def test_steps_back_pass_the_gates_that_steps_there_pass() -> None:
+    """The same rule plans them, and a dead broker is named in the same words."""
+    back = reassignment(
+        Phase.CONFIRMED, target=(4, 5, 6), original=(1, 2, 3), current=(2, 3, 4), step=DROPPED,
+        cancel_mode=CancelMode.ROLLBACK, returning_to=(1, 2, 3),
+    )  # fmt: skip
+    assert next_call(back, sight((2, 3, 4)), context()) == SendStep(Step(3, False, (2, 3, 4), (2, 3, 4, 1), 1))
+    found = next_call(back, sight((2, 3, 4)), context(live={2, 3, 4}))
+    assert isinstance(found, Wait)
+    assert found.block.why is Blocker.DEAD_DESTINATION
+
+
+def test_a_copy_back_to_a_broker_that_is_gone_is_given_up() -> None:
+    copies = Step(3, False, (2, 3, 4), (2, 3, 4, 1), 2)
+    back = reassignment(
+        Phase.COPYING, target=(4, 5, 6), original=(1, 2, 3), current=(2, 3, 4), step=copies,
+        cancel_mode=CancelMode.ROLLBACK, returning_to=(1, 2, 3), block=Block(Blocker.DEAD_DESTINATION, "d", 1),
+    )  # fmt: skip
+    seen = sight((2, 3, 4, 1), (2, 3, 4), move=Move((2, 3, 4, 1), (1,), ()))
+    assert next_call(back, seen, context(live={2, 3, 4})) is None
+    assert next_call(back, seen, context(live={2, 3, 4}, failed={1})) == SendCancel()
+    assert next_call(back, seen, context(live={2, 3, 4}, at_ms=600_001)) == SendCancel()

@@ -12,8 +12,9 @@ import click
 from drover.cli.files import read_text
 from drover.cli.invocation import Invocation
 from drover.cli.model_file import parse_model
+from drover.cli.output import plural
 from drover.cli.parameters import Brokers, Duration
-from drover.client.cluster_model import Knowledge, Rates, model_of, moving_of, rates_between
+from drover.client.cluster_model import Knowledge, Rates, hidden_topics, model_of, moving_of, rates_between
 from drover.cluster.inventory import Inventory
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.planning.model import ClusterModel
@@ -106,6 +107,13 @@ def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, 
 async def _live_model(settings: Settings, cluster: str, source: Source, *, with_log: bool) -> ClusterModel:
     state = await _state(settings, cluster) if with_log else ClusterState(cluster)
     inventory, rates = await _look(settings, cluster, source.ingest_s)
+    hidden = hidden_topics(inventory)
+    if hidden:
+        click.echo(
+            f"{plural(len(hidden), 'topic')} on the brokers' disks, such as {hidden[0]}, cannot be seen: they were "
+            "deleted a moment ago, or the user may not describe them. Nothing is planned for them.",
+            err=True,
+        )
     return model_of(
         inventory,
         Knowledge(

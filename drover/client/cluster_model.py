@@ -50,6 +50,12 @@ def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, 
     return rates
 
 
+def hidden_topics(inventory: Inventory) -> tuple[str, ...]:
+    """Name the topics that lie on disks and were not shown: their user may not describe them, or they are just gone."""
+    shown = {partition.topic for partition in inventory.partitions}
+    return tuple(sorted({partition.topic for partition in inventory.replica_bytes} - shown))
+
+
 def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     """Make the model.
 

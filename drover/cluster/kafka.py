@@ -221,7 +221,8 @@ class KafkaDriver:
         started_ms = _now_ms()
         response = await self._observations.send(messages.list_request(), deadline)
         if response.error_code != NONE:
-            raise ClusterUnavailableError(
+            fault = ClusterAccessError if response.error_code in configs.NOT_AUTHORIZED else ClusterUnavailableError
+            raise fault(
                 f"cluster {self.cluster_name} does not list its reassignments: Kafka error {response.error_code}"
                 f" ({response.error_message})"
             )

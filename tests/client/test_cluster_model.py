@@ -1,6 +1,6 @@
 """A planner's model of a live cluster, read from the simulated one."""
 
-from drover.client.cluster_model import Knowledge, model_of, moving_of, rates_between
+from drover.client.cluster_model import Knowledge, hidden_topics, model_of, moving_of, rates_between
 from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
@@ -81,6 +81,13 @@ def test_a_broker_with_a_failed_directory_is_failing_and_the_directory_holds_not
     assert broker.log_dirs == (LogDir("/a", 100, 60),)
     silent = Inventory("cluster", 0, {1: RegisteredBroker(1, "a", is_alive=True)}, {}, {})
     assert model_of(silent, NOTHING_MORE).brokers == (Broker(1, "a"),)
+
+
+def test_topics_that_only_disks_show_are_hidden() -> None:
+    inventory = Inventory(
+        "c", 0, {}, seen(0, {ORDERS: {1: 5}}).partitions, {ORDERS: {1: 5}, TopicPartition("x", 3): {}}
+    )
+    assert hidden_topics(inventory) == ("x",)
 
 
 def test_nothing_moves_in_an_empty_state() -> None:

@@ -120,7 +120,7 @@ class Bands:
         if broker in self.low_count:
             found += max(0, self.low_count[broker] - held) / self.mean_count
             found += max(0.0, self.low_disk[broker] - disk) / self.mean_disk
-        if not self.only_fill:
+        if not self.only_fill and broker in self.high_count:
             found += max(0, held - self.high_count[broker]) / self.mean_count
             found += max(0.0, disk - self.high_disk[broker]) / self.mean_disk
         return found

@@ -9,6 +9,7 @@ from drover.planning.improving import improve
 from drover.planning.layout import Layout
 from drover.planning.leading import Leading
 from drover.planning.placing import Solution, replace_all
+from drover.planning.refining import Refining
 
 
 def drain(layout: Layout, solution: Solution, budget: Budget) -> None:
@@ -40,7 +41,9 @@ def _empty(layout: Layout, solution: Solution, budget: Budget, wanted: list[tupl
     """Replace the wanted replicas, and return the partitions that changed."""
     replace_all(layout, only_movable(layout, solution, wanted), solution, budget)
     improve(layout, solution.items, budget)
-    return sorted({partition for partition, _ in solution.items})
+    touched = sorted({partition for partition, _ in solution.items})
+    Refining(layout, None, touched, budget, only_placed=True).run()
+    return touched
 
 
 def _replicas_on(layout: Layout, brokers: Collection[int]) -> list[tuple[int, int]]:

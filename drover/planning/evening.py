@@ -32,8 +32,7 @@ def balance(layout: Layout, solution: Solution, budget: Budget, goal: Balance) -
     max_moves = math.inf if goal.max_moves is None else goal.max_moves
     copied, moved = spread(layout, solution, budget, max_bytes, max_moves)
     bands = Bands(layout, layout.receivers, layout.receivers, only_fill=False)
-    free = [partition for partition in movable(layout) if partition not in solution.reasons]
-    run = Rebalancing(bands, layout.receivers, free, budget, max_bytes - copied, max_moves - moved)
+    run = Rebalancing(bands, layout.receivers, movable(layout), budget, max_bytes - copied, max_moves - moved)
     _rebalance(solution, run)
     balance_leaders(layout, solution, budget)
 
@@ -42,9 +41,12 @@ def _rebalance(solution: Solution, run: Rebalancing) -> None:
     run.shed()
     run.fill()
     improve(run.layout, run.items, run.budget, run.bands)
+    run.refine()
     trim(run)
     for partition, _ in run.items:
-        solution.note(partition, run.reasons[partition])
+        reason = Reason.ADD if run.bands.only_fill else run.reasons.get(partition)
+        if reason is not None or partition not in solution.reasons:
+            solution.note(partition, reason or Reason.EVEN)
     solution.unmet.extend(_outside(run))
 
 

@@ -129,6 +129,15 @@ class Layout:
             gained += 2 * self.rate_weight * rate * (self.over_rate[old] - self.over_rate[new] - rate)
         return gained
 
+    def imbalance(self) -> float:
+        """Return the sum of squared distances of all brokers from their fair shares, in shares of the means."""
+        return sum(
+            self.count_weight * self.over_count[number] ** 2
+            + self.disk_weight * self.over_disk[number] ** 2
+            + self.rate_weight * self.over_rate[number] ** 2
+            for number in self.shares.count
+        )
+
     def cost(self, partition: int, new: int) -> float:
         """Return by how much that sum rises if a broker gets a replica that comes from nowhere that counts."""
         size = self.size[partition]
@@ -147,6 +156,25 @@ class Layout:
         self._load(partition, new)
         if self.first[partition] == old:
             self.lead(partition, new)
+
+    def assign(self, partition: int, wanted: list[int]) -> None:
+        """Give the partition a list of the same length; whoever is in the leader's place leads."""
+        present = self.replicas[partition]
+        place = present.index(self.first[partition])
+        for broker in present:
+            if broker not in wanted:
+                self._unload(partition, broker)
+        for broker in wanted:
+            if broker not in present:
+                self._load(partition, broker)
+        self.replicas[partition] = list(wanted)
+        self.lead(partition, wanted[place])
+
+    def tidy(self, partition: int) -> None:
+        """Put every replica that stays into its original place, and the others into the places that are left."""
+        original, replicas = self.original[partition], self.replicas[partition]
+        others = iter([broker for broker in replicas if broker not in original])
+        replicas[:] = [broker if broker in replicas else next(others) for broker in original]
 
     def append(self, partition: int, new: int) -> None:
         """Add a replica at the end of the list."""

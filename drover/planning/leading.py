@@ -132,19 +132,23 @@ class Leading:
                 self.mine[before].add(partition)
 
     def restore(self, partitions: Iterable[int]) -> None:
-        """Put back the original order wherever every broker stays in its bounds, or nobody is worse off."""
-        leaders = self.layout.leaders
+        """Put back the original leader wherever no broker is further outside its bounds for it."""
         for partition in partitions:
             first = self.layout.original[partition][0]
             present = self.layout.first[partition]
             if first == present or first not in self.layout.replicas[partition]:
                 continue
-            if leaders[first] < self.high and leaders[present] > self.low:
+            before = self._outside(first) + self._outside(present)
+            if self._outside(first, 1) + self._outside(present, -1) <= before:
                 self._lead(partition, first)
+
+    def _outside(self, broker: int, more: int = 0) -> int:
+        """Return how many leaders a broker has outside its bounds, with so many more than it has."""
+        leaders = self.layout.leaders[broker] + more
+        return max(0, leaders - self.high) + max(0, self.low - leaders)
 
     def outside(self) -> Iterable[tuple[int, int]]:
         """Return the brokers that lead more or fewer partitions than they should, and how many."""
         for broker in sorted(self.mine):
-            leaders = self.layout.leaders[broker]
-            if not self.low <= leaders <= self.high:
-                yield broker, leaders
+            if self._outside(broker):
+                yield broker, self.layout.leaders[broker]

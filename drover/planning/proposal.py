@@ -14,6 +14,7 @@ class Reason(StrEnum):
     COUNT = "takes replicas off an overloaded broker"
     DISK = "takes bytes off a broker that holds too many"
     FILL = "fills an underloaded broker"
+    EVEN = "evens out replicas and bytes between brokers"
     SPREAD = "spreads the replicas over more racks"
     RAISE = "adds a replica"
     LOWER = "drops a replica"

@@ -8,6 +8,7 @@ from drover.planning.bands import ROUNDING, Bands
 from drover.planning.budget import Budget
 from drover.planning.layout import Layout
 from drover.planning.proposal import Reason
+from drover.planning.refining import Refining
 
 # How many sizes next to the wanted one are tried first.
 WINDOW = 6
@@ -39,16 +40,34 @@ class Rebalancing:
         self.bytes_left = max_bytes
         self.moves_left = max_moves
         self.bounded = False
-        self.items: list[tuple[int, int]] = []
+        self.partitions = partitions
         self.reasons: dict[int, Reason] = {}
-        self.hosted: dict[int, list[tuple[int, int]]] = {number: [] for number in sources}
-        for partition in partitions:
+        # Brokers that neither give nor receive.
+        self.fixed = frozenset(self.layout.count) - {*sources, *bands.receivers}
+        self._sort_out()
+
+    def _sort_out(self) -> None:
+        """Tell the replicas that have moved from those that have not."""
+        self.items: list[tuple[int, int]] = []
+        self.hosted: dict[int, list[tuple[int, int]]] = {number: [] for number in self.sources}
+        for partition in self.partitions:
             size = self.layout.size[partition]
             for broker in self.layout.replicas[partition]:
-                if broker in self.hosted:
+                if broker not in self.layout.original[partition]:
+                    self.items.append((partition, broker))
+                elif broker in self.hosted:
                     self.hosted[broker].append((size, partition))
         for held in self.hosted.values():
             held.sort()
+
+    def refine(self) -> None:
+        """Search pairs of changes, where there are few enough."""
+        search = Refining(
+            self.layout, self.bands, self.partitions, self.budget, self.fixed, self.bytes_left, self.moves_left
+        )
+        search.run()
+        self.bytes_left, self.moves_left = search.bytes_left, search.moves_left
+        self._sort_out()
 
     def source_of(self, index: int) -> int:
         """Return the broker whose place in the list an item has taken."""

@@ -22,25 +22,28 @@ def take_back(run: Rebalancing) -> None:
     """Take back items as long as no broker is further outside its band for it; least loaded sources first."""
     layout, bands = run.layout, run.bands
     while run.budget.spend(len(run.items)):
-        best: tuple[float, float, int] | None = None
+        best: tuple[float, float, int, int] | None = None
         for index, (partition, broker) in enumerate(run.items):
-            size, source = layout.size[partition], run.source_of(index)
-            if bands.relief(broker, source, size) >= -ROUNDING and may_return(run, index):
-                found = (bands.pressure_with(source, size), -layout.gain(partition, broker, source), index)
-                if best is None or found < best:
-                    best = found
+            size = layout.size[partition]
+            for source in layout.original[partition]:
+                if may_return(run, index, source) and bands.relief(broker, source, size) >= -ROUNDING:
+                    found = (bands.pressure_with(source, size), -layout.gain(partition, broker, source), index, source)
+                    if best is None or found < best:
+                        best = found
         if best is None:
             return
-        source = run.source_of(best[2])
+        source = best[3]
         partition, broker = run.items.pop(best[2])
         layout.replace(partition, broker, source)
+        layout.tidy(partition)
         insort(run.hosted[source], (layout.size[partition], partition))
 
 
-def may_return(run: Rebalancing, index: int) -> bool:
-    """Whether an item may go back to where it came from: that is not taken, and no racks are lost."""
+def may_return(run: Rebalancing, index: int, source: int) -> bool:
+    """Whether an item may go back to a source of the original list: it has left, and no racks are lost."""
     partition, broker = run.items[index]
-    source = run.source_of(index)
+    if source not in run.hosted:
+        return False
     return source not in run.layout.replicas[partition] and run.layout.keeps_spread(partition, broker, source)
 
 
@@ -66,7 +69,7 @@ def _shrink_one(run: Rebalancing, broker: int, indexes: list[int]) -> bool:
             return False
         partition = run.items[index][0]
         size, source = layout.size[partition], run.source_of(index)
-        if not may_return(run, index):
+        if not may_return(run, index, source):
             continue
         held = run.hosted[source]
         for place in range(bisect_left(held, (size - step, -1)), len(held)):

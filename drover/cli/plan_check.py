@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
+from drover.cli.exits import ExitCode
 from drover.cli.files import read_text
 from drover.cli.invocation import Invocation
 from drover.cli.model_source import read_model, source_of
 from drover.cli.plan_file import lists_of, parse_plan
-from drover.cli.planning import code_of, save_proposal, show, targets_of
+from drover.cli.planning import save_proposal, show, targets_of
 from drover.cli.proposal_rows import Request
 from drover.planning.assess import assess
 from drover.planning.goals import Limits
@@ -25,4 +26,4 @@ def check_plan(invocation: Invocation, file: Path, output: str, options: dict[st
     if options["to"] is not None:
         save_proposal(options["to"], f"check {file}", proposal, targets_of(proposal))
     show(proposal, Request(f"check {file}", cluster, options["throttle"]), model, output)
-    raise click.exceptions.Exit(code_of(proposal, as_given=True))
+    raise click.exceptions.Exit(ExitCode.GUARDED if proposal.unmet else ExitCode.DONE)

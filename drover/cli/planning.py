@@ -24,7 +24,7 @@ from drover.cli.model_source import (
 from drover.cli.output import print_document
 from drover.cli.parameters import Duration, Names, Share
 from drover.cli.plan_file import SavedProposal, proposal_json
-from drover.cli.proposal_rows import Request, is_blocked, proposal_document
+from drover.cli.proposal_rows import Request, blocking, proposal_document
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options
 from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
@@ -97,13 +97,13 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     )
     with _stopping(options["time_limit"]) as stop:
         proposal = propose(model, goal, limits, stop=stop)
-    request = Request(asked, _cluster(invocation, options), options["throttle"])
+    request = Request(asked, _cluster(invocation, options), options["throttle"], frozenset(limits.exclude_topics))
     targets = targets_of(proposal)
     if options["to"] is not None and not proposal.refused:
         save_proposal(options["to"], asked, proposal, targets)
     if not options["apply_"]:
         show(proposal, request, model, options["output"])
-        raise click.exceptions.Exit(code_of(proposal, as_given=False))
+        raise click.exceptions.Exit(code_of(proposal, request, model))
     _apply(invocation, proposal, request, model, options)
 
 
@@ -136,11 +136,11 @@ def show(proposal: Proposal, request: Request, model: ClusterModel, output: str)
     print_document(document, document["moves"], output)
 
 
-def code_of(proposal: Proposal, *, as_given: bool) -> ExitCode:
+def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCode:
     """Return the exit code of a proposal that is only shown."""
     if proposal.refused:
         return ExitCode.USAGE
-    return ExitCode.GUARDED if is_blocked(proposal, as_given=as_given) else ExitCode.DONE
+    return ExitCode.GUARDED if blocking(proposal, request, model) else ExitCode.DONE
 
 
 def _check_apply(options: dict[str, Any]) -> None:
@@ -153,13 +153,15 @@ def _check_apply(options: dict[str, Any]) -> None:
 def _apply(
     invocation: Invocation, proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]
 ) -> None:
-    blocked = is_blocked(proposal, as_given=False)
+    blocked = bool(blocking(proposal, request, model))
     targets = targets_of(proposal)
     if not targets or proposal.refused or (blocked and not options["partial"]):
         show(proposal, request, model, options["output"])
         if blocked and targets:
-            raise Failure("nothing was submitted: --partial submits what is possible", ExitCode.GUARDED)
-        raise click.exceptions.Exit(code_of(proposal, as_given=False))
+            raise Failure(
+                "nothing was submitted, since something is not met: --partial submits the rest", ExitCode.GUARDED
+            )
+        raise click.exceptions.Exit(code_of(proposal, request, model))
     connection, cluster = connect(invocation)
     sent = make_request(invocation, "plan", cluster, options)
     commands = make_commands(sent, targets, options, allow_drover_topics=options["include_internal"])

@@ -1,11 +1,13 @@
 """PURE: what is told of a proposal, as rows and as one document for programs; tables and -o json share them."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drover.cli.output import plural
 from drover.planning.model import ClusterModel
-from drover.planning.proposal import BalanceFigures, Move, Proposal, UnmetCode
+from drover.planning.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
 from drover.planning.racks import Racks
 
 # What the operator asked for, or a bound on how good a plan is: worth a line, and no reason to refuse.
@@ -37,11 +39,15 @@ class MoveRow:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a proposal answers: the words that asked for it, the cluster's name, and the throttle it is timed with."""
+    """What a proposal answers: the words that asked for it, the cluster's name, and the throttle it is timed with.
+
+    `excluded_topics` are those that the operator has excluded by name.
+    """
 
     asked: str
     cluster: str | None
     throttle_bytes_per_second: int | None = None
+    excluded_topics: frozenset[str] = frozenset()
 
 
 def move_rows(proposal: Proposal) -> list[MoveRow]:
@@ -122,15 +128,61 @@ def _balance(figures: BalanceFigures) -> dict[str, Any]:
     return {"replicas": asdict(figures.count), "bytes": asdict(figures.disk), "leaders": asdict(figures.leaders)}
 
 
-def is_blocked(proposal: Proposal, *, as_given: bool) -> bool:
-    """Whether a proposal breaks or misses something that matters; of a plan that was given everything does."""
-    return proposal.refused or any(as_given or one.code not in SOFT for one in proposal.unmet)
+def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[Unmet]:
+    """Return what keeps a proposal from its goal, and nobody asked for.
+
+    What stays because the operator excludes it is no obstacle. Internal topics are excluded by themselves: who empties
+    a broker has to say that they move too, or that they may stay.
+    """
+    return [one for one in proposal.unmet if one.code not in SOFT or _is_internal(one, request, model)]
 
 
-def changed_brokers(proposal: Proposal) -> Iterable[Any]:
+def _is_internal(one: Unmet, request: Request, model: ClusterModel) -> bool:
+    if one.code is not UnmetCode.EXCLUDED or one.topic is None or one.partition is None:
+        return False
+    if one.topic in request.excluded_topics:
+        return False
+    found = model.partition_by_name.get((one.topic, one.partition))
+    return found is not None and found.internal
+
+
+def changed_brokers(proposal: Proposal) -> tuple[BrokerFigures, ...]:
     """Return the brokers for which a proposal means anything."""
-    return (
+    return tuple(
         each
         for each in proposal.brokers
         if each.copies_in or each.copies_dropped or each.bytes_out or each.leaders_before != each.leaders_after
     )
+
+
+def unmet_lines(proposal: Proposal, request: Request, model: ClusterModel) -> list[str]:
+    """Say what is not met: first what matters, then what was excluded, in one line for each broker."""
+    internal: Counter[int] = Counter()
+    excluded: Counter[int] = Counter()
+    important: list[str] = []
+    others: list[str] = []
+    obstacles = frozenset(blocking(proposal, request, model))
+    for one in proposal.unmet:
+        if one.broker is not None and _stays(one, model):
+            (internal if _is_internal(one, request, model) else excluded)[one.broker] += 1
+        else:
+            (important if one in obstacles else others).append(f"{one.text} ({one.code.value})")
+    return [
+        *important,
+        *(
+            f"broker {broker} keeps {plural(count, 'replica')} of internal topics: --include-internal moves them, "
+            "--partial leaves them (excluded)"
+            for broker, count in sorted(internal.items())
+        ),
+        *(
+            f"broker {broker} keeps {plural(count, 'replica')} of excluded topics (excluded)"
+            for broker, count in sorted(excluded.items())
+        ),
+        *others,
+    ]
+
+
+def _stays(one: Unmet, model: ClusterModel) -> bool:
+    """Whether a replica should have left a broker, and is excluded from that."""
+    found = None if one.topic is None else model.partition_by_name.get((one.topic, one.partition or 0))
+    return one.code is UnmetCode.EXCLUDED and found is not None and one.broker in found.replicas

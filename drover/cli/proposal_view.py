@@ -11,6 +11,7 @@ from drover.cli.proposal_rows import (
     changed_brokers,
     least_time_s,
     move_rows,
+    unmet_lines,
 )
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BrokerFigures, Proposal, Spread
@@ -25,11 +26,11 @@ def print_proposal(proposal: Proposal, request: Request, model: ClusterModel) ->
     click.echo(f"{request.asked}: {_headline(proposal)}")
     if proposal.moves:
         _print_moves(move_rows(proposal))
-        _print_brokers(tuple(changed_brokers(proposal)), model)
+        _print_brokers(changed_brokers(proposal), model)
         _print_evenness(proposal)
         for line in _notes(proposal, request):
             click.echo(line)
-    _print_unmet(proposal)
+    _print_unmet(proposal, request, model)
     if proposal.moves:
         click.echo(f"Hash: {proposal.digest}")
 
@@ -120,13 +121,14 @@ def _notes(proposal: Proposal, request: Request) -> Iterator[str]:
         yield "It was interrupted: the plan is valid, and more time may find a better one."
 
 
-def _print_unmet(proposal: Proposal) -> None:
-    if proposal.unmet:
+def _print_unmet(proposal: Proposal, request: Request, model: ClusterModel) -> None:
+    lines = unmet_lines(proposal, request, model)
+    if lines:
         click.echo("Refused:" if proposal.refused else "Not met:")
-    for one in proposal.unmet[:SHOWN_UNMET]:
-        click.echo(f"  {one.text} ({one.code.value})")
-    if len(proposal.unmet) > SHOWN_UNMET:
-        click.echo(f"  ... and {len(proposal.unmet) - SHOWN_UNMET:,} more: -o json prints all.")
+    for line in lines[:SHOWN_UNMET]:
+        click.echo(f"  {line}")
+    if len(lines) > SHOWN_UNMET:
+        click.echo(f"  ... and {len(lines) - SHOWN_UNMET:,} more: -o json prints all.")
 
 
 def _shares(found: Spread) -> tuple[str, str]:

@@ -46,21 +46,21 @@ def crowded(tmp_path: Path) -> str:
 
 
 def test_a_drain_tells_everything_before_anything_is_done(model: str) -> None:
-    shown = propose(model, "drain", "3", "--throttle", "10MB/s")
+    shown = propose(model, "drain", "3", "--throttle", "10MB/s", "--include-internal")
     assert shown.exit_code == ExitCode.DONE
-    assert shown.stdout.startswith("drain 3: 6 partitions to change, 6 copies of 6.0 GB together")
+    assert shown.stdout.startswith("drain 3: 7 partitions to change, 7 copies of 7.0 GB together")
     assert "leaves a broker that is drained" in shown.stdout
     lines = [line.split() for line in shown.stdout.splitlines()]
     of_six = next(line for line in lines if line[:2] == ["6", "c"])
-    assert of_six[2:5] == ["0", "→", "6"]
+    assert of_six[2:5] == ["0", "→", "7"]
     assert "peak extra" in shown.stdout
-    assert "It takes at least 10m00s at 10.0 MB/s per broker" in shown.stdout
+    assert "It takes at least 11m40s at 10.0 MB/s per broker" in shown.stdout
     assert "Hash: " in shown.stdout
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=" ".join)
 def test_every_goal_is_planned_and_the_same_figures_are_in_the_document(model: str, goal: tuple[str, ...]) -> None:
-    shown = propose(model, *goal, "-o", "json")
+    shown = propose(model, *goal, "--include-internal", "-o", "json")
     assert shown.exit_code == ExitCode.DONE, shown.output
     document = json.loads(shown.stdout)
     assert document["asked"] == " ".join(word for word in goal).replace("--with", "with")
@@ -68,7 +68,7 @@ def test_every_goal_is_planned_and_the_same_figures_are_in_the_document(model: s
     assert document["totals"]["copies"] == sum(len(move["adding"]) for move in document["moves"])
     assert sum(each["bytes_in"] for each in document["brokers"]) == document["totals"]["bytes"]
     assert {"before", "after", "remaining"} == document["rack_violations"].keys()
-    table = propose(model, *goal).stdout
+    table = propose(model, *goal, "--include-internal").stdout
     assert table.startswith(f"{document['asked']}: ")
     assert not document["moves"] or f"Hash: {document['hash']}" in table
 
@@ -101,7 +101,12 @@ def test_the_file_is_the_stock_format_and_says_what_the_plan_was_made_for(model:
     assert digest_of(plan.proposal.basis, lists) == hash_
 
 
-def test_internal_topics_stay_unless_they_are_asked_for(model: str) -> None:
+def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_broker_is_told(model: str) -> None:
+    told = propose(model, "drain", "3")
+    assert "broker 3 keeps 1 replica of internal topics: --include-internal moves them" in told.stdout
+    assert told.exit_code == ExitCode.GUARDED
+    assert propose(model, "drain", "3", "--exclude-topics", "__*").exit_code == ExitCode.DONE
+    assert propose(model, "balance").exit_code == ExitCode.DONE
     assert '"__consumer_offsets"' not in propose(model, "drain", "3", "-o", "jsonl").stdout
     assert '"__consumer_offsets"' in propose(model, "drain", "3", "--include-internal", "-o", "jsonl").stdout
 
@@ -117,6 +122,9 @@ def test_excluded_brokers_get_nothing_and_excluded_topics_stay(tmp_path: Path) -
     ]  # fmt: skip
     assert {move["topic"] for move in moves} == {"t"}
     assert {added for move in moves for added in move["adding"]} <= {5, 6}
+    told = propose(model, "drain", "3", "--exclude-topics", "u*")
+    assert "broker 3 keeps 1 replica of excluded topics (excluded)" in told.stdout
+    assert told.exit_code == ExitCode.DONE
 
 
 @pytest.mark.parametrize(
@@ -182,7 +190,7 @@ def test_a_full_disk_is_named_and_ends_with_4(crowded: str) -> None:
     told = propose(crowded, "drain", "3")
     assert "Not met:" in told.stdout
     assert told.exit_code == ExitCode.GUARDED
-    roomier = propose(write_model(Path(crowded)), "drain", "3")
+    roomier = propose(write_model(Path(crowded), *ORDERS), "drain", "3")
     assert roomier.exit_code == ExitCode.DONE
 
 
@@ -251,6 +259,12 @@ def test_what_a_plan_breaks_is_named_and_ends_with_4(model: str, replicas: tuple
     shown = check(model, json.dumps(plan_of((0, replicas))), "-o", "json")
     assert shown.exit_code == ExitCode.GUARDED
     assert code in {one["code"] for one in json.loads(shown.stdout)["unmet"]}
+
+
+def test_a_copy_to_a_broker_that_shall_get_nothing_is_named(model: str) -> None:
+    shown = check(model, json.dumps(plan_of((0, (4, 2, 3)))), "--exclude-brokers", "4")
+    assert "orders:0: broker 4 is excluded (excluded)" in shown.stdout
+    assert shown.exit_code == ExitCode.GUARDED
 
 
 def test_a_plan_for_something_that_is_not_there_is_named(model: str) -> None:

@@ -10,7 +10,7 @@ from drover.cli.files import read_text
 from drover.cli.invocation import Invocation
 from drover.cli.model_source import read_model, source_of
 from drover.cli.plan_file import lists_of, parse_plan
-from drover.cli.planning import save_proposal, show, targets_of
+from drover.cli.planning import disk_limit_of, save_proposal, show, targets_of
 from drover.cli.proposal_rows import Request
 from drover.planning.assess import assess
 from drover.planning.goals import Limits
@@ -21,7 +21,7 @@ def check_plan(invocation: Invocation, file: Path, output: str, options: dict[st
     lists = lists_of(parse_plan(read_text(file, "plan"), str(file)), str(file))
     source = source_of(options)
     model = read_model(invocation, source, with_log=True)
-    proposal = assess(model, lists, Limits(disk_limit=options["disk_limit"]))
+    proposal = assess(model, lists, Limits(disk_limit=disk_limit_of(invocation, options)))
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     if options["to"] is not None:
         save_proposal(options["to"], f"check {file}", proposal, targets_of(proposal))

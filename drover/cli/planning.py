@@ -48,9 +48,8 @@ def judging_options(command: Decorated) -> Decorated:
         click.option(
             "--disk-limit",
             type=Share(),
-            default=DEFAULT_LIMITS.disk_limit,
             metavar="PERCENT",
-            help=f"How full a disk may be at any moment.  [default: {DEFAULT_LIMITS.disk_limit:.0%}]",
+            help="How full a disk may be at any moment.  [default: the setting planning.disk_limit, else 85%]",
         ),
     ):
         command = option(command)
@@ -90,7 +89,7 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         _check_apply(options)
     model = read_model(invocation, source_of(options), with_log=True)
     limits = Limits(
-        disk_limit=options["disk_limit"],
+        disk_limit=disk_limit_of(invocation, options),
         balance_ingest=any(one.ingest_bytes_per_s is not None for one in model.partitions),
         include_internal=options["include_internal"],
         exclude_topics=topics_matching([one for given in options["exclude_topics"] for one in given], model),
@@ -105,6 +104,13 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         show(proposal, request, model, options["output"])
         raise click.exceptions.Exit(code_of(proposal, request, model))
     _apply(invocation, proposal, request, model, options)
+
+
+def disk_limit_of(invocation: Invocation, options: dict[str, Any]) -> float:
+    """Return the share of a disk that may be used: as typed, else as set; a file needs no settings."""
+    if options["disk_limit"] is not None:
+        return float(options["disk_limit"])
+    return DEFAULT_LIMITS.disk_limit if options["model"] is not None else invocation.settings().planning.disk_limit
 
 
 def targets_of(proposal: Proposal) -> tuple[PartitionTarget, ...]:

@@ -89,6 +89,7 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         worker: shapes.WorkerSettings = shapes.WorkerSettings()
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
         spark: shapes.SparkSettings = pydantic.Field(default_factory=shapes.SparkSettings)
+        planning: shapes.PlanningSettings = shapes.PlanningSettings()
 
         @pydantic.field_validator("clusters", mode="before")
         @classmethod
@@ -117,7 +118,7 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
     except ValueError as error:  # what tomllib and the text decoder raise
         raise ConfigurationError(f"{place} is not valid TOML: {error}") from error
-    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark)
+    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning)
     _check_names(settings, place)
     _check_variables()
     return settings

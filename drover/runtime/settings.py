@@ -349,7 +349,7 @@ class Settings:
     worker: WorkerSettings = WorkerSettings()
     zookeeper: ZooKeeperSettings = ZooKeeperSettings()
     spark: SparkSettings = field(default_factory=SparkSettings)
-    planning: PlanningSettings = PlanningSettings()
+    planning: PlanningSettings = field(default_factory=PlanningSettings)
 
     @property
     def group(self) -> str:

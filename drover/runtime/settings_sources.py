@@ -19,6 +19,7 @@ import platformdirs
 
 from drover.errors import ConfigurationError
 from drover.runtime import settings as shapes
+from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings, is_cluster_name
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         clusters: dict[str, shapes.ClusterSettings] = pydantic.Field(default_factory=dict)
         worker: shapes.WorkerSettings = shapes.WorkerSettings()
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
-        spark: shapes.SparkSettings = pydantic.Field(default_factory=shapes.SparkSettings)
-        planning: shapes.PlanningSettings = shapes.PlanningSettings()
+        spark: SparkSettings = pydantic.Field(default_factory=SparkSettings)
+        planning: PlanningSettings = PlanningSettings()
 
         @pydantic.field_validator("clusters", mode="before")
         @classmethod

@@ -34,12 +34,14 @@ class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     ingest_bytes_per_s: float | None = None
     internal: bool = False
     moving: bool = False
+    topic_id: str = ""
 
 
 class _SavedModel(msgspec.Struct, frozen=True):
     version: int
     brokers: tuple[_SavedBroker, ...]
     partitions: tuple[_SavedPartition, ...]
+    cluster_id: str = ""
 
 
 def save_model(model: ClusterModel) -> str:
@@ -50,7 +52,9 @@ def save_model(model: ClusterModel) -> str:
         from_attributes=True,
     )
     brokers, partitions = (_lines(rows) for rows in (saved.brokers, saved.partitions))
-    return f'{{"version": {VERSION},\n"brokers": [\n{brokers}\n],\n"partitions": [\n{partitions}\n]}}\n'
+    cluster = msgspec.json.encode(model.cluster_id).decode()
+    head = f'"version": {VERSION}, "cluster_id": {cluster}'
+    return f'{{{head},\n"brokers": [\n{brokers}\n],\n"partitions": [\n{partitions}\n]}}\n'
 
 
 def _lines(rows: tuple[msgspec.Struct, ...]) -> str:
@@ -75,6 +79,7 @@ def parse_model(text: str, name: str) -> ClusterModel:
     return ClusterModel.of(
         (_broker(broker) for broker in saved.brokers),
         (_partition(one, alive) for one in saved.partitions),
+        saved.cluster_id,
     )
 
 
@@ -97,6 +102,7 @@ def _partition(saved: _SavedPartition, alive: set[int]) -> Partition:
         ingest_bytes_per_s=saved.ingest_bytes_per_s,
         internal=saved.internal,
         moving=saved.moving,
+        topic_id=saved.topic_id,
     )
 
 

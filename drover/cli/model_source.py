@@ -174,4 +174,4 @@ def _check_known(brokers: Iterable[int], model: ClusterModel) -> None:
 
 def _excluding(model: ClusterModel, brokers: frozenset[int]) -> ClusterModel:
     changed = (replace(broker, excluded=broker.excluded or broker.id in brokers) for broker in model.brokers)
-    return ClusterModel.of(changed, model.partitions)
+    return ClusterModel.of(changed, model.partitions, model.cluster_id)

@@ -65,6 +65,7 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     return ClusterModel.of(
         (_broker(found, knowledge) for found in inventory.brokers.values()),
         (_partition(key, facts, inventory, knowledge) for key, facts in inventory.partitions.items()),
+        inventory.kafka_cluster_id,
     )
 
 
@@ -97,6 +98,7 @@ def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory,
         ingest_bytes_per_s=None if knowledge.rates is None else knowledge.rates.get(key),
         internal=key.topic in inventory.internal_topics or key.topic in knowledge.own_topics,
         moving=facts.move is not None or key in knowledge.moving,
+        topic_id=facts.topic_id,
     )
 
 

@@ -15,7 +15,14 @@ def broker(number: int, rack: str | None, **more: Any) -> dict[str, Any]:
 
 def partition(topic: str, number: int, *replicas: int, **more: Any) -> dict[str, Any]:
     """A partition of one gigabyte."""
-    return {"topic": topic, "partition": number, "replicas": replicas, "size_bytes": GIGABYTE, **more}
+    known = {
+        "topic": topic,
+        "partition": number,
+        "replicas": replicas,
+        "size_bytes": GIGABYTE,
+        "topic_id": f"{topic}-1",
+    }
+    return {**known, **more}
 
 
 BROKERS = (broker(1, "a"), broker(2, "b"), broker(3, "c"), broker(4, "a"), broker(5, "b"), broker(6, "c"))
@@ -25,8 +32,15 @@ ORDERS = tuple(
 OFFSETS = partition("__consumer_offsets", 0, 1, 2, 3, internal=True)
 
 
-def write_model(file: Path, *partitions: dict[str, Any], brokers: tuple[dict[str, Any], ...] = BROKERS) -> str:
+def write_model(
+    file: Path, *partitions: dict[str, Any], brokers: tuple[dict[str, Any], ...] = BROKERS, cluster_id: str = "kafka-1"
+) -> str:
     """Write a cluster, by default six brokers in three racks of which three are empty, and return the file's name."""
-    document = {"version": 1, "brokers": brokers, "partitions": partitions or (*ORDERS, OFFSETS)}
+    document = {
+        "version": 1,
+        "cluster_id": cluster_id,
+        "brokers": brokers,
+        "partitions": partitions or (*ORDERS, OFFSETS),
+    }
     file.write_text(json.dumps(document), encoding="utf-8")
     return str(file)

@@ -17,8 +17,9 @@ MODEL = ClusterModel.of(
     ],
     [
         Partition("t", 1, (3,), None, (), internal=True, moving=True),
-        Partition("t", 0, (2, 1), 1, (1,), 7, 0.5),
+        Partition("t", 0, (2, 1), 1, (1,), 7, 0.5, topic_id="AbC"),
     ],
+    "kafka-1",
 )
 
 

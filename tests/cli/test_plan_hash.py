@@ -89,6 +89,28 @@ def test_a_topic_that_has_gone_is_named(held: Held) -> None:
     assert shown.exit_code == ExitCode.GUARDED
 
 
+def test_another_cluster_under_the_name_is_named(held: Held) -> None:
+    write_model(held.model, *ORDERS, cluster_id="kafka-2")
+    shown = held.submit()
+    assert "the plan was made for Kafka cluster kafka-1, and this is kafka-2" in shown.stderr
+    assert shown.exit_code == ExitCode.GUARDED
+
+
+def test_a_topic_that_was_made_anew_is_named_once(held: Held) -> None:
+    write_model(held.model, *({**one, "topic_id": "orders-2"} for one in ORDERS))
+    shown = held.submit()
+    assert shown.stderr.count("topic orders was deleted and made anew") == 1
+    assert shown.exit_code == ExitCode.GUARDED
+
+
+def test_a_replica_of_another_topic_that_came_onto_the_brokers_is_noticed(held: Held) -> None:
+    write_model(held.model, *ORDERS, partition("foreign", 0, 3, 4))
+    shown = held.submit()
+    assert "broker 3 had 6 replicas, and now has 7" in shown.stderr
+    assert "broker 4" not in shown.stderr
+    assert shown.exit_code == ExitCode.GUARDED
+
+
 def test_a_file_that_was_edited_is_another_plan(held: Held) -> None:
     document = json.loads(held.plan.read_text())
     document["partitions"][0]["replicas"] = [5, 2, 1]

@@ -78,13 +78,21 @@ def _print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> Non
             amount(each.peak_extra_bytes) if each.peak_extra_bytes else "",
             "unknown" if each.room_bytes is None else amount(each.room_bytes),
         )
-        for each in figures[:SHOWN_BROKERS]
+        for each in _busiest(figures)
     ]
     columns = ("broker", "rack", "replicas", "leaders", "bytes", "in", "out", "peak extra", "room")
     console().print(table(columns, lines, right=columns[2:]))
     if len(figures) > SHOWN_BROKERS:
-        click.echo(f"... and {len(figures) - SHOWN_BROKERS:,} more brokers: -o json prints all.")
+        click.echo(f"... and {len(figures) - SHOWN_BROKERS:,} brokers for which it means less: -o json prints all.")
     click.echo()
+
+
+def _busiest(figures: Sequence[BrokerFigures]) -> list[BrokerFigures]:
+    """Return the brokers for which a proposal means most, in the order of their ids."""
+    shown = sorted(
+        figures, key=lambda each: -max(each.bytes_in, each.bytes_out, each.disk_bytes_before - each.disk_bytes_after)
+    )
+    return sorted(shown[:SHOWN_BROKERS], key=lambda each: each.broker)
 
 
 def _print_evenness(proposal: Proposal) -> None:

@@ -86,6 +86,16 @@ def test_a_large_proposal_shows_its_first_moves_and_says_where_the_others_are(tm
     assert "... and 30 more: -o jsonl prints all, --to FILE writes them." in shown.stdout
 
 
+def test_of_many_brokers_those_are_shown_for_which_it_means_most(tmp_path: Path) -> None:
+    brokers = tuple(broker(number, "a") for number in range(1, 61))
+    moved = (partition("t", number, 60, size_bytes=(number + 1) * GIGABYTE) for number in range(59))
+    shown = propose(write_model(tmp_path / "wide.json", *moved, brokers=brokers), "drain", "60")
+    assert "... and 20 brokers for which it means less: -o json prints all." in shown.stdout
+    rows = [line.split() for line in shown.stdout.splitlines() if line[:2].strip().isdecimal()]
+    assert len(rows) == 40
+    assert rows[-1][:2] == ["60", "a"]
+
+
 def test_the_file_is_the_stock_format_and_says_what_the_plan_was_made_for(model: str, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     shown = propose(model, "drain", "3", "--to", str(file))

@@ -6,14 +6,6 @@ from typing import Any
 
 import click
 
-from drover.cli.describe_rows import (
-    Row,
-    broker_rows,
-    partition_rows,
-    rack_rows,
-    topic_rows,
-    totals_of,
-)
 from drover.cli.describe_view import balance_lines, print_rows, summary_lines
 from drover.cli.files import write_text
 from drover.cli.invocation import Invocation, common_options, pass_invocation
@@ -21,6 +13,14 @@ from drover.cli.model_file import save_model
 from drover.cli.model_source import read_model, source_of, source_options, topics_matching
 from drover.cli.output import output_option, plural, print_document
 from drover.cli.plan_file import stock_json
+from drover.client.views.describe_rows import (
+    Row,
+    broker_rows,
+    partition_rows,
+    rack_rows,
+    topic_rows,
+    totals_of,
+)
 from drover.errors import ConfigurationError
 from drover.planning.model import ClusterModel, Partition
 

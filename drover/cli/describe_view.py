@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from drover.cli.describe_rows import BrokerRow, PartitionRow, RackRow, Row, TopicRow, Totals
 from drover.cli.output import amount, console, plural, table
+from drover.client.views.describe_rows import BrokerRow, PartitionRow, RackRow, Row, TopicRow, Totals
 from drover.planning.assess import assess
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BalanceFigures, Spread

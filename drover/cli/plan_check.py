@@ -11,7 +11,7 @@ from drover.cli.invocation import Invocation
 from drover.cli.model_source import read_model, source_of
 from drover.cli.plan_file import lists_of, parse_plan
 from drover.cli.planning import disk_limit_of, save_proposal, show, targets_of
-from drover.cli.proposal_rows import Request
+from drover.client.views.proposal_rows import Request
 from drover.planning.assess import assess
 from drover.planning.goals import Limits
 

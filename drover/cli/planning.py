@@ -24,9 +24,9 @@ from drover.cli.model_source import (
 from drover.cli.output import print_document
 from drover.cli.parameters import Duration, Names, Share
 from drover.cli.plan_file import SavedProposal, proposal_json
-from drover.cli.proposal_rows import Request, blocking, proposal_document
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options
+from drover.client.views.proposal_rows import Request, blocking, proposal_document
 from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal

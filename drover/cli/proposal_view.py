@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from drover.cli.output import amount, console, duration, plural, table
-from drover.cli.proposal_rows import (
+from drover.client.views.proposal_rows import (
     MoveRow,
     Request,
     changed_brokers,

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.cli.output import plural
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
 from drover.planning.racks import Racks
@@ -170,16 +169,20 @@ def unmet_lines(proposal: Proposal, request: Request, model: ClusterModel) -> li
     return [
         *important,
         *(
-            f"broker {broker} keeps {plural(count, 'replica')} of internal topics: --include-internal moves them, "
-            "--partial leaves them (excluded)"
+            f"broker {broker} keeps {_replicas(count)} of internal topics: --include-internal moves them, --partial "
+            "leaves them (excluded)"
             for broker, count in sorted(internal.items())
         ),
         *(
-            f"broker {broker} keeps {plural(count, 'replica')} of excluded topics (excluded)"
+            f"broker {broker} keeps {_replicas(count)} of excluded topics (excluded)"
             for broker, count in sorted(excluded.items())
         ),
         *others,
     ]
+
+
+def _replicas(count: int) -> str:
+    return f"{count:,} replica{'' if count == 1 else 's'}"
 
 
 def _stays(one: Unmet, model: ClusterModel) -> bool:

@@ -2,7 +2,8 @@
 
 import asyncio
 import fnmatch
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from drover.cli.output import plural
 from drover.cli.parameters import Brokers, Duration
 from drover.client.cluster_model import Knowledge, Rates, hidden_topics, model_of, moving_of, rates_between
 from drover.cluster.inventory import Inventory
+from drover.cluster.port import ClusterDriver
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import Settings
@@ -23,6 +25,7 @@ from drover.state.cluster import ClusterState
 from events.topics import TopicNames
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+CONNECT_TIMEOUT_MS = 5_000
 CALL_TIMEOUT_MS = 60_000
 
 
@@ -127,24 +130,29 @@ async def _live_model(settings: Settings, cluster: str, source: Source, *, with_
 
 
 async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tuple[Inventory, Rates | None]:
-    from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
-
-    if cluster not in settings.clusters:
-        raise ConfigurationError(f"cluster {cluster} is not configured: add [clusters.{cluster}] to the settings file")
-    found = settings.clusters[cluster]
-    driver = KafkaDriver(
-        cluster,
-        found.bootstrap,
-        found.security.client_options(f"clusters.{cluster}.security"),
-        call_timeout_ms=CALL_TIMEOUT_MS,
-    )
-    try:
+    # A cluster that is not there is told at once; one that is there may be large, and take its time.
+    async with _driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
+        await driver.identify()
+    async with _driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
         first = await driver.inventory()
         if ingest_s is None:
             return first, None
         await asyncio.sleep(ingest_s)
         second = await driver.inventory()
         return second, rates_between(first, second)
+
+
+@asynccontextmanager
+async def _driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+    from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    if cluster not in settings.clusters:
+        raise ConfigurationError(f"cluster {cluster} is not configured: add [clusters.{cluster}] to the settings file")
+    found = settings.clusters[cluster]
+    options = found.security.client_options(f"clusters.{cluster}.security")
+    driver = KafkaDriver(cluster, found.bootstrap, options, call_timeout_ms=timeout_ms)
+    try:
+        yield driver
     finally:
         await driver.close()
 

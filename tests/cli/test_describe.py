@@ -122,6 +122,15 @@ def test_what_is_written_is_shown_where_it_is_known(tmp_path: Path) -> None:
     assert "written" not in describe(write_model(tmp_path / "n.json")).stdout
 
 
+def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drover.cli.model_source.CONNECT_TIMEOUT_MS", 300)
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+    shown = CliRunner().invoke(cli, ["describe", "--config", str(config)], prog_name="drover")
+    assert "no broker of 127.0.0.1:1 let Drover in" in shown.stderr
+    assert (shown.exit_code, shown.stdout) == (1, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

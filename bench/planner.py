@@ -1,62 +1,70 @@
-"""`python -m bench.planner CLUSTER.json drain 1 > PLAN.json`: plan on a described cluster; seconds go to stderr."""
+"""`python -m bench.planner CLUSTER.json drain 1 > PLAN.json`: plan on a described cluster, seconds to stderr."""
 
+import argparse
 import json
+import resource
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from bench.planner_clusters import Sizes, describe, read
 from drover.planning.goals import Add, Balance, Drain, Goal
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
 from drover.planning.propose import propose
 
-MIB = 1 << 20
+REFUSED = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    path, verb, *rest = arguments if arguments is not None else sys.argv[1:]
-    t0 = time.process_time()
-    model = read(Path(path))
-    t1 = time.process_time()
-    goal: Goal = {"drain": lambda: Drain(tuple(map(int, rest))), "add": lambda: Add(tuple(map(int, rest))), "balance": Balance}[verb]()
+    """Plan, or describe a cluster; the exit code is 2 if the goal makes no sense."""
+    parser = argparse.ArgumentParser(prog="python -m bench.planner", description="Plan on a described cluster.")
+    parser.add_argument("cluster", type=Path, help="the described cluster; `describe` writes it")
+    parser.add_argument("goal", choices=("drain", "add", "balance", "describe"))
+    parser.add_argument(
+        "numbers",
+        nargs="*",
+        type=int,
+        help="brokers; for `describe`: brokers, partitions, replicas, racks, seed, new brokers",
+    )
+    options = parser.parse_args(arguments)
+    if options.goal == "describe":
+        if len(options.numbers) not in (5, 6):
+            parser.error("describe takes BROKERS PARTITIONS REPLICAS RACKS SEED [NEW]")
+        options.cluster.write_text(json.dumps(describe(Sizes(*options.numbers))), encoding="utf-8")
+        return 0
+    if (options.goal == "balance") == bool(options.numbers):
+        parser.error("drain and add take brokers, balance takes none")
+    return _plan(options.cluster, _goal(options.goal, tuple(options.numbers)))
+
+
+def _goal(name: str, brokers: tuple[int, ...]) -> Goal:
+    match name:
+        case "drain":
+            return Drain(brokers)
+        case "add":
+            return Add(brokers)
+        case _:
+            return Balance()
+
+
+def _plan(path: Path, goal: Goal) -> int:
+    begun = time.process_time()
+    model = read(path)
+    read_at = time.process_time()
     proposal = propose(model, goal)
-    t2 = time.process_time()
-    plan = {"version": 1, "partitions": [{"topic": m.topic, "partition": m.partition, "replicas": m.after} for m in proposal.moves]}
-    print(json.dumps(plan))
-    print(f"read {t1 - t0:.2f} s, planned {t2 - t1:.2f} s; whole process {time.process_time():.2f} s", file=sys.stderr)
-    for u in proposal.unmet[:10]: print(u.text, file=sys.stderr)
-    return 0
-
-
-def read(path: Path) -> ClusterModel:
-    content: dict[str, Any] = json.loads(path.read_bytes())
-    used: dict[int, float] = {}
-    for each in content["partitions"]:
-        for broker in each["replicas"]:
-            used[broker] = used.get(broker, 0.0) + each["sizeMB"]
-    brokers = [
-        Broker(
-            id=each["id"],
-            rack=each["rack"],
-            alive=each["state"] != "DEAD",
-            log_dirs=(LogDir("data", round(each["diskMB"] * MIB), round((each["diskMB"] - used.get(each["id"], 0)) * MIB)),),
-        )
-        for each in content["brokers"]
-    ]
-    partitions = [
-        Partition(
-            topic=each["topic"],
-            partition=each["partition"],
-            replicas=tuple(each["replicas"]),
-            leader=each["replicas"][0],
-            isr=tuple(each["replicas"]),
-            size_bytes=round(each["sizeMB"] * MIB),
-            ingest_bytes_per_s=each["inKB"] * 1024,
-        )
-        for each in content["partitions"]
-    ]
-    return ClusterModel.of(brokers, partitions)
+    planned_at = time.process_time()
+    partitions = [{"topic": topic, "partition": number, "replicas": after} for topic, number, after in proposal.targets]
+    print(json.dumps({"version": 1, "partitions": partitions}))
+    for each in proposal.unmet:
+        print(f"not met: {each.text}", file=sys.stderr)
+    seconds = {
+        "read_s": round(read_at - begun, 3),
+        "planned_s": round(planned_at - read_at, 3),
+        "process_s": round(time.process_time(), 3),
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    print(json.dumps(seconds), file=sys.stderr)
+    return REFUSED if proposal.refused else 0
 
 
 if __name__ == "__main__":

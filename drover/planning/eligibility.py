@@ -1,10 +1,11 @@
 """Eligibility: which partitions a proposal may change, and why it leaves others alone."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from drover.planning.layout import Layout
 from drover.planning.placing import Solution, unmet
-from drover.planning.proposal import UnmetCode
+from drover.planning.proposal import Unmet, UnmetCode
 
 
 def why_not_movable(layout: Layout, partition: int) -> tuple[UnmetCode, str] | None:
@@ -27,13 +28,22 @@ def movable(layout: Layout) -> list[int]:
 
 
 def only_movable(layout: Layout, solution: Solution, wanted: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the wanted replicas (partition, broker) that may move, and name the others as unmet."""
+    """Return the wanted replicas (partition, broker) that may move, and name the others as unmet.
+
+    What was left out on purpose is counted by broker; each partition that the cluster's condition holds is named.
+    """
     found = []
+    left_out: Counter[tuple[int, str]] = Counter()
     for partition, broker in wanted:
         refusal = why_not_movable(layout, partition)
         if refusal is None:
             found.append((partition, broker))
+        elif refusal[0] is UnmetCode.EXCLUDED:
+            left_out[broker, refusal[1]] += 1
         else:
             text = f"{layout.name(partition)} stays on broker {broker}: {refusal[1]}"
             solution.unmet.append(unmet(layout, refusal[0], text, partition, broker))
+    for (broker, why), count in sorted(left_out.items()):
+        text = f"broker {broker} keeps {count:,} partition{'s' * (count > 1)}: {why}"
+        solution.unmet.append(Unmet(UnmetCode.EXCLUDED, text, broker=broker))
     return found

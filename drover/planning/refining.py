@@ -35,7 +35,8 @@ class Refining:
 
     def run(self) -> None:
         """Go on until no change and no pair is better; where there are very few choices, try them all."""
-        if len(self._changes()) > MOST_CHANGES:
+        places = sum(len(self.layout.replicas[partition]) for partition in self.partitions)
+        if places > MOST_CHANGES or len(self._changes()) > MOST_CHANGES:
             return
         # What may be spent in all, before anything is taken back.
         bytes_left, moves_left = self.bytes_left + self._copied(self._size), self.moves_left + self._copied(_one)

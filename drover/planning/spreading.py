@@ -50,7 +50,9 @@ def _spread_one(layout: Layout, solution: Solution, partition: int) -> bool:
     crowd = max(racks.count(rack) for rack in racks)
     best: tuple[int, bool, float, int, int] | None = None
     for old in replicas:
-        if racks.count(layout.racks.of(old)) < crowd or old not in layout.original[partition]:
+        # Living brokers that may not receive replicas keep those they have.
+        left_alone = old in layout.alive and old not in layout.receives
+        if left_alone or racks.count(layout.racks.of(old)) < crowd or old not in layout.original[partition]:
             continue
         new = best_place(layout, partition, old)
         if new is None:

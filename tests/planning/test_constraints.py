@@ -1,16 +1,16 @@
-"""On random clusters, whatever is asked for, no step of a plan breaks a constraint, and nothing is dropped in silence."""
+"""On random clusters, no step of a plan breaks a constraint, and nothing is dropped in silence."""
 
 import pytest
 
 from drover.planning.goals import DEFAULT_LIMITS, Balance, Goal, Heal, SetReplicationFactor
 from drover.planning.model import ClusterModel
-from drover.planning.proposal import Proposal
+from drover.planning.proposal import Proposal, UnmetCode
 from drover.planning.propose import propose
 from drover.planning.solving import leaving_of
 from tests.planning.clusters import faults, random_cluster, random_goals
 
-SEEDS = 400
-BLOCKS = 8
+SEEDS = 160
+BLOCKS = 4
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -35,7 +35,7 @@ def unnamed(model: ClusterModel, goal: Goal, proposal: Proposal) -> list[str]:
     missing = [
         f"{name} is still on a broker that should be empty"
         for name, replicas in after.items()
-        if set(replicas) & leaving and name not in said
+        if set(replicas) & leaving and name not in said and not model.partition_by_name[name].internal
     ]
     if isinstance(goal, SetReplicationFactor):
         missing += [
@@ -48,6 +48,17 @@ def unnamed(model: ClusterModel, goal: Goal, proposal: Proposal) -> list[str]:
             missing.append("copies more bytes than it may")
         if goal.max_moves is not None and proposal.copies > goal.max_moves:
             missing.append("copies more replicas than it may")
+    for broker in leaving:
+        kept = [
+            name for name, replicas in after.items() if broker in replicas and model.partition_by_name[name].internal
+        ]
+        counted = sum(
+            int(each.text.split()[3])
+            for each in proposal.unmet
+            if each.code is UnmetCode.EXCLUDED and each.broker == broker
+        )
+        if len(kept) != counted and not isinstance(goal, Heal):
+            missing.append(f"{broker} keeps {kept}, and {counted} are counted")
     same = not isinstance(goal, SetReplicationFactor)
     missing += [
         f"{move.topic}:{move.partition} has lost a replica"

@@ -11,7 +11,7 @@ from drover.planning.model import ClusterModel
 from drover.planning.propose import propose
 from tests.planning.clusters import random_cluster, random_goals
 
-SEEDS = range(60)
+SEEDS = range(25)
 
 
 def fingerprint() -> str:

@@ -1,6 +1,6 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -32,6 +32,21 @@ def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decisi
     return _cancel_all(command, state, keys, refusals)
 
 
+def decide_part_of_cancel(
+    command: Cancel, keys: Sequence[TopicPartition], state: ClusterState, _facts: Facts
+) -> Decision:
+    """Decide a cancel for some of the partitions to which its scope was resolved; the others come in other records."""
+    if command.queued is not None:
+        left = tuple(key for key in keys if key in state.queue and state.queue[key].id == command.queued)
+        return Decision(events=withdraw(left, state.name), accepted=left)
+    nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
+    gone = [key for key in keys if key not in state.reassignments and key not in state.queue]
+    refusals = [refuse_partition(key, nothing, f"Drover is not moving {key}: it ended by itself") for key in gone]
+    under_way = [key for key in keys if key in state.reassignments or key in state.queue]
+    decision = _cancel_all(command, state, under_way, refusals, plan=command.plan)
+    return decision if command.plan is None else _closing_plan(command, command.plan, state, decision)
+
+
 def _withdraw_queued(command_id: str, state: ClusterState) -> Decision:
     keys = tuple(key for key, entry in state.queue.items() if entry.id == command_id)
     if not keys:
@@ -50,8 +65,12 @@ def _cancel_plan(command: Cancel, name: str, state: ClusterState) -> Decision:
     moving = [key for key, reassignment in state.reassignments.items() if _belongs(reassignment, name)]
     waiting = [key for key, entry in state.queue.items() if entry.plan == name]
     decision = _cancel_all(command, state, [*moving, *waiting], [], plan=name)
+    return _closing_plan(command, name, state, decision)
+
+
+def _closing_plan(command: Cancel, name: str, state: ClusterState, decision: Decision) -> Decision:
     events = decision.events
-    if plan.status is PlanStatus.OPEN:
+    if state.plans[name].status is PlanStatus.OPEN:
         closed = PlanCancelled(cluster=state.name, plan=name, by=command.by, reason=command.reason)
         events = (closed, *events)
     return Decision(events, decision.accepted, decision.unchanged, decision.refusals, plan=name)

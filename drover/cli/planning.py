@@ -31,6 +31,7 @@ from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal
 from drover.planning.propose import propose
+from drover.planning.solving import leaving_of
 from events.commands import PartitionTarget
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -96,7 +97,13 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     )
     with _stopping(options["time_limit"]) as stop:
         proposal = propose(model, goal, limits, stop=stop)
-    request = Request(asked, _cluster(invocation, options), options["throttle"], frozenset(limits.exclude_topics))
+    request = Request(
+        asked=asked,
+        cluster=_cluster(invocation, options),
+        throttle_bytes_per_second=options["throttle"],
+        excluded_topics=frozenset(limits.exclude_topics),
+        leaving=leaving_of(model, goal),
+    )
     targets = targets_of(proposal)
     if options["to"] is not None and not proposal.refused:
         save_proposal(options["to"], asked, proposal, targets)

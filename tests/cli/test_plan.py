@@ -67,7 +67,7 @@ def test_every_goal_is_planned_and_the_same_figures_are_in_the_document(model: s
     assert document["totals"]["partitions"] == len(document["moves"])
     assert document["totals"]["copies"] == sum(len(move["adding"]) for move in document["moves"])
     assert sum(each["bytes_in"] for each in document["brokers"]) == document["totals"]["bytes"]
-    assert {"before", "after", "remaining"} == document["rack_violations"].keys()
+    assert document["rack_violations"] == {"before": 0, "after": 0, "remaining": []}
     table = propose(model, *goal, "--include-internal").stdout
     assert table.startswith(f"{document['asked']}: ")
     assert not document["moves"] or f"Hash: {document['hash']}" in table
@@ -113,7 +113,8 @@ def test_the_file_is_the_stock_format_and_says_what_the_plan_was_made_for(model:
 
 def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_broker_is_told(model: str) -> None:
     told = propose(model, "drain", "3")
-    assert "broker 3 keeps 1 replica of internal topics: --include-internal moves them" in told.stdout
+    assert "broker 3 keeps 1 partition: topic __consumer_offsets is internal" in told.stdout
+    assert "--include-internal moves internal topics too" in told.stdout
     assert told.exit_code == ExitCode.GUARDED
     assert propose(model, "drain", "3", "--exclude-topics", "__*").exit_code == ExitCode.DONE
     assert propose(model, "balance").exit_code == ExitCode.DONE
@@ -133,7 +134,8 @@ def test_excluded_brokers_get_nothing_and_excluded_topics_stay(tmp_path: Path) -
     assert {move["topic"] for move in moves} == {"t"}
     assert {added for move in moves for added in move["adding"]} <= {5, 6}
     told = propose(model, "drain", "3", "--exclude-topics", "u*")
-    assert "broker 3 keeps 1 replica of excluded topics (excluded)" in told.stdout
+    assert "broker 3 keeps 1 partition: topic u is excluded (excluded)" in told.stdout
+    assert "--include-internal" not in told.stdout
     assert told.exit_code == ExitCode.DONE
 
 
@@ -213,6 +215,15 @@ def test_an_offline_partition_is_named_and_ends_with_4(tmp_path: Path) -> None:
     assert [(one["code"], one["topic"], one["partition"]) for one in document["unmet"]] == [("offline", "t", 0)]
     assert [(move["topic"], move["partition"]) for move in document["moves"]] == [("t", 1)]
     assert shown.exit_code == ExitCode.GUARDED
+
+
+def test_partitions_in_fewer_racks_than_possible_are_named_until_they_are_spread(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.json", partition("t", 0, 1, 4), partition("t", 1, 1, 2))
+    left = json.loads(propose(model, "drain", "6", "-o", "json").stdout)["rack_violations"]
+    named = {"topic": "t", "partition": 0, "replicas": [1, 4], "racks": ["a", "a"]}
+    assert left == {"before": 1, "after": 1, "remaining": [named]}
+    spread = propose(model, "spread")
+    assert "Partitions in fewer racks than possible: 1 now, 0 afterwards." in spread.stdout
 
 
 # -- plan check

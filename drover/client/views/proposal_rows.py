@@ -1,7 +1,6 @@
 """PURE: what is told of a proposal, as rows and as one document for programs; tables and -o json share them."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -40,13 +39,14 @@ class MoveRow:
 class Request:
     """What a proposal answers: the words that asked for it, the cluster's name, and the throttle it is timed with.
 
-    `excluded_topics` are those that the operator has excluded by name.
+    `excluded_topics` are those that the operator has excluded by name, `leaving` the brokers that are being emptied.
     """
 
     asked: str
     cluster: str | None
     throttle_bytes_per_second: int | None = None
     excluded_topics: frozenset[str] = frozenset()
+    leaving: frozenset[int] = frozenset()
 
 
 def move_rows(proposal: Proposal) -> list[MoveRow]:
@@ -86,9 +86,11 @@ def totals(proposal: Proposal, request: Request) -> dict[str, Any]:
     }
 
 
-def violations(model: ClusterModel, lists: Mapping[tuple[str, int], tuple[int, ...]]) -> list[dict[str, Any]]:
-    """Name the partitions that are in fewer racks than the brokers allow, once `lists` are reached."""
-    racks = Racks(model.brokers)
+def violations(
+    model: ClusterModel, lists: Mapping[tuple[str, int], tuple[int, ...]], leaving: Collection[int]
+) -> list[dict[str, Any]]:
+    """Name the partitions that are in fewer racks than the brokers that stay allow, once `lists` are reached."""
+    racks = Racks(model.brokers, leaving)
     wrong = [
         (one, lists.get(one.name, one.replicas))
         for one in model.partitions
@@ -117,7 +119,7 @@ def proposal_document(proposal: Proposal, request: Request, model: ClusterModel)
         "rack_violations": {
             "before": proposal.rack_violations_before,
             "after": proposal.rack_violations_after,
-            "remaining": violations(model, lists),
+            "remaining": violations(model, lists, request.leaving),
         },
         "unmet": [asdict(one) for one in proposal.unmet],
     }
@@ -133,16 +135,16 @@ def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[
     What stays because the operator excludes it is no obstacle. Internal topics are excluded by themselves: who empties
     a broker has to say that they move too, or that they may stay.
     """
-    return [one for one in proposal.unmet if one.code not in SOFT or _is_internal(one, request, model)]
+    keeping = brokers_that_keep_internal_topics(proposal, request, model)
+    return [one for one in proposal.unmet if one.code not in SOFT or one.broker in keeping]
 
 
-def _is_internal(one: Unmet, request: Request, model: ClusterModel) -> bool:
-    if one.code is not UnmetCode.EXCLUDED or one.topic is None or one.partition is None:
-        return False
-    if one.topic in request.excluded_topics:
-        return False
-    found = model.partition_by_name.get((one.topic, one.partition))
-    return found is not None and found.internal
+def brokers_that_keep_internal_topics(proposal: Proposal, request: Request, model: ClusterModel) -> frozenset[int]:
+    """Return the brokers that were to lose replicas of internal topics, which nobody has excluded, and keep them."""
+    asked = {one.broker for one in proposal.unmet if one.code is UnmetCode.EXCLUDED and one.partition is None}
+    lists = {(topic, number): replicas for topic, number, replicas in proposal.targets}
+    internal = (one for one in model.partitions if one.internal and one.topic not in request.excluded_topics)
+    return frozenset(broker for one in internal for broker in lists.get(one.name, one.replicas) if broker in asked)
 
 
 def changed_brokers(proposal: Proposal) -> tuple[BrokerFigures, ...]:
@@ -155,37 +157,9 @@ def changed_brokers(proposal: Proposal) -> tuple[BrokerFigures, ...]:
 
 
 def unmet_lines(proposal: Proposal, request: Request, model: ClusterModel) -> list[str]:
-    """Say what is not met: first what matters, then what was excluded, in one line for each broker."""
-    internal: Counter[int] = Counter()
-    excluded: Counter[int] = Counter()
-    important: list[str] = []
-    others: list[str] = []
+    """Say what is not met, what keeps the proposal from its goal first."""
     obstacles = frozenset(blocking(proposal, request, model))
-    for one in proposal.unmet:
-        if one.broker is not None and _stays(one, model):
-            (internal if _is_internal(one, request, model) else excluded)[one.broker] += 1
-        else:
-            (important if one in obstacles else others).append(f"{one.text} ({one.code.value})")
-    return [
-        *important,
-        *(
-            f"broker {broker} keeps {_replicas(count)} of internal topics: --include-internal moves them, --partial "
-            "leaves them (excluded)"
-            for broker, count in sorted(internal.items())
-        ),
-        *(
-            f"broker {broker} keeps {_replicas(count)} of excluded topics (excluded)"
-            for broker, count in sorted(excluded.items())
-        ),
-        *others,
-    ]
-
-
-def _replicas(count: int) -> str:
-    return f"{count:,} replica{'' if count == 1 else 's'}"
-
-
-def _stays(one: Unmet, model: ClusterModel) -> bool:
-    """Whether a replica should have left a broker, and is excluded from that."""
-    found = None if one.topic is None else model.partition_by_name.get((one.topic, one.partition or 0))
-    return one.code is UnmetCode.EXCLUDED and found is not None and one.broker in found.replicas
+    ordered = sorted(proposal.unmet, key=lambda one: one not in obstacles)
+    hint = "--include-internal moves internal topics too, --partial leaves them where they are"
+    hints = [hint] if brokers_that_keep_internal_topics(proposal, request, model) else []
+    return [*(f"{one.text} ({one.code.value})" for one in ordered), *hints]

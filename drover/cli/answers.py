@@ -1,6 +1,6 @@
 """How recorded outcomes of commands are shown, and the exit code they give."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from events.partitions import TopicPartition
 from events.records import Outcome
 from events.refusals import RefusalCode
 
+NOTHING_ELSE: Mapping[str, Any] = {}
 # Refusals by a rule that protects the cluster: the request was understood, but something has to be corrected first.
 GUARDS = frozenset(
     {
@@ -65,11 +66,11 @@ def answer_row(answer: Answer) -> dict[str, Any]:
     }
 
 
-def print_answers(answers: Sequence[Answer], output: str) -> None:
-    """Print outcomes: a sentence each, then one line per refusal."""
+def print_answers(answers: Sequence[Answer], output: str, told: Mapping[str, Any] = NOTHING_ELSE) -> None:
+    """Print outcomes: a sentence each, then one line per refusal; `told` goes before them in a document."""
     if output != "table":
         rows = [answer_row(answer) for answer in answers]
-        print_document({"outcomes": rows}, rows, output)
+        print_document({**told, "outcomes": rows}, rows, output)
         return
     for answer in answers:
         click.echo(sentence(answer))

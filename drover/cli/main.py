@@ -11,6 +11,8 @@ COMMANDS = {
     "acls": ("drover.cli.acls:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.worker:worker", "Run a worker."),
     "project": ("drover.cli.project:project", "Write the state to ZooKeeper."),
+    "describe": ("drover.cli.describe:describe", "Show what lies where, who leads, and how even it is."),
+    "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
     "throttle": ("drover.cli.throttle:throttle", "Give a running plan another throttle."),

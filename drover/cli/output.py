@@ -88,6 +88,6 @@ def amount(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def plural(count: int, noun: str) -> str:
-    """Write a number of things."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """Write a number of things; `many` is the plural where an `s` does not make it."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"

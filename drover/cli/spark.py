@@ -12,7 +12,8 @@ from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.runtime.settings import Settings, SparkSettings
+from drover.runtime.section_settings import SparkSettings
+from drover.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from spark.job import JobOptions

@@ -68,7 +68,7 @@ def write_options(command: Decorated) -> Decorated:
 
 
 def write_options_of_trial(command: Decorated) -> Decorated:
-    """Add the same, for a command that sends nothing with `--dry-run`: see `require_reason`."""
+    """Add the same, for a command that may send nothing: see `require_reason`."""
     return _write_options(command, reason_required=False)
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
+from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.scheduling.state import Limits
 from events.commands import ClusterName
 from events.topics import DEFAULT_PREFIX, TopicNames
@@ -338,30 +339,6 @@ def _parse_address(listen: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkSettings:
-    """The Spark job: `directory` holds its tables and checkpoints; spark/README.md tells what each setting means.
-
-    `master` is Spark's own; None means what spark-submit said, else two threads of this machine. `options` are Spark's
-    own settings. `keeps_history` adds a Parquet history of everything that has ended.
-    """
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
-
-    directory: str = ".local/spark"
-    master: str | None = None
-    trigger_ms: int = 1000
-    max_records_per_batch: int = 100_000
-    keeps_history: bool = False
-    options: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Refuse what no query could run with."""
-        for name in ("trigger_ms", "max_records_per_batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings; `clusters` is by the operator's name for each."""
 
@@ -372,6 +349,7 @@ class Settings:
     worker: WorkerSettings = WorkerSettings()
     zookeeper: ZooKeeperSettings = ZooKeeperSettings()
     spark: SparkSettings = field(default_factory=SparkSettings)
+    planning: PlanningSettings = field(default_factory=PlanningSettings)
 
     @property
     def group(self) -> str:

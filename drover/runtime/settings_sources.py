@@ -19,6 +19,7 @@ import platformdirs
 
 from drover.errors import ConfigurationError
 from drover.runtime import settings as shapes
+from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings, is_cluster_name
 
 if TYPE_CHECKING:
@@ -88,7 +89,8 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         clusters: dict[str, shapes.ClusterSettings] = pydantic.Field(default_factory=dict)
         worker: shapes.WorkerSettings = shapes.WorkerSettings()
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
-        spark: shapes.SparkSettings = pydantic.Field(default_factory=shapes.SparkSettings)
+        spark: SparkSettings = pydantic.Field(default_factory=SparkSettings)
+        planning: PlanningSettings = PlanningSettings()
 
         @pydantic.field_validator("clusters", mode="before")
         @classmethod
@@ -117,7 +119,7 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
     except ValueError as error:  # what tomllib and the text decoder raise
         raise ConfigurationError(f"{place} is not valid TOML: {error}") from error
-    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark)
+    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning)
     _check_names(settings, place)
     _check_variables()
     return settings

@@ -18,7 +18,7 @@ def plan(*entries: dict[str, object], **more: object) -> str:
 
 def test_the_stock_format_is_read() -> None:
     text = plan({"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]})
-    assert parse_plan(text, "p.json") == (PartitionTarget(topic="t", partition=0, replicas=(1, 2)),)
+    assert parse_plan(text, "p.json").targets == (PartitionTarget(topic="t", partition=0, replicas=(1, 2)),)
 
 
 def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
@@ -28,7 +28,7 @@ def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
         f"Current partition replica assignment\n{current}\n\n"
         f"Proposed partition reassignment configuration\n{proposed}\n"
     )
-    assert parse_plan(text, "p.json")[0].replicas == (3, 4)
+    assert parse_plan(text, "p.json").targets[0].replicas == (3, 4)
     with pytest.raises(ConfigurationError, match="only the current assignment"):
         parse_plan(f"Current partition replica assignment\n{current}\n", "p.json")
     with pytest.raises(ConfigurationError, match="nothing follows the heading"):
@@ -63,7 +63,7 @@ def test_null_replicas_and_asserted_originals_are_read() -> None:
         {"topic": "t", "partition": 0, "replicas": None},
         {"topic": "t", "partition": 1, "replicas": [1, 2], "original_replicas": [2, 1]},
     )
-    assert parse_plan(text, "p.json") == (
+    assert parse_plan(text, "p.json").targets == (
         PartitionTarget(topic="t", partition=0, replicas=None),
         PartitionTarget(topic="t", partition=1, replicas=(1, 2), original_replicas=(2, 1)),
     )

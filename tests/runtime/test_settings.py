@@ -280,3 +280,10 @@ def test_a_tls_file_that_is_not_there_or_senseless_is_named(tmp_path: Path) -> N
         ConfigurationError, match=r"clusters\.x\.security\.ssl_certfile or ssl_keyfile: .*senseless\.pem"
     ):
         security.client_options("clusters.x.security")
+
+
+def test_the_disk_limit_of_plans_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    assert load(file, monkeypatch).planning.disk_limit == 0.85
+    assert load(file, monkeypatch, DROVER_PLANNING__DISK_LIMIT="0.7").planning.disk_limit == 0.7
+    monkeypatch.delenv("DROVER_PLANNING__DISK_LIMIT")
+    assert "disk_limit must be above 0 and at most 1" in complaint(f"{FILE}\n[planning]\ndisk_limit = 85\n", tmp_path)

@@ -112,7 +112,7 @@ class World:
         """A host that has replayed and runs; nothing is assigned yet."""
         group, clusters = FakeGroup(), FakeClusters()
         settings = Settings(
-            LogSettings("in-memory", self.broker.topics.prefix),
+            LogSettings("in-memory:9092", self.broker.topics.prefix),
             clusters=CLUSTERS,
             worker=WorkerSettings(name=owner, group=group_name, session_timeout_ms=session_timeout_ms),
         )

@@ -211,7 +211,7 @@ class Worker:
         self.source = Source()
         self.log = WorkerLog(world, [fork(fold) for fold in world.checker.folds])
         services = ShardServices(
-            settings=Settings(LogSettings("simulated"), worker=WorkerSettings(name=name, group=GROUP)),
+            settings=Settings(LogSettings("simulated:9092"), worker=WorkerSettings(name=name, group=GROUP)),
             log=cast("FoldedLog", self.log),
             clusters=Clusters(self),
             source=lambda: self.source,

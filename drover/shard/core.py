@@ -130,6 +130,7 @@ class ShardCore:
             go_on(batch, cluster, self._clusters, looked_for, unavailable.get(name))
             deferred.release(batch, cluster, self._clusters, index, looked_for, unavailable.get(name))
         intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
+        batch.end_decisions()
         owes = self._reconcile(batch)
         if not (intake.taken or batch.events or owes):
             return None

@@ -16,6 +16,7 @@ from drover.runtime.settings import LogSettings, Settings, WorkerSettings
 from drover.runtime.shards import HostedShard, ShardServices
 from drover.shard.core import ShardCore
 from drover.shard.fold import Folded, RecordVerdict, ShardFold, ShardState
+from drover.shard.known import KnownCommands
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -282,8 +283,7 @@ def fork(fold: ShardFold) -> ShardFold:
     for name in ShardFold.__slots__:
         value = getattr(fold, name)
         if name not in {"shard", "shards"}:
-            setattr(twin, name, value.copy() if isinstance(value, ShardState | ClusterState | dict) else value)
-    twin.expiry = fold.expiry.copy()
+            setattr(twin, name, value.copy() if isinstance(value, ShardState | ClusterState | KnownCommands) else value)
     return twin
 
 

@@ -11,7 +11,7 @@ from drover.cli.files import write_text
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model_file import save_model
 from drover.cli.model_source import read_model, source_of, source_options, topics_matching
-from drover.cli.output import output_option, plural, print_document
+from drover.cli.output import output_option, plural, print_document, say
 from drover.cli.plan_file import stock_json
 from drover.client.views.describe_rows import (
     Row,
@@ -69,18 +69,16 @@ def describe(
     listed = [one for one in chosen if include_internal or not one.internal]
     if save is not None:
         write_text(save, save_model(model), "cluster model")
-        click.echo(f"Wrote the cluster to {save}.", err=True)
+        say(f"Wrote the cluster to {save}.", err=True)
         return
     if output == "json":
-        click.echo(stock_json((one.topic, one.partition, one.replicas) for one in listed), nl=False)
+        say(stock_json((one.topic, one.partition, one.replicas) for one in listed), nl=False)
     else:
         _show(model, _rows(model, listed, topic, broker, rack), output)
     if len(listed) < len(chosen) and (output == "json" or topic is not None or broker or rack):
         left = len(chosen) - len(listed)
         are = "is" if left == 1 else "are"
-        click.echo(
-            f"{plural(left, 'partition')} of internal topics {are} left out; --include-internal lists them.", err=True
-        )
+        say(f"{plural(left, 'partition')} of internal topics {are} left out; --include-internal lists them.", err=True)
 
 
 def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:
@@ -90,7 +88,7 @@ def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:
         return
     print_rows(rows)
     for line in (*balance_lines(model), *summary_lines(totals_of(model))):
-        click.echo(line)
+        say(line)
 
 
 def _chosen(model: ClusterModel, topic: str | None, broker: str | None, rack: str | None) -> Sequence[Partition]:

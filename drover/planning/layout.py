@@ -94,17 +94,17 @@ class Layout:
             return self.receivers
         self._asked += 1
         if self._asked % RENEWED_EVERY == 1:
-            ranked = sorted((self._standing(number), number) for number in self.receivers)
+            ranked = sorted((self.standing(number), number) for number in self.receivers)
             racks: dict[str | int, list[int]] = {}
             for _, number in ranked:
                 racks.setdefault(self.rack[number], []).append(number)
             self._likely = [number for numbers in racks.values() for number in numbers[: max(4, FEW // len(racks))]]
         return self._likely
 
-    def _standing(self, number: int) -> float:
-        """Return how loaded a broker is, in shares of the means."""
-        count = self.over_count[number] * self.count_weight**0.5
-        return count + self.over_disk[number] * self.disk_weight**0.5
+    def standing(self, number: int) -> float:
+        """Return how loaded a broker is beside its fair share, in shares of the means."""
+        count = self.over_count[number] * math.sqrt(self.count_weight)
+        return count + self.over_disk[number] * math.sqrt(self.disk_weight)
 
     def receive_only(self, brokers: Collection[int]) -> None:
         """Let only these brokers receive replicas; leaders and racks are as before."""

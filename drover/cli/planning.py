@@ -95,7 +95,7 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         include_internal=options["include_internal"],
         exclude_topics=topics_matching([one for given in options["exclude_topics"] for one in given], model),
     )
-    with _stopping(options["time_limit"]) as stop:
+    with stopping(options["time_limit"]) as stop:
         proposal = propose(model, goal, limits, stop=stop)
     request = Request(
         asked=asked,
@@ -192,7 +192,7 @@ def _cluster(invocation: Invocation, options: dict[str, Any]) -> str | None:
 
 
 @dataclass(slots=True)
-class _Stop:
+class Stop:
     """Whether the planner shall end with what it has: when the time is over, or at Ctrl-C."""
 
     time_limit_s: float | None
@@ -200,15 +200,16 @@ class _Stop:
     interrupted: bool = False
 
     def __call__(self) -> bool:
+        """Tell it."""
         return self.interrupted or (
-            self.time_limit_s is not None and time.monotonic() - self.began_s > self.time_limit_s
+            self.time_limit_s is not None and time.monotonic() - self.began_s >= self.time_limit_s
         )
 
 
 @contextmanager
-def _stopping(time_limit_s: float | None) -> Iterator[_Stop]:
+def stopping(time_limit_s: float | None) -> Iterator[Stop]:
     """Let the first Ctrl-C end the planning with the best plan so far; a second one ends the command."""
-    stop = _Stop(time_limit_s)
+    stop = Stop(time_limit_s)
     before = signal.getsignal(signal.SIGINT)
 
     def interrupt(_number: int, _frame: object) -> None:

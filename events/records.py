@@ -206,7 +206,8 @@ class Acquire(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
 class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="batch"):
     """One decision of the shard's owner: all of it or nothing (R3); counts only under the current token (R2).
 
-    `sequence` counts valid batches from 1. `at_ms` is the owner's wall clock, never going back within a shard.
+    `sequence` counts valid batches from 1. `at_ms` is the time of the log's brokers as the owner knows it; within a
+    shard it goes back only with `corrects_time`, after a wrong clock had set it more than a minute ahead.
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
     batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
     """
@@ -222,6 +223,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     events: tuple[AnyEvent, ...] = ()
     state_hash: bytes | None = None
     state_hash_form: int = 1
+    corrects_time: bool = False
 
 
 Record = Genesis | Acquire | Batch

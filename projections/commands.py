@@ -27,6 +27,7 @@ from events.commands import (
 )
 from events.records import Outcome
 from events.refusals import Refusal, RefusalCode
+from events.words import said_of
 from projections.store import Examined
 
 PLAN = "/admin/reassign_partitions"
@@ -254,7 +255,7 @@ def _convert(said: object, kind: type[_Kind]) -> _Kind:
     try:
         return msgspec.convert(said, kind)
     except msgspec.ValidationError as error:
-        raise _UnreadableError(str(error)) from None
+        raise _UnreadableError(said_of(error)) from None
 
 
 def _check_version(version: int) -> None:

@@ -9,10 +9,14 @@ from events.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting."""
+    """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting.
+
+    `is_certain` says that `wall_ms` is the time of the log's brokers, and not of this machine's clock.
+    """
 
     wall_ms: int
     monotonic_ms: int
+    is_certain: bool = False
 
 
 # Inputs:

@@ -3,7 +3,7 @@
 import click
 
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
-from drover.cli.output import output_option, print_document
+from drover.cli.output import output_option, print_document, say
 from drover.client.acls import Need, Part, Place, needs
 from drover.runtime.settings import Security, Settings
 
@@ -39,7 +39,7 @@ def acls(invocation: Invocation, part: str | None, user: str | None, output: str
         print_document({"acls": rows}, rows, output)
         return
     for bootstrap, need, name in asked:
-        click.echo(f"# {need.part.value}, {_place(need)}: {need.purpose}\n{need.command(bootstrap, name)}")
+        say(f"# {need.part.value}, {_place(need)}: {need.purpose}\n{need.command(bootstrap, name)}")
 
 
 def _at(settings: Settings, need: Need) -> list[tuple[str, Security]]:

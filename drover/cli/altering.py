@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from drover.cli.exits import ExitCode
-from drover.cli.output import console, plural, print_document, table
+from drover.cli.output import console, plural, print_document, say, table
 from drover.cli.parameters import Rate, check_rate
 from drover.cli.plan_file import AlterRequest, alter_commands
 from drover.cli.submitting import Request, checked, plain, send
@@ -101,7 +101,7 @@ def show_commands(commands: Sequence[Alter], output: str) -> ExitCode:
     console().print(table(("partition", "replicas", "expected now"), lines))
     count = sum(len(command.partitions) for command in commands)
     size = sum(len(encode_command(command)) for command in commands)
-    click.echo(
+    say(
         f"Would send {plural(count, 'partition')} in {plural(len(commands), 'command')} ({size:,} bytes) as plan "
         f"{commands[0].plan_name} to cluster {commands[0].cluster}. Nothing was sent.",
         err=True,

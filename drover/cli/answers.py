@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
 import msgspec
 
 from drover.cli.exits import ExitCode
-from drover.cli.output import console, plural, print_document, table
+from drover.cli.output import console, plural, print_document, say, table
 from drover.client.answers import Answer
 from events.partitions import TopicPartition
 from events.records import Outcome
@@ -73,9 +72,9 @@ def print_answers(answers: Sequence[Answer], output: str, told: Mapping[str, Any
         print_document({**told, "outcomes": rows}, rows, output)
         return
     for answer in answers:
-        click.echo(sentence(answer))
+        say(sentence(answer))
         for remark in answer.outcome.remarks:
-            click.echo(f"  {remark}")
+            say(f"  {remark}")
     lines = [line for answer in answers for line in (*refusal_lines(answer.outcome), *held_off_lines(answer.outcome))]
     if lines:
         console().print(table(("partition", "code", "detail"), lines))

@@ -9,7 +9,7 @@ import click
 import msgpack
 
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
-from drover.cli.output import console, output_option, print_document, table, timestamp
+from drover.cli.output import console, output_option, print_document, say, table, timestamp
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 
@@ -52,7 +52,7 @@ def list_(invocation: Invocation, output: str) -> None:
     elif letters:
         console().print(table(("time", "from", "why", "bytes", "content"), map(_cells, letters), right=("bytes",)))
     else:
-        click.echo("There are no dead letters.", err=True)
+        say("There are no dead letters.", err=True)
 
 
 async def _read(connection: LogConnection) -> list[DeadLetter]:

@@ -11,7 +11,7 @@ from drover.cli.files import write_text
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model_file import save_model
 from drover.cli.model_source import read_model, source_of, source_options, topics_matching
-from drover.cli.output import output_option, plural, print_document
+from drover.cli.output import output_option, plural, print_document, say
 from drover.cli.plan_file import stock_json
 from drover.client.views.describe_rows import (
     Row,
@@ -69,7 +69,7 @@ def describe(
     listed = [one for one in chosen if include_internal or not one.internal]
     if save is not None:
         write_text(save, save_model(model), "cluster model")
-        click.echo(f"Wrote the cluster to {save}.", err=True)
+        say(f"Wrote the cluster to {save}.", err=True)
         return
     if output == "json":
         _print_stock(listed)
@@ -78,18 +78,16 @@ def describe(
     if len(listed) < len(chosen) and (output == "json" or topic is not None or broker or rack):
         left = len(chosen) - len(listed)
         are = "is" if left == 1 else "are"
-        click.echo(
-            f"{plural(left, 'partition')} of internal topics {are} left out; --include-internal lists them.", err=True
-        )
+        say(f"{plural(left, 'partition')} of internal topics {are} left out; --include-internal lists them.", err=True)
 
 
 def _print_stock(listed: Sequence[Partition]) -> None:
     resting = [one for one in listed if not one.moving]
-    click.echo(stock_json((one.topic, one.partition, one.replicas) for one in resting), nl=False)
+    say(stock_json((one.topic, one.partition, one.replicas) for one in resting), nl=False)
     if len(resting) < len(listed):
         # Kafka shows what it has and what it goes to in one list: to submit that would ask for both.
         left = len(listed) - len(resting)
-        click.echo(f"{plural(left, 'partition')} left out because of a move under way.", err=True)
+        say(f"{plural(left, 'partition')} left out because of a move under way.", err=True)
 
 
 def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:
@@ -99,7 +97,7 @@ def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:
         return
     print_rows(rows)
     for line in (*balance_lines(model), *summary_lines(totals_of(model))):
-        click.echo(line)
+        say(line)
 
 
 def _chosen(model: ClusterModel, topic: str | None, broker: str | None, rack: str | None) -> Sequence[Partition]:

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import click
-
-from drover.cli.output import amount, console, plural, table
+from drover.cli.output import amount, console, plural, say, table
 from drover.client.views.describe_rows import BrokerRow, PartitionRow, RackRow, Row, TopicRow, Totals
 from drover.planning.assess import assess
 from drover.planning.model import ClusterModel
@@ -29,7 +27,7 @@ def print_rows(rows: Sequence[Row]) -> None:
     names = [columns[index] for index in kept]
     right = RIGHT - {"replicas"} if isinstance(rows[0], PartitionRow) else RIGHT
     console().print(table(names, [[line[index] for index in kept] for line in lines], right=tuple(right)))
-    click.echo()
+    say()
 
 
 def balance_lines(model: ClusterModel) -> list[str]:

@@ -9,7 +9,7 @@ import click
 from rich.live import Live
 
 from drover.cli.exits import ExitCode
-from drover.cli.output import console, plural, print_line, timestamp
+from drover.cli.output import console, plural, print_line, say, timestamp
 from drover.cli.status_view import Choice, layout, summary
 from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import StatusRow
@@ -41,14 +41,14 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
     try:
         asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, ended))
     except KeyboardInterrupt:
-        click.echo(
+        say(
             f"Detached; plan {plan} goes on. Look again with: drover status --cluster {cluster} --follow, "
             f"or drover history --cluster {cluster} --plan {plan}",
             err=True,
         )
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     (found,) = last
-    click.echo(
+    say(
         f"Plan {plan} has ended: {plural(found.completed, 'partition')} completed, {found.rolled_back} rolled back, "
         f"{found.stopped} stopped, {found.failed} failed, {found.withdrawn} withdrawn.",
         err=True,
@@ -102,7 +102,7 @@ async def _show_lines(
         queued = len(choice.queue(view))
         if output == "table" and counted != (list(rows), queued):
             counted = (list(rows), queued)
-            click.echo(summary(list(rows.values()), queued))
+            say(summary(list(rows.values()), queued))
         shown = rows
         if ended(view):
             return
@@ -113,7 +113,7 @@ def _print_ownership(view: View, unowned: dict[int, str]) -> dict[int, str]:
     now = {row.shard: row for row in shard_rows(view)}
     for shard, row in now.items():
         if row.is_owned == (shard in unowned):
-            click.echo(row.sentence(view.now_ms))
+            say(row.sentence(view.now_ms))
     return {shard: row.owner for shard, row in now.items() if not row.is_owned}
 
 
@@ -123,11 +123,11 @@ def _print_row(row: StatusRow, before: StatusRow | None, output: str) -> None:
     elif before is None or (before.state, before.step, before.waiting) != (row.state, row.step, row.waiting):
         waits = f", waits for {row.waiting}" if row.waiting else ""
         step = f" step {row.step}" if row.step else ""
-        click.echo(f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}")
+        say(f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}")
 
 
 def _print_gone(row: StatusRow, output: str) -> None:
     if output == "jsonl":
         print_line({**row.document(), "state": "ended"})
     else:
-        click.echo(f"{row.cluster} {row.topic}:{row.partition} ended")
+        say(f"{row.cluster} {row.topic}:{row.partition} ended")

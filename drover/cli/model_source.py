@@ -13,7 +13,7 @@ import click
 from drover.cli.files import read_text
 from drover.cli.invocation import Invocation
 from drover.cli.model_file import parse_model
-from drover.cli.output import plural
+from drover.cli.output import plural, say
 from drover.cli.parameters import Brokers, Duration
 from drover.client.cluster_model import Knowledge, Rates, hidden_topics, model_of, moving_of, rates_between
 from drover.cluster.inventory import Inventory
@@ -112,7 +112,7 @@ async def _live_model(settings: Settings, cluster: str, source: Source, *, with_
     inventory, rates = await _look(settings, cluster, source.ingest_s)
     hidden = hidden_topics(inventory)
     if hidden:
-        click.echo(
+        say(
             f"{plural(len(hidden), 'topic')} on the brokers' disks, such as {hidden[0]}, cannot be seen: they were "
             "deleted a moment ago, or the user may not describe them. Nothing is planned for them.",
             err=True,
@@ -163,7 +163,7 @@ async def _state(settings: Settings, cluster: str) -> ClusterState:
     try:
         folded = await fold_shards(settings.log.connection(), cluster)
     except (ConfigurationError, LogUnavailableError) as error:
-        click.echo(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
+        say(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
         return ClusterState(cluster)
     states = (fold.state.clusters.get(cluster) for fold in folded.folds.values())
     return next((state for state in states if state is not None), ClusterState(cluster))

@@ -10,6 +10,7 @@ from drover.errors import ConfigurationError
 from drover.planning.proposal import Basis
 from events.codec import MAX_COMMAND_BYTES
 from events.commands import Alter, PartitionTarget
+from events.words import fault_of_json, said_of
 
 PROPOSED_HEADING = "Proposed partition reassignment configuration"
 CURRENT_HEADING = "Current partition replica assignment"
@@ -93,14 +94,20 @@ def parse_plan(text: str, name: str) -> PlanFile:
     names the file and the place.
     """
     try:
-        document = msgspec.json.decode(_document(text, name))
+        text = _document(text.removeprefix("\ufeff"), name)
+        fault = fault_of_json(text.encode(errors="surrogatepass"))
+        if fault is not None:
+            raise ConfigurationError(f"{name}: {fault}")
+        document = msgspec.json.decode(text)
         if isinstance(document, dict) and "proposals" in document:
             plan = _of_cruise_control(msgspec.convert(document, _CruiseControl))
         else:
             plan = msgspec.convert(document, _Plan)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{name} is not in the stock tool's format: {error}") from None
-    except (msgspec.DecodeError, json.JSONDecodeError) as error:
+        raise ConfigurationError(f"{name} is not in the stock tool's format: {said_of(error)}") from None
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"{name} is not JSON: {said_of(error)}") from None
+    except json.JSONDecodeError as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
     if plan.version != 1:
         raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")

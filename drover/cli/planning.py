@@ -21,7 +21,7 @@ from drover.cli.model_source import (
     source_options,
     topics_matching,
 )
-from drover.cli.output import print_document
+from drover.cli.output import print_document, say
 from drover.cli.parameters import Duration, Names, Share
 from drover.cli.plan_file import SavedProposal, proposal_json
 from drover.cli.proposal_view import print_proposal
@@ -134,7 +134,7 @@ def save_proposal(file: Path, asked: str, proposal: Proposal, targets: Sequence[
         return
     saved = SavedProposal(asked=asked, hash=proposal.digest, basis=proposal.basis)
     write_text(file, proposal_json(targets, saved), "plan")
-    click.echo(
+    say(
         f"Wrote the plan to {file}. Submit it with: drover alter {file} --plan-hash {proposal.digest} --reason WHY",
         err=True,
     )

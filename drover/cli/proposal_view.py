@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-import click
-
-from drover.cli.output import amount, console, duration, plural, table
+from drover.cli.output import amount, console, duration, plural, say, table
 from drover.client.views.proposal_rows import (
     MoveRow,
     Request,
@@ -23,16 +21,16 @@ SHOWN_UNMET = 20
 
 def print_proposal(proposal: Proposal, request: Request, model: ClusterModel) -> None:
     """Print a proposal; of a large one the first moves."""
-    click.echo(f"{request.asked}: {_headline(proposal)}")
+    say(f"{request.asked}: {_headline(proposal)}")
     if proposal.moves:
         _print_moves(move_rows(proposal))
         _print_brokers(changed_brokers(proposal), model)
         _print_evenness(proposal)
         for line in _notes(proposal, request):
-            click.echo(line)
+            say(line)
     _print_unmet(proposal, request, model)
     if proposal.moves:
-        click.echo(f"Hash: {proposal.digest}")
+        say(f"Hash: {proposal.digest}")
 
 
 def _headline(proposal: Proposal) -> str:
@@ -60,8 +58,8 @@ def _print_moves(rows: Sequence[MoveRow]) -> None:
     ]
     console().print(table(("partition", "replicas", "new replicas", "bytes", "why"), lines, right=("bytes",)))
     if len(rows) > SHOWN_MOVES:
-        click.echo(f"... and {len(rows) - SHOWN_MOVES:,} more: -o jsonl prints all, --to FILE writes them.")
-    click.echo()
+        say(f"... and {len(rows) - SHOWN_MOVES:,} more: -o jsonl prints all, --to FILE writes them.")
+    say()
 
 
 def _print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> None:
@@ -83,8 +81,8 @@ def _print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> Non
     columns = ("broker", "rack", "replicas", "leaders", "bytes", "in", "out", "peak extra", "room")
     console().print(table(columns, lines, right=columns[2:]))
     if len(figures) > SHOWN_BROKERS:
-        click.echo(f"... and {len(figures) - SHOWN_BROKERS:,} brokers for which it means less: -o json prints all.")
-    click.echo()
+        say(f"... and {len(figures) - SHOWN_BROKERS:,} brokers for which it means less: -o json prints all.")
+    say()
 
 
 def _busiest(figures: Sequence[BrokerFigures]) -> list[BrokerFigures]:
@@ -107,7 +105,7 @@ def _print_evenness(proposal: Proposal) -> None:
     ]
     columns = ("of the mean", "highest now", "lowest now", "highest then", "lowest then")
     console().print(table(columns, lines, right=columns[1:]))
-    click.echo()
+    say()
 
 
 def _notes(proposal: Proposal, request: Request) -> Iterator[str]:
@@ -132,11 +130,11 @@ def _notes(proposal: Proposal, request: Request) -> Iterator[str]:
 def _print_unmet(proposal: Proposal, request: Request, model: ClusterModel) -> None:
     lines = unmet_lines(proposal, request, model)
     if lines:
-        click.echo("Refused:" if proposal.refused else "Not met:")
+        say("Refused:" if proposal.refused else "Not met:")
     for line in lines[:SHOWN_UNMET]:
-        click.echo(f"  {line}")
+        say(f"  {line}")
     if len(lines) > SHOWN_UNMET:
-        click.echo(f"  ... and {len(lines) - SHOWN_UNMET:,} more: -o json prints all.")
+        say(f"  ... and {len(lines) - SHOWN_UNMET:,} more: -o json prints all.")
 
 
 def _shares(found: Spread) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import say
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -48,9 +49,9 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    click.echo(f"Starting Spark; its own log is {options.files.spark_log}", err=True)
-    run_job(options, stop, started=lambda: click.echo(f"Keeping the tables in {options.files.tables}", err=True))
-    click.echo("Stopped; when started again, the job continues from here.", err=True)
+    say(f"Starting Spark; its own log is {options.files.spark_log}", err=True)
+    run_job(options, stop, started=lambda: say(f"Keeping the tables in {options.files.tables}", err=True))
+    say("Stopped; when started again, the job continues from here.", err=True)
 
 
 @spark.command()
@@ -58,7 +59,7 @@ def jars() -> None:
     """Print the files to pass to spark-submit with --jars, separated by commas; downloads them once."""
     from drover.jars import ensure  # noqa: PLC0415 - the other commands need it only with Spark
 
-    click.echo(",".join(map(str, ensure("spark"))))
+    say(",".join(map(str, ensure("spark"))))
 
 
 async def _check_topics(connection: LogConnection) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
-from drover.cli.output import amount, duration, plural, table
+from drover.cli.output import amount, duration, plural, styled, table
 from drover.client.transfers import FRESH_MS
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
 from drover.client.views.shard_rows import ShardRow, shard_rows
@@ -58,10 +57,10 @@ def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live:
     queue = choice.queue(view)
     states = [state for state, _, _ in clusters_of(view, choice.cluster)]
     parts: list[RenderableType] = [
-        Text(row.sentence(view.now_ms), style="dim" if row.is_owned else "yellow") for row in _shards(view, states)
+        styled(row.sentence(view.now_ms), style="dim" if row.is_owned else "yellow") for row in _shards(view, states)
     ]
     parts += [
-        Text(line, style="yellow")
+        styled(line, style="yellow")
         for state in states
         for line in notices(state, view.projections.get(state.name), view.now_ms)
     ]
@@ -69,19 +68,19 @@ def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live:
         parts.append(_table(rows[:most_rows], several=len(states) > 1, live=is_live))
     if most_rows is not None and len(rows) > most_rows:
         hint = "" if is_live else ": --limit, --plan, --topic and --state choose, -o json has all"
-        parts.append(Text(f"and {len(rows) - most_rows:,} more{hint}", style="dim"))
+        parts.append(styled(f"and {len(rows) - most_rows:,} more{hint}", style="dim"))
     unmanaged = unmanaged_of(view, choice.cluster) if choice.is_all else []
     if unmanaged:
         parts.append(_unmanaged_table(unmanaged[:MOST_UNMANAGED_ROWS], several=len(states) > 1))
     if len(unmanaged) > MOST_UNMANAGED_ROWS:
-        parts.append(Text(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
+        parts.append(styled(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
     fitting = None if most_rows is None else max(1, most_rows - len(rows))
     if queue:
         parts.append(_queue_table(queue[:fitting], several=len(states) > 1))
     if fitting is not None and len(queue) > fitting:
-        parts.append(Text(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
-    parts += [Text(held_line(row), style="yellow") for state in states for row in held_rows(state)]
-    parts.append(Text(summary(rows, len(queue))))
+        parts.append(styled(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
+    parts += [styled(held_line(row), style="yellow") for state in states for row in held_rows(state)]
+    parts.append(styled(summary(rows, len(queue))))
     return Group(*parts)
 
 
@@ -125,7 +124,7 @@ def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> Table:
         laid.add_column(column, justify="right" if column in RIGHT else "left", no_wrap=column != "waits for")
     now_ms = int(time.time() * 1000)
     for row in rows:
-        cells: list[Any] = [Text(cell) for cell in cells_of(row, now_ms, several=several)]
+        cells: list[Any] = [styled(cell) for cell in cells_of(row, now_ms, several=several)]
         if live and row.fraction is not None:
             cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
         laid.add_row(
@@ -160,7 +159,7 @@ def _unmanaged_table(rows: Sequence[UnmanagedRow], *, several: bool) -> Table:
         laid.add_column(column, justify="right" if column == "for" else "left", no_wrap=column != "what to do")
     now_ms = int(time.time() * 1000)
     for row in rows:
-        cells = [Text(cell) for cell in unmanaged_cells_of(row, now_ms, several=several)]
+        cells = [styled(cell) for cell in unmanaged_cells_of(row, now_ms, several=several)]
         laid.add_row(*cells, style="yellow" if row.never_ends else "dim")
     return laid
 

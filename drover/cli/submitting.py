@@ -13,7 +13,7 @@ import msgspec
 
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, author_option, common_options
-from drover.cli.output import FORMATS
+from drover.cli.output import FORMATS, say
 from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Sent
 from drover.journal.connection import LogConnection
@@ -146,7 +146,7 @@ def send(connection: LogConnection, commands: Sequence[Command], request: Reques
             if sent
             else "Interrupted; the command may have been written."
         )
-        click.echo(f"{said} {_look_again(request)}", err=True)
+        say(f"{said} {_look_again(request)}", err=True)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     except OutcomeMissingError as error:
         raise _unfinished(error, request) from error
@@ -162,8 +162,8 @@ async def _send(
         sent.extend(await client.submit_all(commands))
         if request.timeout_s is None:
             for one in sent:
-                click.echo(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
-            click.echo(_look_again(request), err=True)
+                say(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
+            say(_look_again(request), err=True)
             return ()
         return await client.outcomes(sent, request.timeout_s)
 

@@ -12,6 +12,9 @@ from drover.cli.invocation import Invocation, pass_invocation, settings_options
 @click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
 @click.option("--instance-id", help="Static membership: unique per worker, and the same after a restart.")
 @click.option("--listen", metavar="HOST:PORT", help="Where to serve /livez, /readyz and /metrics; port 0 picks one.")
+@click.option(
+    "--log-format", type=click.Choice(["auto", "json", "text"]), help="How to log.  [default: JSON, text on a terminal]"
+)
 @settings_options
 @pass_invocation
 def worker(invocation: Invocation, **flags: Any) -> None:

@@ -15,7 +15,7 @@ from drover.capability.contract import Urgency
 from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
-from drover.runtime.calls import carry_out, has_answer, look
+from drover.runtime.calls import carry_out, has_answer, look, result_of
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore
@@ -198,7 +198,7 @@ class ClusterServices:
             return
         ended = await carry_out(self._drivers[effect.cluster], effect, now)
         kind, known = type(effect).__name__, has_answer(ended)
-        self._metrics.call_ended(effect.cluster, kind, "answered" if known else "unanswered")
+        self._metrics.call_ended(effect.cluster, kind, result_of(ended))
         if not known:
             log.warning(
                 "call without an answer", cluster=effect.cluster, call=kind, detail=getattr(ended, "detail", "")

@@ -78,6 +78,7 @@ class ShardHost:
             fail=self.fail,
             metrics=metrics,
             snapshots=snapshots,
+            broker_time_ms=journal.broker_time_ms,
         )
         limits = settings.limits
         self.shards = tuple(

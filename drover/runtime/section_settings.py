@@ -22,7 +22,8 @@ class SparkSettings:
     trigger_ms: int = 1000
     max_records_per_batch: int = 100_000
     keeps_history: bool = False
-    options: dict[str, str] = field(default_factory=dict)
+    # Passwords of stores and registries stand among them.
+    options: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what no query could run with."""

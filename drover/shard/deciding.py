@@ -1,6 +1,5 @@
 """From one command to its recorded outcome: its id, the facts it needs, the decision, the size."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +11,7 @@ from drover.capability.observations import FRESH_MS
 from drover.facts import PartitionFacts
 from drover.shard import partly
 from drover.shard.decide import decide
-from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
+from drover.shard.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
@@ -41,7 +40,7 @@ class Position:
 class CommandIndex:
     """The known command ids by cluster: those in the log, and those of the batch under way (R5)."""
 
-    def __init__(self, durable: Mapping[tuple[str, str], KnownCommand], at_ms: int) -> None:
+    def __init__(self, durable: KnownCommands, at_ms: int) -> None:
         self._durable = durable
         self._at_ms = at_ms
         self._deciding: dict[tuple[str, str], bytes] = {}
@@ -89,7 +88,8 @@ def conclude(
             f"cluster {command.cluster} is not configured: add [clusters.{command.cluster}] and restart the workers"
         )
         refused = refuse(RefusalCode.UNKNOWN_CLUSTER, detail)
-        batch.add_outcome(outcome_of(position, command, refused, digest=digest))
+        # Not remembered, since anybody can think of names: a repetition is refused again.
+        batch.add_outcome(outcome_of(position, command, refused))
         return
     cluster = clusters.of(command.cluster)
     facts = _facts(batch, cluster, looks, scope, unavailable, position)

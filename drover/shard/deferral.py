@@ -111,7 +111,8 @@ class Deferral:
     def expired(self, at_ms: int) -> Iterator[tuple[Released, tuple[str, ...]]]:
         """Yield those that have waited too long, the oldest first, with what was not decided."""
         for name, deferred in tuple(self.state.deferred.items()):
-            if at_ms - deferred.since_ms < MAX_DEFERRAL_MS:
+            # One that began in a future that was put right has waited long enough.
+            if 0 <= at_ms - deferred.since_ms < MAX_DEFERRAL_MS:
                 return
             if name not in self._ready:
                 command = self._commands[name]

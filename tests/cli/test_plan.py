@@ -299,7 +299,7 @@ def test_a_plan_for_something_that_is_not_there_is_named(model: str) -> None:
     [
         ("oops", "- is not JSON"),
         ('{"partitions": []}', "names no partition"),
-        ('{"proposals": [{"topicPartition": {}}]}', "missing required field"),
+        ('{"proposals": [{"topicPartition": {}}]}', "the field topic is missing"),
         (json.dumps({"partitions": [{"topic": "t", "partition": 0, "replicas": None}]}), "stops the move of t:0"),
     ],
 )

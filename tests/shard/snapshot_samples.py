@@ -14,7 +14,8 @@ from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry
-from drover.shard.fold import KnownCommand, ShardFold
+from drover.shard.fold import ShardFold
+from drover.shard.known import KnownCommand
 from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, TopicThrottle
@@ -100,8 +101,7 @@ def _full() -> ShardFold:
     state.rebuild_indexes()
     fold.state.cluster("another")
     for number, identity in enumerate((("prod", "alter-1"), ("another", "freeze-1"))):
-        fold.known[identity] = KnownCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number)
-        fold.expiry.append((1_790_000_000_000 + number, identity))
+        fold.known.add(identity, KnownCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number))
     return fold
 
 

@@ -7,7 +7,7 @@
 """
 
 import asyncio
-import functools
+import contextlib
 import types
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from typing import Any, cast
@@ -101,14 +101,14 @@ class Consumer(driver.Consumer):
         if not all(map(asyncio.iscoroutine, waiting)):
             return await super().wait_first(*waiting, timeout=timeout)
         first, *others = waiting
-        try:
-            blocker = first.send(None)
-        except BaseException as end:
+        with contextlib.ExitStack() as unneeded:
             for other in others:
-                other.close()
-            if isinstance(end, StopIteration):
+                unneeded.callback(other.close)
+            try:
+                blocker = first.send(None)
+            except StopIteration as end:
                 return WaitResults([first], [end.value], stopped=False)
-            raise
+            unneeded.pop_all()
         return await super().wait_first(_rest_of(first, blocker), *others, timeout=timeout)
 
     async def raise_group_fault(self) -> None:
@@ -156,23 +156,18 @@ def new_group_consumer(settings: GroupSettings) -> AIOKafkaConsumer:
 
 
 async def _rest_of(begun: Coroutine[Any, Any, Any], blocker: Any) -> Any:
+    """Go on with a coroutine that waits for `blocker`, in whatever task awaits this."""
     return await _resumed(begun, blocker)
 
 
 @types.coroutine
 def _resumed(begun: Coroutine[Any, Any, Any], blocker: Any) -> Generator[Any, Any, Any]:
-    """Go on with a coroutine that waits for `blocker`, in whatever task awaits this."""
-    while True:
-        try:
-            answer = yield blocker
-        except BaseException as error:  # noqa: BLE001 - a cancel, for example: it is the coroutine's
-            step = functools.partial(begun.throw, error)
-        else:
-            step = functools.partial(begun.send, answer)
-        try:
-            blocker = step()
-        except StopIteration as end:
-            return end.value
+    try:
+        yield blocker
+    except asyncio.CancelledError as cancelled:
+        begun.throw(cancelled)
+        raise
+    return (yield from begun)
 
 
 def closed_as_fault(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:

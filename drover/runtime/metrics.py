@@ -77,6 +77,10 @@ class Metrics:
         )
         self._position = self._gauge("log_position", "Next offset of the event log to fold", "shard")
         self._undecided = self._gauge("commands_undecided", "Commands that are not decided yet", "topic", "shard")
+        self._make_projection()
+        self._phases: dict[str, set[str]] = {}
+
+    def _make_projection(self) -> None:
         self._projected = self._counter("projected_events", "Events whose documents are in ZooKeeper", "cluster")
         self._nodes = self._counter("projected_nodes", "Nodes written to ZooKeeper", "cluster")
         self._failures = self._counter(
@@ -86,7 +90,6 @@ class Metrics:
         self._projection_lag = self._gauge("projection_lag_events", "Events that are not in ZooKeeper yet", "cluster")
         self._projection_age = self._gauge("projection_lag_seconds", "Age of the oldest of them", "cluster")
         self._projecting = self._gauge("projection_writing", "Whether this process writes the tree", "cluster")
-        self._phases: dict[str, set[str]] = {}
 
     def command_decided(self, type_: str, verdict: str) -> None:
         """Count one decided command."""

@@ -101,6 +101,11 @@ METRICS: dict[str, tuple[str, tuple[str, ...], Callable[[ClusterState, int], Ite
     "limit": ("The limits in force, by name", ("cluster", "name"), _limits),
     "failed_brokers": ("Brokers reported as failed", ("cluster",), lambda state, _: [((), len(state.failed_brokers))]),
     "listed_brokers": ("Brokers that should not lead", ("cluster",), lambda state, _: [((), len(state.blacklist))]),
+    "out_of_reach": (
+        "1 while the cluster is out of reach, as the log says",
+        ("cluster",),
+        lambda state, _: [((), state.outage is not None)],
+    ),
     "mismatched_cluster": (
         "1 while another Kafka cluster answers under the name",
         ("cluster",),

@@ -3,11 +3,12 @@
 Ages are moments, so that a document changes only when something has happened.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from drover.client.views.broker_rows import broker_rows
+from drover.client.views.log_rows import log_rows
 from drover.client.views.plan_rows import figures, plan_row, plan_rows
 from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import notices, unmanaged_rows
@@ -26,7 +27,7 @@ MOST_QUEUED = 50
 MOST_DEAD_LETTERS = 50
 # Notices that begin so are less than warnings, and more.
 _HARMLESS = ("brokers that should not lead",)
-_BAD = ("Nobody owns", "another Kafka cluster", "failed brokers")
+_BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "failed brokers")
 
 
 def document(present: Present, query: Query) -> Document:
@@ -52,18 +53,28 @@ def _head(present: Present, state: ClusterState | None, shard: int) -> dict[str,
         "shard": shard,
         "offset": fold.position - 1,
         "decided_ms": fold.at_ms or None,
-        "frozen": None if state.freeze is None else {"by": state.freeze.by, "reason": state.freeze.reason},
+        "frozen": [{"by": freeze.by, "reason": freeze.reason} for freeze in state.freezes],
         "moves": len(state.reassignments),
         "throttles": len(state.broker_throttles) + len(state.topic_throttles),
     }
-    return {"head": head, "notices": _notices(present, state, fold.owner)}
+    return {"head": head, "notices": _notices(present, state, shard)}
 
 
-def _notices(present: Present, state: ClusterState, owner: str) -> list[dict[str, Any]]:
-    said = [] if owner else ["Nobody owns this cluster's shard: nothing is decided until a worker starts"]
+def _notices(present: Present, state: ClusterState, shard: int) -> list[dict[str, Any]]:
+    said = list(_ownership(present, shard))
     told = notices(state, present.view.projections.get(state.name))
-    said += [line.removeprefix(f"{state.name}: ").removeprefix(f"{state.name} is ") for line in told]
-    return [{"key": line, "level": _level(line)} for line in said]
+    for beginning in (f"{state.name} is ", f"{state.name}: ", f"{state.name} "):
+        told = [line.removeprefix(beginning) for line in told]
+    return [{"key": line, "level": _level(line)} for line in (*said, *told)]
+
+
+def _ownership(present: Present, shard: int) -> Iterator[str]:
+    (row,) = (row for row in shard_rows(present.view) if row.shard == shard)
+    # Of the past only the log tells: nobody is heard any more.
+    if not row.owner or (present.at_ms is None and not row.is_owned):
+        last = f" (the last was {row.owner})" if row.owner else ""
+        waits = f", {row.undecided:,} commands wait" if row.undecided else ""
+        yield f"Nobody owns this cluster's shard{last}: nothing is decided until a worker starts{waits}"
 
 
 def _level(line: str) -> str:
@@ -73,8 +84,8 @@ def _level(line: str) -> str:
 
 
 def _now(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
-    transfers = present.view.transfers
-    counted = figures(state, transfers, SHOWN_PER_PLAN)
+    view = present.view
+    counted = figures(state, view.transfers, view.now_ms, SHOWN_PER_PLAN)
     rows = plan_rows(state, counted)
     shown = rows[:MOST_PLANS]
     queue, queued = queue_part(state, None, MOST_QUEUED)
@@ -89,7 +100,7 @@ def _now(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
             "queued": queued,
         },
         "plans": keyed([row.document() for row in shown], "plan"),
-        "plan_moves": [move_part(state, transfers, key) for row in shown for key in row.tally.shown],
+        "plan_moves": [move_part(state, view, key) for row in shown for key in row.tally.shown],
         "queue": queue,
         "unmanaged": keyed([row.document() for row in unmanaged_rows(state)[:MOST_UNMANAGED]], "topic", "partition"),
         "unmanaged_total": len(state.unmanaged),
@@ -99,7 +110,7 @@ def _now(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
 
 
 def _plan(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
-    counted = figures(state, present.view.transfers)
+    counted = figures(state, present.view.transfers, present.view.now_ms)
     queue, queued = queue_part(state, query.plan, MOST_QUEUED)
     row = None if query.plan is None else plan_row(state, query.plan, counted)
     return {
@@ -108,12 +119,13 @@ def _plan(present: Present, state: ClusterState, query: Query) -> dict[str, Any]
         "plan_names": [one.plan for one in plan_rows(state, counted)],
         "queue": queue,
         "queued": queued,
-        **moves_page(state, present.view.transfers, query),
+        **moves_page(state, present.view, query),
     }
 
 
 def _brokers(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:  # noqa: ARG001 - one signature
-    return {"brokers": keyed([row.document() for row in broker_rows(state, present.view.transfers)], "broker")}
+    rows = broker_rows(state, present.view.transfers, present.view.now_ms)
+    return {"brokers": keyed([row.document() for row in rows], "broker")}
 
 
 def _throttles(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:  # noqa: ARG001 - one signature
@@ -157,7 +169,7 @@ def _story(present: Present, state: ClusterState, query: Query) -> dict[str, Any
 
 
 def _health(present: Present) -> dict[str, Any]:
-    rows = shard_rows(present.view.log, present.ends.events, present.ends.commands)
+    rows = log_rows(present.view, present.ends.events)
     return {
         "shards": keyed([row.document() for row in rows], "shard"),
         "projections": [

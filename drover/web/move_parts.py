@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from drover.client.transfers import Transfers
 from drover.client.views.status_rows import status_row
 from drover.client.views.waiting_rows import queue_rows
+from drover.client.watching import View
 from drover.reassignment.state import Reassignment
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.state.cluster import ClusterState
@@ -15,10 +15,10 @@ from events.partitions import TopicPartition
 _BROKER = "broker:"
 
 
-def move_part(state: ClusterState, transfers: Transfers, key: TopicPartition) -> dict[str, Any]:
+def move_part(state: ClusterState, view: View, key: TopicPartition) -> dict[str, Any]:
     """Return one move for the page: the row of `status`, with its reason in parts, and who leads, joins and leaves."""
     entry = state.reassignments[key]
-    row = status_row(state, entry, transfers)
+    row = status_row(state, entry, view.transfers, view.now_ms)
     reason = waiting_reason(state, key)
     why, unblocks = (row.waiting, None) if reason is None else (reason.why, reason.unblocks)
     document = row.document()
@@ -42,14 +42,14 @@ def _kind(entry: Reassignment) -> MoveFilter:
     return MoveFilter.MOVING if entry.in_flight else MoveFilter.WAITING
 
 
-def moves_page(state: ClusterState, transfers: Transfers, query: Query) -> dict[str, Any]:
+def moves_page(state: ClusterState, view: View, query: Query) -> dict[str, Any]:
     """Return one page of the moves that are asked for, by topic and partition, and how many there are."""
     fits = _matcher(query)
     found = sorted(entry.key for entry in state.reassignments.values() if fits(entry))
     first = (query.page - 1) * PAGE_ROWS
     shown = found[first : first + PAGE_ROWS]
     return {
-        "moves": [move_part(state, transfers, key) for key in shown],
+        "moves": [move_part(state, view, key) for key in shown],
         "matching": len(found),
         "page": query.page,
         "pages": max(1, -(-len(found) // PAGE_ROWS)),

@@ -27,7 +27,7 @@ class Plots:
         for fold in view.log.folds.values():
             for name, state in fold.state.clusters.items():
                 known = self._points[name]
-                for row in broker_rows(state, view.transfers):
+                for row in broker_rows(state, view.transfers, now_ms):
                     if row.copies_in or row.copies_out or row.broker in known:
                         points = known.setdefault(row.broker, deque(maxlen=POINTS))
                         points.append((now_ms, round(row.rate_in), round(row.rate_out)))

@@ -10,10 +10,9 @@ from drover.web.archive import Archive
 
 @dataclass(slots=True)
 class LogEnds:
-    """The next offsets of the log's topics by shard, and when they were looked at; None before the first look."""
+    """The next offsets of the log by shard, and when they were looked at; None before the first look."""
 
     events: dict[int, int] = field(default_factory=dict)
-    commands: dict[int, tuple[int, ...]] = field(default_factory=dict)
     seen_ms: int | None = None
 
 

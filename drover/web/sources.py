@@ -100,12 +100,10 @@ class Sources:
                 try:
                     async with asyncio.timeout(LOOK_TIMEOUT_S):
                         events = await reader.end_offsets(topics.events, shards)
-                        commands = [await reader.end_offsets(topic, shards) for topic in topics.commands]
                 except TimeoutError as error:
                     raise LogUnavailableError(f"{self.connection.bootstrap} has not answered in time") from error
-                by_shard = {shard: tuple(ends[shard] for ends in commands) for shard in shards}
                 self.page.restore("ends")
-                self.page.see_ends(LogEnds(events, by_shard, _now_ms()))
+                self.page.see_ends(LogEnds(events, _now_ms()))
                 await asyncio.sleep(LOOK_S)
 
     async def _follow_dead_letters(self) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.transfers import Transfers
-from drover.client.watching import View
+from drover.client.watching import Heard, View
 from events.brokers import BlacklistSet, BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterIdentified
-from events.partitions import TopicPartition
+from events.partitions import PartitionReference, TopicPartition
 from events.plans import PlanOpened, PlanThrottleSet
 from events.progress import Progress, ReplicaBytes
 from events.reassignments import (
@@ -23,7 +23,7 @@ from events.reassignments import (
     ReassignmentQueued,
     RollbackRequested,
 )
-from events.records import AnyEvent, Batch, Outcome, PartitionReference
+from events.records import AnyEvent, Batch, Outcome
 from events.throttles import (
     BrokerThrottleIntended,
     BrokerThrottleSet,
@@ -53,7 +53,13 @@ class Scene:
         self.writer.begin("worker-1")
         self.writer.fold.at_ms = now_ms() - 3_600_000
         self.view = View(FoldedLog({0: self.writer.fold}), self.transfers)
+        self.breathe()
         self.say(ClusterIdentified(cluster=CLUSTER, kafka_cluster_id="kafka-1"))
+
+    def breathe(self) -> None:
+        """Let the owner be heard of, now."""
+        self.view.now_ms = now_ms()
+        self.view.workers[0] = Heard("worker-1", self.writer.fold.epoch, now_ms())
 
     @property
     def at_ms(self) -> int:

@@ -42,6 +42,7 @@ class Showing:
     def refresh(self) -> None:
         """Tell viewers what was appended since."""
         assert self.page.present is not None, "it was begun"
+        self.scene.breathe()
         self.page.present.archive.follow(self.scene.drain())
         self.page.refresh()
 

@@ -161,7 +161,7 @@ async def test_a_stream_that_was_cut_goes_on_where_it_was(http: aiohttp.ClientSe
         async with http.get(f"{address}&after={id_}") as response:
             _, name, change = await next_news(response)
             assert name == "change"
-        assert apply(seen, change)["head"]["frozen"]["by"] == "ann"
+        assert apply(seen, change)["head"]["frozen"] == [{"by": "ann", "reason": "incident 7"}]
         async with http.get(f"{address}&after=somebody-elses-7") as response:
             assert (await next_news(response))[1] == "snapshot"
 

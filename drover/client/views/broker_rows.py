@@ -44,8 +44,8 @@ class BrokerRow:
         return {**asdict(self), "is_full": self.is_full}
 
 
-def broker_rows(state: ClusterState, transfers: Transfers) -> list[BrokerRow]:
-    """Return every broker that the log of a cluster names, by id."""
+def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> list[BrokerRow]:
+    """Return every broker that the log of a cluster names, by id, with the rates at `now_ms` (wall clock)."""
     copies_in: Counter[int] = Counter()
     copies_out: Counter[int] = Counter()
     rates_in: Counter[int] = Counter()
@@ -55,7 +55,7 @@ def broker_rows(state: ClusterState, transfers: Transfers) -> list[BrokerRow]:
         if entry.step is None or entry.phase not in COPYING:
             continue
         copies_in.update(entry.step.adding)
-        arriving = transfers.arriving(state.name, key, entry.step.number)
+        arriving = transfers.arriving(state.name, key, entry.step.number, now_ms)
         source = entry.step.leader if arriving is None else arriving.source
         if source is not None:
             copies_out[source] += len(entry.step.adding)

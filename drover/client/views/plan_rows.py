@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from drover.client.transfers import Transfers
-from drover.client.views.status_rows import COPYING, status_row
+from drover.client.views.status_rows import COPYING, StatusRow, status_row
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
@@ -81,8 +81,11 @@ class Figures:
     plans: dict[str, Tally] = field(default_factory=dict)
 
 
-def figures(state: ClusterState, transfers: Transfers, shown_per_plan: int = 0) -> Figures:
-    """Count a cluster's reassignments; `shown_per_plan` of each plan are worth showing, blocked ones first."""
+def figures(state: ClusterState, transfers: Transfers, now_ms: int = 0, shown_per_plan: int = 0) -> Figures:
+    """Count a cluster's reassignments, with the rates at `now_ms` (wall clock).
+
+    `shown_per_plan` of each plan are worth showing, blocked ones first.
+    """
     found = Figures()
     interesting: dict[str, tuple[list[TopicPartition], ...]] = {}
     for entry in state.reassignments.values():
@@ -92,7 +95,7 @@ def figures(state: ClusterState, transfers: Transfers, shown_per_plan: int = 0) 
         rank = _count(tally, entry)
         _count(found.total, entry)
         if entry.phase in COPYING:
-            _add_bytes((tally, found.total), state, entry, transfers)
+            _add_bytes((tally, found.total), status_row(state, entry, transfers, now_ms))
         if shown_per_plan:
             ranks = interesting.setdefault(entry.plan, ([], [], [], []))
             if len(ranks[rank]) < (shown_per_plan if rank < _WAITING else MOST_WAITING_SHOWN):
@@ -119,8 +122,7 @@ def _count(tally: Tally, entry: Reassignment) -> int:
     return _WAITING
 
 
-def _add_bytes(tallies: Iterable[Tally], state: ClusterState, entry: Reassignment, transfers: Transfers) -> None:
-    row = status_row(state, entry, transfers)
+def _add_bytes(tallies: Iterable[Tally], row: StatusRow) -> None:
     if row.bytes_done is None or row.bytes_total is None:
         return
     for tally in tallies:

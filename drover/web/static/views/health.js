@@ -32,7 +32,7 @@ const number = (value) => (value === null ? "–" : count(value));
 
 function shardRow(row, existing) {
   return tableRow(existing, SHARDS, [
-    row.shard, row.owner ? h("bdi", {}, row.owner) : h("b", { class: "bad" }, "nobody"), row.epoch, `${count(row.position)}`,
+    row.shard, row.is_owned ? h("bdi", {}, row.owner) : h("b", { class: "bad" }, row.owner ? `nobody; last ${row.owner}` : "nobody"), row.epoch, `${count(row.position)}`,
     number(row.unread), row.undecided ? h("b", {}, number(row.undecided)) : number(row.undecided),
     row.last_record_ms === null ? "–" : age(row.last_record_ms), count(row.fenced_batches), row.clusters.join(", "),
   ]);

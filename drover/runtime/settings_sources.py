@@ -117,7 +117,6 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
         spark: SparkSettings = pydantic.Field(default_factory=SparkSettings)
         planning: PlanningSettings = PlanningSettings()
-        spark: shapes.SparkSettings = pydantic.Field(default_factory=shapes.SparkSettings)
         web: WebSettings = pydantic.Field(default_factory=WebSettings)
 
         @pydantic.field_validator("clusters", mode="before")

@@ -14,7 +14,15 @@ from tests.runtime.test_signals import known
 
 pytestmark = pytest.mark.cluster
 # They need what this test does not do: a snapshot, a block, a throttle, a projection, a record that was forwarded …
-ELSEWHERE = ("projected", "projection", "snapshot", "forwarded", "reassignments_blocked", "dead_letters_lost")
+ELSEWHERE = (
+    "projected",
+    "projection",
+    "snapshot",
+    "forwarded",
+    "reassignments_blocked",
+    "dead_letters_lost",
+    "shard_damaged",
+)
 
 
 def read(port: int) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import say
 from drover.cli.spark import directory_of
 from drover.errors import ConfigurationError
 from drover.runtime.settings import Settings
@@ -21,7 +22,7 @@ LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 
 @click.command()
 @click.option("--listen", metavar="HOST:PORT", help="Where to serve the page; port 0 picks one.")
-@common_options
+@settings_options
 @pass_invocation
 def web(invocation: Invocation, listen: str | None) -> None:
     """Serve the page, until SIGTERM or Ctrl-C: what moves and why it waits, brokers, throttles, stories, the past.
@@ -42,12 +43,12 @@ async def _serve(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     host = settings.web.address[0]
     if host not in LOOPBACK_ADDRESSES:
-        click.echo(f"Listening on {host}: whoever reaches it may read all that the log says.", err=True)
+        say(f"Listening on {host}: whoever reaches it may read all that the log says.", err=True)
     connection = settings.log.connection()
     tables = Tables(settings)
     async with serving(connection, settings.web.address, hosts=settings.web.hosts, telemetry=tables.read) as port:
         shown = f"[{host}]" if ":" in host else host
-        click.echo(f"The page is at http://{shown}:{port}/")
+        say(f"The page is at http://{shown}:{port}/")
         await stop.wait()
 
 

@@ -1,16 +1,10 @@
-"""The settings of the page, and how an address to listen on is read."""
+"""The settings of the page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-
-def parse_address(listen: str) -> tuple[str, int]:
-    """Read `host:port`. Raises `ValueError`."""
-    host, colon, port = listen.rpartition(":")
-    if not (host and colon and port.isdecimal() and int(port) <= 65535):
-        raise ValueError(f"listen must be host:port, such as 127.0.0.1:8150, and not {listen!r}")
-    return host.strip("[]"), int(port)
+from drover.runtime.addresses import parse_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from drover.journal.connection import LogConnection
 from drover.runtime.addresses import check_addresses, parse_address
 from drover.runtime.secret import Secret, unusable
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
+from drover.runtime.web_settings import WebSettings
 from drover.scheduling.state import Limits
 from events.commands import ClusterName
 from events.topics import DEFAULT_PREFIX, TopicNames
@@ -339,6 +340,7 @@ class Settings:
     zookeeper: ZooKeeperSettings = ZooKeeperSettings()
     spark: SparkSettings = field(default_factory=SparkSettings)
     planning: PlanningSettings = field(default_factory=PlanningSettings)
+    web: WebSettings = field(default_factory=WebSettings)
 
     @property
     def group(self) -> str:

@@ -1,9 +1,13 @@
 """Deciding about reports of failed and returned brokers."""
 
-from drover.capability.decision import Decision, Facts
+from drover.capability.decision import Decision, Facts, refuse
 from drover.healing.state import HealingState
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from events.commands import BrokerFailed, BrokerReturned
+from events.refusals import RefusalCode
+
+# More than any cluster has: a report may name any number, and each is remembered until the broker returns.
+MAX_FAILED_BROKERS = 1000
 
 
 def decide_broker_failed(command: BrokerFailed, state: HealingState, facts: Facts) -> Decision:
@@ -12,6 +16,11 @@ def decide_broker_failed(command: BrokerFailed, state: HealingState, facts: Fact
     if earlier_ms is not None:
         since = f"broker {command.broker} had been reported as failed already, and that report's time stands"
         return Decision(remarks=(since,))
+    if len(state.failed_brokers) >= MAX_FAILED_BROKERS:
+        detail = (
+            f"{MAX_FAILED_BROKERS} brokers of {state.name} are reported as failed already: report those that returned"
+        )
+        return refuse(RefusalCode.TOO_LARGE, detail)
     at_ms, remarks = _bounded(command.at_ms, facts)
     event = BrokerFailureRecorded(
         cluster=state.name,

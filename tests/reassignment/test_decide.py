@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from drover.capability.decision import Facts
+from drover.healing.decide import MAX_FAILED_BROKERS
 from drover.scheduling.freezing import MAX_FREEZES
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
@@ -148,3 +149,11 @@ def test_a_throttle_is_set_for_a_plan_that_has_not_ended() -> None:
     assert codes(decide(Throttle(id="3", plan="monday", bytes_per_second=5, **WHO), state, Facts())) == ["unknown-plan"]
     apply(state, PlanFinished(cluster=CLUSTER, plan="friday", completed=0, rolled_back=0, failed=0), 1000)
     assert codes(decide(Throttle(id="4", plan="friday", bytes_per_second=5, **WHO), state, Facts())) == ["plan-closed"]
+
+
+def test_reports_of_brokers_that_there_cannot_be_fill_no_memory() -> None:
+    state = state_after()
+    state.failed_brokers.update(dict.fromkeys(range(MAX_FAILED_BROKERS), 500))
+    decision = decide(BrokerFailed(id="1", broker=2**31 - 1, at_ms=500, **WHO), state, Facts())
+    assert codes(decision) == ["too-large"]
+    assert told(state, BrokerFailed(id="2", broker=4, at_ms=600, **WHO)) == []

@@ -4,6 +4,8 @@ import asyncio
 import shlex
 
 import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import MessageSizeTooLargeError
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewPartitions, NewTopic
 
 from drover.cluster.topics import TopicSpec
@@ -12,6 +14,7 @@ from drover.facts import INVALID_REPLICATION_FACTOR, CallResult
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.port import TailRecord
+from drover.journal.reader import LogReader
 from drover.local import LocalCluster
 from drover.local.waiting import wait_until
 from drover.runtime import topics
@@ -136,3 +139,25 @@ async def test_too_few_brokers_are_named_with_what_to_do(
 
 def _set(admin: KafkaAdminClient, topic: str, key: str, value: str) -> None:
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {key: value})])
+
+
+async def test_a_batch_that_expands_is_refused_by_the_broker_and_none_is_stored_compressed(
+    local_cluster: LocalCluster,
+) -> None:
+    """A worker would expand it in memory; and other codecs than gzip it could not read at all."""
+    connection = _connection(local_cluster, "topics-bomb")
+    await topics.init(connection, shards=1)
+    topic = connection.topics.commands[1]
+    producer = AIOKafkaProducer(
+        bootstrap_servers=local_cluster.bootstrap, compression_type="gzip", max_request_size=64 * 1024 * 1024
+    )
+    await producer.start()
+    try:
+        with pytest.raises(MessageSizeTooLargeError):
+            await producer.send_and_wait(topic, bytes(16 * 1024 * 1024))
+        await producer.send_and_wait(topic, bytes(1024 * 1024))
+    finally:
+        await producer.stop()
+    async with LogReader(connection) as reader:
+        read = [record async for records in reader.read(topic, {0: 0}) for record in records]
+    assert [len(record.payload) for record in read] == [1024 * 1024]

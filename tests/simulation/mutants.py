@@ -41,6 +41,7 @@ RECONCILE = "drover/reassignment/reconcile.py"
 RECONCILER = "drover/reassignment/reconciler.py"
 START = "drover/reassignment/start.py"
 ROUTE = "drover/reassignment/route.py"
+STEPPING = "drover/reassignment/stepping.py"
 BACK = "drover/reassignment/rollback.py"
 CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
@@ -140,19 +141,68 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return [broker for broker in step.load if not self._has_room_at(broker)]",
+        "return [broker for broker in step.load if broker not in reassignment.load and not self._has_room_at(broker)]",
         "return []",
     ),
     Mutant(
         "grow-at-once",
-        "drover/reassignment/replica_sets.py",
-        "if broker in live)[:max_replicas_per_step]",
-        "if broker in live)",
+        STEPPING,
+        "    return now.current + live[: now.max_replicas_per_step] if live else None",
+        "    return now.current + live if live else None",
+    ),
+    Mutant(
+        "swap-more-than-was-added",
+        STEPPING,
+        "min(len(added) + over, max(most, over))",
+        "min(len(added) + over + 1, max(most, over) + 1)",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "swap-below-min-isr",
+        STEPPING,
+        "    while drops and not _keeps_enough(now, added, drops):",
+        "    while drops and not extra:",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "swap-the-leader-first",
+        STEPPING,
+        "        return broker == now.leader, broker in now.isr and broker in now.live",
+        "        return False, broker in now.isr and broker in now.live",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "swap-into-a-long-list",
+        STEPPING,
+        "    added = live[: max(0, most - max(0, over - lagging))]",
+        "    added = live[:most]",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "wait-for-a-copy-on-a-dead-broker",
+        ROUTE,
+        "    if not dead or not others or not",
+        "    if dead or not",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "forget-the-plans-stepping",
+        "drover/reassignment/context.py",
+        "state.steppings.get(reassignment.plan, state.limits.steps)",
+        "state.limits.steps",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "keep-the-room-of-another-copy",
+        STARTER,
+        "prepared is not None and set(step.adding) <= set(prepared.adding)",
+        "prepared is not None",
+        layer="tests/shard/test_steppings.py",
     ),
     Mutant(
         "copy-to-the-dead",
         START,
-        "        return dead_destination(dead, context)\n    out_of_sync",
+        "        return dead_destination(dead, context.at_ms)\n    out_of_sync",
         "        del dead\n    out_of_sync",
     ),
     Mutant(
@@ -211,10 +261,31 @@ MUTANTS = (
     Mutant(
         "roll-back-to-what-is-there",
         "drover/reassignment/state.py",
-        "return self.current if self.cancel_mode is CancelMode.STOP else self.original",
+        "return self.current if is_given_up or self.cancel_mode is CancelMode.STOP else self.original",
         "return self.current",
     ),
     # -- rollback and stop
+    Mutant(
+        "ask-for-originals-that-were-dropped",
+        "drover/reassignment/state.py",
+        "return self.destination if set(self.destination) <= set(self.current) else self.current",
+        "return self.destination",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "suspect-others-of-a-step-that-was-done",
+        BACK,
+        " or not set(seen.replicas) >= set(reassignment.destination)",
+        "",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "take-a-drop-for-a-rollback-that-gave-up",
+        BACK,
+        "    if brokers == set(reassignment.current):",
+        "    if not brokers:",
+        layer="tests/reassignment/test_rollback.py",
+    ),
     Mutant(
         "forget-order",
         ROUTE,

@@ -1,29 +1,7 @@
 """Deliberate faults: each a small change of the source that some promise must notice. Never applied to the checkout."""
 
-from dataclasses import dataclass
-from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One fault: in the file at `path` the text `old`, which stands there once, becomes `new`.
-
-    `layer` names tests that notice it, where no seed can: what it breaks does not come about in the simulation.
-    """
-
-    name: str
-    path: str
-    old: str
-    new: str
-    layer: str = ""
-
-    def apply(self, root: Path) -> None:
-        """Put the fault into a copy of the source tree."""
-        file = root / self.path
-        text = file.read_text(encoding="utf-8")
-        assert text.count(self.old) == 1, f"{self.name}: its text stands {text.count(self.old)} times in {self.path}"
-        file.write_text(text.replace(self.old, self.new), encoding="utf-8")
-
+from tests.simulation.mutant import Mutant
+from tests.simulation.step_mutants import STEP_MUTANTS
 
 FOLD = "drover/shard/fold.py"
 CORE = "drover/shard/core.py"
@@ -151,55 +129,6 @@ MUTANTS = (
         "    return now.current + live if live else None",
     ),
     Mutant(
-        "swap-more-than-was-added",
-        STEPPING,
-        "min(len(added) + over, max(most, over))",
-        "min(len(added) + over + 1, max(most, over) + 1)",
-        layer="tests/reassignment/test_stepping.py",
-    ),
-    Mutant(
-        "swap-below-min-isr",
-        STEPPING,
-        "    while drops and not _keeps_enough(now, added, drops):",
-        "    while drops and not extra:",
-        layer="tests/reassignment/test_stepping.py",
-    ),
-    Mutant(
-        "swap-the-leader-first",
-        STEPPING,
-        "        return broker == now.leader, broker in now.isr and broker in now.live",
-        "        return False, broker in now.isr and broker in now.live",
-        layer="tests/reassignment/test_stepping.py",
-    ),
-    Mutant(
-        "swap-into-a-long-list",
-        STEPPING,
-        "    added = live[: max(0, most - max(0, over - lagging))]",
-        "    added = live[:most]",
-        layer="tests/reassignment/test_stepping.py",
-    ),
-    Mutant(
-        "wait-for-a-copy-on-a-dead-broker",
-        ROUTE,
-        "    if not dead or not others or not",
-        "    if dead or not",
-        layer="tests/shard/test_steppings.py",
-    ),
-    Mutant(
-        "forget-the-plans-stepping",
-        "drover/reassignment/context.py",
-        "state.steppings.get(reassignment.plan, state.limits.steps)",
-        "state.limits.steps",
-        layer="tests/shard/test_steppings.py",
-    ),
-    Mutant(
-        "keep-the-room-of-another-copy",
-        STARTER,
-        "prepared is not None and set(step.adding) <= set(prepared.adding)",
-        "prepared is not None",
-        layer="tests/shard/test_steppings.py",
-    ),
-    Mutant(
         "copy-to-the-dead",
         START,
         "        return dead_destination(dead, context.at_ms)\n    out_of_sync",
@@ -265,27 +194,6 @@ MUTANTS = (
         "return self.current",
     ),
     # -- rollback and stop
-    Mutant(
-        "ask-for-originals-that-were-dropped",
-        "drover/reassignment/state.py",
-        "return self.destination if set(self.destination) <= set(self.current) else self.current",
-        "return self.destination",
-        layer="tests/shard/test_steppings.py",
-    ),
-    Mutant(
-        "suspect-others-of-a-step-that-was-done",
-        BACK,
-        " or not set(seen.replicas) >= set(reassignment.destination)",
-        "",
-        layer="tests/shard/test_steppings.py",
-    ),
-    Mutant(
-        "take-a-drop-for-a-rollback-that-gave-up",
-        BACK,
-        "    if brokers == set(reassignment.current):",
-        "    if not brokers:",
-        layer="tests/reassignment/test_rollback.py",
-    ),
     Mutant(
         "forget-order",
         ROUTE,
@@ -423,4 +331,5 @@ MUTANTS = (
         layer="tests/reassignment/test_decide.py",
     ),
     Mutant("leave-half-a-throttle", THROTTLES, "        if theirs == seen:", "        if theirs:"),
+    *STEP_MUTANTS,
 )

@@ -1,6 +1,7 @@
 """Events about a managed cluster as a whole: which one it is, what limits hold, and whether it is frozen."""
 
 from events.base import Event
+from events.plans import Stepping
 
 
 class ClusterIdentified(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-identified"):
@@ -38,12 +39,14 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
 
     `max_moves_per_broker` counts a move at its leader as outgoing and at each added broker as incoming.
     `mends_by_itself` says that moves which can never end are cancelled without being asked.
+    `stepping` is for plans that do not say their own.
     """
 
     max_partitions_in_flight: int
     max_moves_per_broker: int
     max_replicas_per_step: int
     mends_by_itself: bool = False
+    stepping: Stepping = Stepping.GROW
 
 
 class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):

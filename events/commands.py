@@ -9,6 +9,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 
 from events.partitions import TopicPartition
+from events.plans import Stepping
 
 ClusterName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")]
@@ -74,14 +75,16 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     """Move partitions to new replica lists, as one plan (KIP-455).
 
     `plan` defaults to the id. Several commands may add to an open plan; `more` says that further ones will follow, so
-    that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; the plan's last accepted
-    value holds. `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
+    that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; of it and of `stepping`
+    the plan's last accepted value holds. `only_when_idle` refuses the whole command while Drover is moving anything on
+    the cluster (R455-12).
     """
 
     partitions: tuple[PartitionTarget, ...]
     plan: Identifier | None = None
     more: bool = False
     throttle_bytes_per_second: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
+    stepping: Stepping | None = None
     queue: bool = False
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False

@@ -1,21 +1,36 @@
 """Events about plans: the reassignments that were asked for under one name."""
 
+from enum import StrEnum
+
 from events.base import Event
 
 
+class Stepping(StrEnum):
+    """How a partition goes to its target (KIP-435): see `drover.reassignment.stepping`."""
+
+    GROW = "grow"
+    SWAP = "swap"
+    SINGLE = "single"
+
+
 class PlanOpened(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-opened"):
-    """A plan came into being with its first accepted partition."""
+    """A plan came into being with its first accepted partition; without `stepping` the cluster's applies."""
 
     plan: str
     by: str
     reason: str
+    stepping: Stepping | None = None
 
 
 class PlanExtended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-extended"):
-    """A further command added to an open plan; `more` says whether its client announced yet another one."""
+    """A further command added to an open plan; `more` says whether its client announced yet another one.
+
+    `stepping` is the plan's from its next step on; None leaves it as it is.
+    """
 
     plan: str
     more: bool = False
+    stepping: Stepping | None = None
 
 
 class PlanThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-throttle-set"):

@@ -226,6 +226,16 @@ class ReassignmentRolledBack(
     missing: tuple[int, ...] = ()
 
 
+class StepTakenBack(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="step-taken-back"):
+    """A step was cancelled because a broker that it copies to is dead: the list from before it is there again.
+
+    The reassignment goes on, with what the destination needs on live brokers first.
+    """
+
+    step: int
+    replicas: tuple[int, ...]
+
+
 class ReturnBegun(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="return-begun"):
     """The rollback needs copies: it goes by steps, from `replicas` to `destination`, like every other move.
 

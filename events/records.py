@@ -42,6 +42,7 @@ from events.reassignments import (
     SkipReason,
     StepConfirmed,
     StepPrepared,
+    StepTakenBack,
     StopRequested,
     TargetReplaced,
 )
@@ -90,6 +91,7 @@ ReassignmentEvent = (
     | RollbackSkipped
     | CancelWithdrawn
     | ReturnBegun
+    | StepTakenBack
     | ReassignmentRolledBack
     | ReassignmentStopped
     | ReassignmentAdopted

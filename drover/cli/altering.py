@@ -13,16 +13,23 @@ from drover.cli.submitting import Request, checked, plain, send
 from drover.journal.connection import LogConnection
 from events.codec import encode_command
 from events.commands import Alter, PartitionTarget
+from events.plans import Stepping
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 NOTHING: Mapping[str, Any] = {}
 
 
 def alter_options(command: Decorated) -> Decorated:
-    """Add `--plan`, `--throttle`, `--force`, `--queue` and `--follow`."""
+    """Add `--plan`, `--throttle`, `--force`, `--stepping`, `--queue` and `--follow`."""
     for option in (
         click.option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
         click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236)."),
+        click.option(
+            "--stepping",
+            type=click.Choice([stepping.value for stepping in Stepping]),
+            help="How partitions go to their targets (KIP-435): grow adds replicas one after the other and drops at "
+            "the end; swap drops as many as it has added; single is one call.  [default: the cluster's]",
+        ),
         click.option("--force", is_flag=True, help="Take a throttle under 1 kB/s or over 100 GB/s for what is meant."),
         click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second."),
         click.option(
@@ -54,6 +61,7 @@ def make_commands(
         reason=request.reason,
         plan=options["plan"],
         throttle_bytes_per_second=options["throttle"],
+        stepping=None if options["stepping"] is None else Stepping(options["stepping"]),
         queue=options["queue"],
         after=request.after,
         allow_drover_topics=allow_drover_topics,

@@ -10,6 +10,7 @@ from drover.errors import ConfigurationError
 from drover.planning.proposal import Basis
 from events.codec import MAX_COMMAND_BYTES
 from events.commands import Alter, PartitionTarget
+from events.plans import Stepping
 from events.words import fault_of_json, said_of
 
 PROPOSED_HEADING = "Proposed partition reassignment configuration"
@@ -80,6 +81,7 @@ class AlterRequest:
     reason: str
     plan: str | None = None
     throttle_bytes_per_second: int | None = None
+    stepping: Stepping | None = None
     queue: bool = False
     after: tuple[str, ...] = ()
     allow_drover_topics: bool = False
@@ -212,6 +214,7 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             plan=plan,
             more=number < len(parts),
             throttle_bytes_per_second=request.throttle_bytes_per_second,
+            stepping=request.stepping,
             queue=request.queue,
             after=request.after,
             allow_drover_topics=request.allow_drover_topics,

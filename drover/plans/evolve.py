@@ -61,10 +61,17 @@ def _put(state: PlansState, plan: Plan, at_ms: int) -> None:
 
 def _opened(state: PlansState, event: plans.PlanOpened, at_ms: int) -> None:
     state.put_plan(Plan(name=event.plan, by=event.by, reason=event.reason, opened_ms=at_ms, extended_ms=at_ms))
+    _step(state, event)
 
 
 def _extended(state: PlansState, event: plans.PlanExtended, at_ms: int) -> None:
     state.put_plan(replace(state.plans[event.plan], more=event.more, extended_ms=at_ms))
+    _step(state, event)
+
+
+def _step(state: PlansState, event: plans.PlanOpened | plans.PlanExtended) -> None:
+    if event.stepping is not None:
+        state.steppings[event.plan] = event.stepping
 
 
 def _throttle_set(state: PlansState, event: plans.PlanThrottleSet, _at_ms: int) -> None:
@@ -86,6 +93,7 @@ def _forgotten(state: PlansState, event: plans.PlansForgotten, _at_ms: int) -> N
     for name in event.plans:
         del state.plans[name]
         del state.ended_plans[name]
+        state.steppings.pop(name, None)
 
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {

@@ -5,7 +5,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from drover.state.declared import ClusterSlice, index, recorded, values_by_key
+from drover.state.declared import ClusterSlice, index, items_by_key, recorded, values_by_key
+from events.plans import Stepping
 
 
 class PlanStatus(StrEnum):
@@ -49,14 +50,17 @@ class PlansState(ClusterSlice):
     """Plans by name, until they are forgotten.
 
     `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. The fold
-    decides nothing by it, so no hash covers it; snapshots keep it. `idle_plans` are the open plans with nothing left
-    to do.
+    decides nothing by it, so no hash covers it; snapshots keep it. `steppings` are those of plans that have one of
+    their own. `idle_plans` are the open plans with nothing left to do.
     """
 
     plans: dict[str, Plan] = recorded(
         "plans", factory=dict, content=values_by_key, told_as=("plan", "opened", "forgotten")
     )
     ended_plans: dict[str, int] = recorded("ended_plans", factory=dict, hashed=False)
+    steppings: dict[str, Stepping] = recorded(
+        "steppings", factory=dict, content=items_by_key, told_as=("stepping of plan", "set", "forgotten")
+    )
     idle_plans: dict[str, None] = index(dict)
 
     def put_plan(self, plan: Plan) -> None:

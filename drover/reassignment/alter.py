@@ -153,7 +153,7 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
 
 
 def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged: bool) -> tuple[AnyEvent, ...]:
-    """Open or extend the plan. A command with nothing accepted extends its plan, but sets no throttle."""
+    """Open or extend the plan. One with nothing accepted extends it, but changes neither throttle nor stepping."""
     name = command.plan_name
     plan = state.plans.get(name)
     if plan is None and not joins:
@@ -163,9 +163,12 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
         return ()
     events: list[AnyEvent] = []
     if plan is None:
-        events.append(PlanOpened(cluster=state.name, plan=name, by=command.by, reason=command.reason))
+        events.append(
+            PlanOpened(cluster=state.name, plan=name, by=command.by, reason=command.reason, stepping=command.stepping)
+        )
     if plan is not None or command.more:
-        events.append(PlanExtended(cluster=state.name, plan=name, more=command.more))
+        stepping = command.stepping if plan is not None and (joins or unchanged) else None
+        events.append(PlanExtended(cluster=state.name, plan=name, more=command.more, stepping=stepping))
     throttle = command.throttle_bytes_per_second
     if throttle is not None and (joins or unchanged) and (plan is None or plan.throttle_bytes_per_second != throttle):
         events.append(PlanThrottleSet(cluster=state.name, plan=name, bytes_per_second=throttle))

@@ -6,6 +6,7 @@ from drover.reassignment.late_calls import expired_calls
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import Context
 from drover.state.cluster import ClusterState
+from events.plans import Stepping
 
 
 def context_of(
@@ -30,4 +31,10 @@ def context_of(
         throttle_bytes_per_second=state.plans[reassignment.plan].throttle_bytes_per_second,
         sizes=sizes.of_step(reassignment.key),
         failed=state.failed_brokers,
+        stepping=stepping_of(state, reassignment),
     )
+
+
+def stepping_of(state: ClusterState, reassignment: Reassignment) -> Stepping:
+    """Return the stepping of its plan, or else the cluster's."""
+    return state.steppings.get(reassignment.plan, state.limits.steps)

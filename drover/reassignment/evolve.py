@@ -237,6 +237,19 @@ def _return_begun(before: Reassignment, event: reassignments.ReturnBegun, at_ms:
     )
 
 
+def _taken_back(before: Reassignment, event: reassignments.StepTakenBack, at_ms: int) -> Reassignment:
+    return replace(
+        before,
+        phase=Phase.CONFIRMED,
+        since_ms=at_ms,
+        current=event.replicas,
+        step=Step(event.step, False, event.replicas, event.replicas, None),
+        unsure=False,
+        attempts=0,
+        block=None,
+    )
+
+
 def _cancel_withdrawn(before: Reassignment, _event: reassignments.CancelWithdrawn, _at_ms: int) -> Reassignment:
     return replace(before, asked=None, held_off=None)
 
@@ -272,6 +285,7 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.RollbackSkipped: _rollback_skipped,
     reassignments.CancelWithdrawn: _cancel_withdrawn,
     reassignments.ReturnBegun: _return_begun,
+    reassignments.StepTakenBack: _taken_back,
     reassignments.ReassignmentBlocked: _blocked,
     reassignments.ReassignmentUnblocked: _unblocked,
 }

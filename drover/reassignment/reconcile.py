@@ -103,7 +103,7 @@ def _copying_block(
         detail = "the partition has no leader: bring an in-sync replica back"
         return blocked(reassignment, Block(Blocker.NO_LEADER, detail, context.at_ms), context.cluster)
     if dead:
-        return blocked(reassignment, dead_destination(dead, context), context.cluster)
+        return blocked(reassignment, dead_destination(dead, context.at_ms), context.cluster)
     missing = [broker for broker in step.replicas if broker not in seen.isr]
     if len(step.replicas) < len(step.expected) and missing and not set(missing) & set(step.adding):
         # Kafka 4.3.1 keeps a list that shrinks until the whole target is in the ISR.

@@ -113,7 +113,8 @@ class ReassignmentReconciler(Reconciler):
             # What waits for a step is judged where steps are started.
             self._unconfirmed.forget(key)
             return
-        if verdict == NOTHING and reassignment.phase is Phase.COPYING:
+        if verdict == NOTHING and reassignment.phase is Phase.COPYING and reassignment.block is None:
+            # What is blocked may be given up after a time, although nothing changes.
             self._as_expected[key] = self._basis(reassignment, seen)
         self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
         self._emit(reassignment, verdict.events, batch)

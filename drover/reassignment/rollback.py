@@ -47,6 +47,7 @@ from events.reassignments import (
     ReturnBegun,
     RollbackRequested,
     RollbackSkipped,
+    StepTakenBack,
     StopRequested,
 )
 from events.records import ReassignmentEvent
@@ -75,7 +76,7 @@ def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
     if asked is None or reassignment.held_off is None:
         return None
     back = replace(reassignment, cancel_mode=asked.mode)
-    if rollback_guards.skip_reason(back, seen, context.guard) or not set(back.destination) & set(seen.isr):
+    if rollback_guards.skip_reason(back, seen, context.guard) or not set(back.fallback) & set(seen.isr):
         return None
     if reassignment.phase is Phase.COPYING and (seen.move is None or seen.move.target not in _own_lists(back)):
         # It has ended, or somebody else has re-targeted it: that is judged first.
@@ -170,12 +171,16 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
     step = reassignment.step
     if step is not None and step.final and seen.replicas == step.replicas == reassignment.target:
         return Verdict((reached(reassignment, step, seen, context),))
-    stops = reassignment.cancel_mode is CancelMode.STOP
-    if stops and step is not None and seen.replicas == step.replicas != reassignment.current:
-        # The step was done before the cancel: what it brought in stays.
-        if not context.persisted and any(broker not in seen.isr for broker in step.adding):
+    if step is not None and seen.replicas == step.replicas != reassignment.current:
+        # The step was done before the cancel. A stop keeps what it brought in; so does a rollback, where it has dropped
+        # an original, until steps have brought that back.
+        stops = reassignment.cancel_mode is CancelMode.STOP
+        keeps = stops or not reassignment.is_cancelled or not set(seen.replicas) >= set(reassignment.destination)
+        if keeps and not context.persisted and any(broker not in seen.isr for broker in step.adding):
             return UNCONFIRMED
-        return Verdict((reached(reassignment, step, seen, context), _ended(reassignment, seen, context)))
+        if keeps:
+            done = reached(reassignment, step, seen, context)
+            return Verdict((done, _ended(reassignment, seen, context)) if stops else (done,))
     if _has_been_reduced(reassignment, seen):
         missing = replica_sets.without(reassignment.original, seen.replicas)
         return Verdict((_ended(reassignment, seen, context, missing),))
@@ -189,6 +194,8 @@ def _ended(
 ) -> ReassignmentEvent:
     name = event_name(context.cluster, reassignment.key)
     started = reassignment.step is not None
+    if reassignment.cancel_mode is None:
+        return StepTakenBack(**name, step=_number(reassignment), replicas=seen.replicas)
     if reassignment.cancel_mode is CancelMode.STOP:
         return ReassignmentStopped(**name, replicas=seen.replicas, started=started)
     return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started, missing=missing)
@@ -211,7 +218,10 @@ def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
 def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
     """Whether a list without originals that were given up is there: what was dropped is not brought back."""
     brokers = set(seen.replicas)
-    if brokers >= set(reassignment.destination) or reassignment.cancel_mode is CancelMode.STOP:
+    if brokers >= set(reassignment.destination) or reassignment.cancel_mode is not CancelMode.ROLLBACK:
+        return False
+    if brokers == set(reassignment.current):
+        # Confirmed steps have dropped what it lacks.
         return False
     if seen.replicas == reassignment.restoring:
         return True
@@ -232,3 +242,7 @@ def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:
     if reassignment.step is not None:
         known += [set(reassignment.step.expected), set(reassignment.step.replicas)]
     return brokers in known
+
+
+def _number(reassignment: Reassignment) -> int:
+    return 0 if reassignment.step is None else reassignment.step.number

@@ -24,12 +24,13 @@ class GuardFacts:
 def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
     """Decide whether a running move may be cancelled; None if it may, else why it goes on (R236-8).
 
-    The table, with O the destination (the originals; for a stop, what its confirmed steps have made of them) and I the
-    ISR: O and I meet: roll back, if as many of them as min.insync.replicas asks for (or as there are originals) stay.
-    They do not meet: a new replica that is alive would be thrown away with the only data, so skip; if every new replica
-    is dead, rolling back loses nothing that is served now.
+    The table, with O what the cancel falls back on (the originals; where confirmed steps have dropped some of them, or
+    for a stop, the list that those steps have made) and I the ISR: O and I meet: roll back, if as many of them as
+    min.insync.replicas asks for (or as there are originals) stay. They do not meet: a new replica that is alive would
+    be thrown away with the only data, so skip; if every new replica is dead, rolling back loses nothing that is served
+    now.
     """
-    original = set(reassignment.destination)
+    original = set(reassignment.fallback)
     in_sync = original & set(facts.isr)
     if in_sync:
         needed = min(guard.min_isr, len(original))
@@ -40,7 +41,7 @@ def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardF
 
 def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block:
     """Say what a move waits for that must be cancelled, and may not be now; see `skip_reason`."""
-    missing = ", ".join(str(broker) for broker in reassignment.destination if broker not in facts.isr)
+    missing = ", ".join(str(broker) for broker in reassignment.fallback if broker not in facts.isr)
     detail = f"it can be cancelled when replicas {missing} are in the ISR: bring them back"
     return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
 

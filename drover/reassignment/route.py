@@ -5,14 +5,19 @@ cancelled before anything else is sent, never re-targeted (live fact); then the 
 there. KIP-236's guards stand in front of a cancel, the gates of `drover.reassignment.start` in front of each step.
 """
 
+from msgspec.structs import replace
+
 from drover.facts import PartitionFacts
 from drover.reassignment import replica_sets, rollback_guards
 from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, NextCall, SendCancel, SendOrder, Wait
-from drover.reassignment.phase import Stage
+from drover.reassignment.phase import Phase, Stage
 from drover.reassignment.start import start
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import Context
 from events.reassignments import Blocker, Call
+
+# A broker to which a copy is under way is dead for so long before another one is copied to instead.
+RESTART_MS = 60_000
 
 
 def next_call(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> NextCall | None:
@@ -25,9 +30,12 @@ def next_call(reassignment: Reassignment, seen: PartitionFacts, context: Context
         return _cancel(reassignment, seen, context) if seen.move is not None else _restore(reassignment, seen, context)
     gone = _gone_originals(reassignment, seen, context)
     if reassignment.stage is Stage.RUNNING:
-        return _without_the_gone(reassignment, seen, gone)
-    if gone and seen.move is None:
-        return _by_steps(reassignment, seen, gone)
+        return SendCancel() if _never_joins(reassignment, seen, context, gone) else None
+    if gone and seen.move is None and reassignment.returning_to is not None:
+        # What was given up before is given up for good.
+        found = _by_steps(reassignment, seen, gone | {*reassignment.original} - {*reassignment.returning_to})
+        if found.destination != reassignment.returning_to:
+            return found
     return start(reassignment, seen, context)
 
 
@@ -40,7 +48,7 @@ def _cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
     why = rollback_guards.skip_reason(reassignment, seen, context.guard)
     if why is None:
         return SendCancel()
-    if reassignment.is_adopted or reassignment.call is Call.RESTORE:
+    if reassignment.is_adopted or reassignment.call is Call.RESTORE or not reassignment.is_cancelled:
         return Wait(rollback_guards.guard_block(reassignment, seen, context.guard))
     return HoldOff(why)
 
@@ -68,19 +76,41 @@ def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context)
 
 
 def _by_steps(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[int]) -> GoBySteps:
-    """Head for the originals that are not gone, in their order, and as many replicas in sync as there were."""
+    """Head for the originals that are not gone, in their order, and as many replicas as there were.
+
+    In place of the others replicas in sync stay; only where there are too few, what is gone stays in the list.
+    """
     original = reassignment.original
-    kept = tuple(broker for broker in original if broker not in gone or broker in seen.isr)
-    others = tuple(broker for broker in seen.replicas if broker not in original and broker in seen.isr)
-    return GoBySteps(kept + others[: max(0, len(original) - len(kept))])
+    kept = [broker for broker in original if broker not in gone or broker in seen.isr]
+    others = replica_sets.without(seen.replicas, original)
+    in_sync = [broker for broker in others if broker in seen.isr]
+    lacking = [broker for broker in original if broker in seen.replicas and broker not in kept]
+    behind = [broker for broker in others if broker not in seen.isr]
+    stay = {*kept, *(in_sync + lacking + behind)[: max(0, len(original) - len(kept))]}
+    return GoBySteps(tuple(broker for broker in (*original, *others) if broker in stay))
 
 
-def _without_the_gone(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[int]) -> NextCall | None:
-    """Give up a copy back to a broker that is gone: Kafka would wait for it for ever."""
+def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Context, gone: frozenset[int]) -> bool:
+    """Whether Kafka waits for a copy on a dead broker, and something else could be done meanwhile.
+
+    That is an original which is given up, or another replica that the destination needs. A broker that restarts has its
+    time: what it holds of the copy would be thrown away.
+    """
     step = reassignment.step
-    if seen.move is None or step is None or seen.move.target != step.replicas or not gone & set(step.adding):
-        return None
-    return SendCancel()
+    if seen.move is None or step is None or seen.move.target != step.replicas:
+        return False
+    if gone & set(step.adding):
+        return True
+    dead = [broker for broker in step.adding if broker not in context.live]
+    others = [broker for broker in replica_sets.adding(step.expected, reassignment.heading) if broker in context.live]
+    block = reassignment.block
+    has_lasted = (
+        block is not None and block.why is Blocker.DEAD_DESTINATION and context.at_ms - block.since_ms >= RESTART_MS
+    )
+    if not dead or not others or not (has_lasted or set(dead) <= set(context.failed)):
+        return False
+    given_up = replace(reassignment, phase=Phase.ROLLING_BACK)
+    return rollback_guards.skip_reason(given_up, seen, context.guard) is None
 
 
 def _gone_originals(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> frozenset[int]:

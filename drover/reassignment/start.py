@@ -9,6 +9,7 @@ from drover.reassignment import corrections, replica_sets
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Block, Reassignment, Step
+from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import Context
 from events.reassignments import Blocker
 
@@ -31,22 +32,38 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
             f"{'is moving' if seen.move is not None else 'has changed'} it; cancel this reassignment and plan anew"
         )
         return Wait(Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
+    if seen.leader is None:
+        detail = "the partition has no leader: bring an in-sync replica back"
+        return Wait(Block(Blocker.NO_LEADER, detail, context.at_ms))
     step = _planned(reassignment, seen, context)
     if step is None:
         dead = [broker for broker in reassignment.heading if broker not in context.live]
-        return Wait(dead_destination(dead, context))
+        return Wait(dead_destination(dead, context.at_ms))
     block = _gate(step, seen, context)
     return Wait(block) if block is not None else SendStep(step)
 
 
 def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Step | None:
-    """Plan the step. Below min ISR replicas are only added: what is prepared is cut down to that (S3)."""
+    """Plan the step. Below min ISR replicas are only added: what is prepared is cut down to that (S3).
+
+    What is prepared is planned anew if it would copy to a broker that has died: another one may do meanwhile.
+    """
     is_short = _lacks_in_sync(seen, context)
     prepared = reassignment.step
-    if reassignment.phase is not Phase.PREPARED or prepared is None:
-        return replica_sets.next_step(
-            reassignment, context.live, seen.leader, context.max_replicas_per_step, appends_first=is_short
+    if reassignment.phase is not Phase.PREPARED or prepared is None or not set(prepared.adding) <= set(context.live):
+        now = Situation(
+            current=reassignment.current,
+            target=reassignment.heading,
+            original=reassignment.original,
+            live=context.live,
+            isr=seen.isr,
+            leader=seen.leader,
+            min_isr=context.min_isr,
+            max_replicas_per_step=context.max_replicas_per_step,
+            is_short=is_short,
+            drops_last=reassignment.returning_to is not None,
         )
+        return next_step(reassignment, context.stepping, now)
     if is_short and prepared.adding and not replica_sets.only_appends(prepared.expected, prepared.replicas):
         # The throttle that is being set is for the same copies.
         return replace(prepared, final=False, replicas=prepared.expected + prepared.adding)
@@ -59,11 +76,9 @@ def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:
 
 def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     """The gates in front of a step, in the order in which an operator would look at them."""
-    if seen.leader is None:
-        return Block(Blocker.NO_LEADER, "the partition has no leader: bring an in-sync replica back", context.at_ms)
     dead = [broker for broker in step.adding if broker not in context.live]
     if dead:
-        return dead_destination(dead, context)
+        return dead_destination(dead, context.at_ms)
     out_of_sync = [broker for broker in step.replicas if broker not in seen.isr]
     if _lacks_in_sync(seen, context) and out_of_sync and not replica_sets.only_appends(step.expected, step.replicas):
         # What only adds is the repair. What drops replicas or moves leadership waits for it.
@@ -81,7 +96,7 @@ def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     return None
 
 
-def dead_destination(dead: Collection[int], context: Context) -> Block:
+def dead_destination(dead: Collection[int], at_ms: int) -> Block:
     """Say that brokers which are to get a copy are not alive."""
     names = ", ".join(map(str, dead))
-    return Block(Blocker.DEAD_DESTINATION, f"broker {names} is not alive: bring it back or cancel", context.at_ms)
+    return Block(Blocker.DEAD_DESTINATION, f"broker {names} is not alive: bring it back or cancel", at_ms)

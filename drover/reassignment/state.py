@@ -170,8 +170,21 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def destination(self) -> tuple[int, ...]:
-        """The list at which a cancel ends: the original, or for a stop what the confirmed steps have made of it."""
-        return self.current if self.cancel_mode is CancelMode.STOP else self.original
+        """The list at which a cancel ends: the original, or what the confirmed steps have made of it.
+
+        The latter for a stop, and where a step is given up for another one.
+        """
+        is_given_up = self.cancel_mode is None and self.call is not Call.STEP
+        return self.current if is_given_up or self.cancel_mode is CancelMode.STOP else self.original
+
+    @property
+    def fallback(self) -> tuple[int, ...]:
+        """The list that serves once a running step is cancelled.
+
+        The confirmed list where confirmed steps have dropped some of the destination; else the destination, since what
+        steps have added beside it is dropped next.
+        """
+        return self.destination if set(self.destination) <= set(self.current) else self.current
 
     @property
     def load(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.rollback_guards import GuardFacts
 from drover.reassignment.state import Block, ExpiredCalls, Reassignment, Step
 from events.partitions import TopicPartition
+from events.plans import Stepping
 from events.reassignments import (
     Blocker,
     FailureReason,
@@ -43,7 +44,7 @@ class Context:
     `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
     replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
-    `failed` are the brokers that somebody has reported as failed.
+    `failed` are the brokers that somebody has reported as failed. `stepping` is the plan's, or else the cluster's.
     """
 
     cluster: str
@@ -57,6 +58,7 @@ class Context:
     throttle_bytes_per_second: int | None = None
     sizes: tuple[SizeSample, ...] = ()
     failed: Collection[int] = ()
+    stepping: Stepping = Stepping.GROW
 
     @property
     def guard(self) -> GuardFacts:
@@ -95,7 +97,9 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
     if not step.final:
         return StepConfirmed(**name, step=step.number, replicas=seen.replicas, bytes_copied=context.bytes_copied)
     if reassignment.returning_to is not None:
-        missing = tuple(broker for broker in reassignment.original if broker not in seen.replicas)
+        given_up = reassignment.returning_to != reassignment.original
+        there = seen.isr if given_up else seen.replicas
+        missing = tuple(broker for broker in reassignment.original if broker not in there)
         return ReassignmentRolledBack(**name, replicas=seen.replicas, missing=missing)
     return ReassignmentCompleted(
         **name,

@@ -34,7 +34,7 @@ def held_off_reason(entry: Reassignment) -> WaitingReason | None:
     asked = entry.asked
     if asked is None or entry.held_off is None:
         return None
-    back = entry.original if asked.mode is CancelMode.ROLLBACK else entry.current
+    back = entry.fallback if asked.mode is CancelMode.ROLLBACK else entry.current
     return WaitingReason(
         f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is held off, {entry.held_off.value}",
         f"it is tried again when enough of replicas {', '.join(map(str, back))} are in sync; until then the move goes "

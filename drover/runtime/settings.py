@@ -22,6 +22,7 @@ from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.web_settings import WebSettings
 from drover.scheduling.state import Limits
 from events.commands import ClusterName
+from events.plans import Stepping
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions
 
@@ -182,6 +183,7 @@ class ClusterSettings:
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = False
+    stepping: Stepping = Stepping.GROW
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""
@@ -193,12 +195,9 @@ class ClusterSettings:
     @property
     def limits(self) -> Limits:
         """The limits as decisions use them."""
-        return Limits(
-            self.max_partitions_in_flight,
-            self.max_moves_per_broker,
-            self.max_replicas_per_step,
-            self.repairs_by_itself,
-        )
+        counts = (self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
+        stepping = msgspec.UNSET if self.stepping is Stepping.GROW else self.stepping
+        return Limits(*counts, self.repairs_by_itself, stepping)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from drover.plans.evolve import stop_waiting, wait
@@ -10,6 +11,7 @@ from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecid
 from drover.state.cluster import ClusterState
 from events.base import Event
 from events.clusters import ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsSet
+from events.plans import Stepping
 from events.waiting import (
     CommandAdvanced,
     CommandBegun,
@@ -28,6 +30,7 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.max_moves_per_broker,
         event.max_replicas_per_step,
         event.mends_by_itself,
+        UNSET if event.stepping is Stepping.GROW else event.stepping,
     )
 
 

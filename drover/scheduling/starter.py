@@ -10,13 +10,14 @@ from drover.capability.observations import FRESH_TO_START_MS, CachedObservation,
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation
 from drover.plans.evolve import Ending
-from drover.reassignment import replica_sets
-from drover.reassignment.context import context_of
+from drover.reassignment.context import context_of, stepping_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
 from drover.reassignment.route import next_call
+from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Needs, Rank, Resource
 from drover.scheduling.steps import intend_step, prepare_step
@@ -217,7 +218,19 @@ class Starter(Reconciler):
         if reassignment.phase is Phase.PREPARED or not live:
             return ()
         leader, most = self._leaders.get(reassignment.key), self.state.limits.max_replicas_per_step
-        step = replica_sets.next_step(reassignment, live, leader, most)
+        # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
+        now = Situation(
+            current=reassignment.current,
+            target=reassignment.heading,
+            original=reassignment.original,
+            live=live,
+            isr=reassignment.current,
+            leader=leader,
+            min_isr=self.observed.min_isr.get(reassignment.key.topic, 1),
+            max_replicas_per_step=most,
+            drops_last=reassignment.returning_to is not None,
+        )
+        step = next_step(reassignment, stepping_of(self.state, reassignment), now)
         if step is None or any(broker not in live for broker in step.adding):
             return ()
         return step.load
@@ -231,7 +244,14 @@ class Starter(Reconciler):
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         full = self._full(reassignment, step)
         if full:
-            self.candidates.park(reassignment.key, rank, step.load, full)
+            # A prepared step holds room at its leader already.
+            needs = tuple(broker for broker in step.load if broker not in reassignment.load)
+            self.candidates.park(reassignment.key, rank, needs, full)
+            dead = [] if reassignment.phase is not Phase.PREPARED else self._dead(reassignment)
+            if dead:
+                # It would copy to another broker, where there is no room now.
+                batch.emit_all(blocked(reassignment, dead_destination(dead, batch.at_ms), self.state.name))
+                return
         else:
             self._begin(reassignment, step, rank, batch)
         key = reassignment.key
@@ -241,9 +261,14 @@ class Starter(Reconciler):
 
     def _full(self, reassignment: Reassignment, step: Step) -> list[Resource]:
         """List the resources that have no room for the step; a prepared step has its room already."""
-        if reassignment.phase is Phase.PREPARED:
+        if _is_prepared(reassignment, step):
             return []
-        return [broker for broker in step.load if not self._has_room_at(broker)]
+        return [broker for broker in step.load if broker not in reassignment.load and not self._has_room_at(broker)]
+
+    def _dead(self, reassignment: Reassignment) -> list[int]:
+        """List the brokers to which a prepared step would copy and that have died."""
+        added = () if reassignment.step is None else reassignment.step.adding
+        return [broker for broker in added if broker not in self.observed.live]
 
     def _has_room_at(self, resource: Resource) -> bool:
         if isinstance(resource, str):
@@ -264,7 +289,7 @@ class Starter(Reconciler):
         key, cluster = reassignment.key, self.state.name
         if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))
-        elif reassignment.phase is not Phase.PREPARED:
+        elif not _is_prepared(reassignment, step):
             if self._throttles.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
                 self.candidates.park(key, rank, (key.topic,), (key.topic,))
             else:
@@ -292,3 +317,9 @@ class Starter(Reconciler):
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""
         return Urgency.BUSY if self.candidates.looks else Urgency.IDLE
+
+
+def _is_prepared(reassignment: Reassignment, step: Step) -> bool:
+    """Whether room was taken and throttles are being set for the copies of this very step."""
+    prepared = reassignment.step
+    return reassignment.phase is Phase.PREPARED and prepared is not None and set(step.adding) <= set(prepared.adding)

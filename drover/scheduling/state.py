@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from drover.state.declared import ClusterSlice, items_in_order, not_default, recorded
 from events.partitions import TopicPartition
+from events.plans import Stepping
 from events.waiting import PartitionRun
 
 
@@ -16,6 +17,13 @@ class Limits(Struct, frozen=True):
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = field(default=False, name="mends_by_itself")
+    # Unset is grow, and not hashed: limits that are not all at their defaults are hashed as a whole.
+    stepping: Stepping | UnsetType = UNSET
+
+    @property
+    def steps(self) -> Stepping:
+        """How partitions go to their targets where a plan does not say."""
+        return Stepping.GROW if self.stepping is UNSET else self.stepping
 
 
 class Freeze(Struct, frozen=True, omit_defaults=True):

@@ -3,7 +3,8 @@
 It covers the recorded fields of each cluster's state that are not at their defaults, so that a field added later
 changes no recorded hash. msgspec leaves a field of a struct out if its value *is* the default, the same object: a
 struct may have `omit_defaults` only if its defaults exist once (None, False, 0, an empty tuple, a member of an
-enumeration), which a test holds it to.
+enumeration), which a test holds it to. Nor may such a struct grow beyond 15 fields: msgspec then writes a wider map
+header, whatever is left out.
 
 Logs from before the first release hold hashes of form 1, which listed every field that states had then. Form 1 is no
 longer computed: such hashes are counted, not checked.

@@ -163,6 +163,7 @@ _CHANGING: Mapping[str, Callable[[Move, FoldRow], Phase | None]] = {
     "stop-requested": _cancelled,
     "rollback-skipped": _rollback_skipped,
     "return-begun": _return_begun,
+    "step-taken-back": _return_begun,
     "reassignment-blocked": _blocked,
     "reassignment-unblocked": _unblocked,
 }

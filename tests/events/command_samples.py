@@ -1,6 +1,7 @@
 """One value or more of every command."""
 
 from events import commands
+from events.plans import Stepping
 
 COMMANDS: dict[str, commands.AnyCommand] = {
     "alter": commands.Alter(
@@ -37,6 +38,14 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         reason="too slow",
         mode="rollback",
         partitions=(commands.PartitionName("orders", 0),),
+    ),
+    "alter-in-swaps": commands.Alter(
+        id="move-3",
+        cluster="local",
+        by="ann@host",
+        reason="drain broker 1",
+        partitions=(commands.PartitionTarget(topic="orders", partition=0, replicas=(4, 5, 6)),),
+        stepping=Stepping.SWAP,
     ),
     "alter-when-idle": commands.Alter(
         id="znode-7-8-18bcfe56800",

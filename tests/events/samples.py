@@ -129,6 +129,9 @@ EVENTS: dict[str, records.AnyEvent] = {
     "cancel-withdrawn": reassignments.CancelWithdrawn(
         cluster="local", topic="orders", partition=0, by="ann", reason="let it go on"
     ),
+    "step-taken-back": reassignments.StepTakenBack(
+        cluster="local", topic="orders", partition=0, step=2, replicas=(4, 2, 3)
+    ),
     "return-begun": reassignments.ReturnBegun(
         cluster="local", topic="orders", partition=0, replicas=(1, 4, 5), destination=(1, 2, 3)
     ),

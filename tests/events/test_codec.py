@@ -22,6 +22,7 @@ from events.codec import (
     record_headers,
 )
 from events.commands import Alter, AnyCommand, PartitionTarget
+from events.plans import Stepping
 from events.records import SCHEMA_VERSION, Record
 from tests.events.command_samples import COMMANDS
 from tests.events.kinds import COMMAND_TYPES, with_independent_codec
@@ -125,6 +126,7 @@ def test_the_digest_changes_with_every_field(field: str) -> None:
         "plan": "friday",
         "more": True,
         "throttle_bytes_per_second": 1,
+        "stepping": Stepping.SWAP,
         "queue": True,
         "allow_replication_factor_change": False,
         "allow_drover_topics": True,

@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Partition
 from drover.reassignment.phase import Phase
-from drover.reassignment.replica_sets import adding, after_cancel, next_step, removing
+from drover.reassignment.replica_sets import adding, after_cancel, removing
 from drover.reassignment.state import Step
+from drover.reassignment.stepping import Situation, next_step
 from drover.state.evolve import apply
+from events.plans import Stepping
 from events.reassignments import StepConfirmed
 from tests.reassignment.support import CLUSTER, KEY, PATIENT, intended, opened, queued, reassignment, state_after
 
@@ -16,11 +18,13 @@ LISTS = st.lists(st.integers(1, 9), min_size=1, max_size=6, unique=True).map(tup
 
 
 def steps(original: tuple[int, ...], target: tuple[int, ...], at_a_time: int, live: set[int]) -> list[Step]:
-    """Play the steps that follow one another, each confirmed."""
+    """Play the grow steps that follow one another, each confirmed."""
     state = state_after([opened(), queued(KEY, original, target)])
     taken: list[Step] = []
     while not taken or not taken[-1].final:
-        step = next_step(state.reassignments[KEY], live, original[0], at_a_time)
+        about = state.reassignments[KEY]
+        now = Situation(about.current, target, original, live, about.current, original[0], 1, at_a_time)
+        step = next_step(about, Stepping.GROW, now)
         if step is None:
             break
         taken.append(step)

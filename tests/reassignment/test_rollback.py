@@ -22,6 +22,7 @@ from events.reassignments import (
     ReassignmentFailed,
     ReassignmentRolledBack,
     ReassignmentStopped,
+    ReturnBegun,
     RollbackRequested,
     RollbackSkipped,
     SkipReason,
@@ -217,3 +218,15 @@ def test_what_was_adopted_waits_where_another_would_go_on() -> None:
     other = answered(reassignment(Phase.CANCEL_INTENDED, cancel_mode=CancelMode.ROLLBACK), CallResult(39), "local")
     assert isinstance(other[1], RollbackSkipped)
     assert not isinstance(other[1], ReassignmentRolledBack)
+
+
+def test_a_list_that_confirmed_steps_have_made_is_no_rollback_that_gave_up() -> None:
+    """The step that dropped 2 had a lost outcome, so that its list is among the unresolved ones."""
+    dropped = Step(2, False, (4, 1, 2, 3), (4, 1, 3), 1)
+    about = reassignment(
+        Phase.ROLLING_BACK, original=(1, 2, 3), target=(4, 5, 6), current=(4, 1, 3), step=dropped,
+        cancel_mode=CancelMode.ROLLBACK, unresolved_targets=((4, 1, 3),),
+    )  # fmt: skip
+    event = only(about, sight((4, 1, 3)))
+    assert isinstance(event, ReturnBegun)
+    assert event.destination == (1, 2, 3)

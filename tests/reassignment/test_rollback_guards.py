@@ -12,7 +12,7 @@ from drover.reassignment.rollback_guards import (
     skip_reason,
 )
 from drover.reassignment.state import Block, Step
-from events.reassignments import Blocker, SkipReason
+from events.reassignments import Blocker, CancelMode, SkipReason
 from tests.reassignment.support import reassignment, sight
 
 
@@ -112,7 +112,7 @@ def test_dropping_grown_replicas_needs_every_original_in_sync() -> None:
 def test_the_closest_list_is_in_sync_and_no_shorter_than_the_original(
     replicas: tuple[int, ...], isr: tuple[int, ...], min_isr: int, expected: tuple[int, ...]
 ) -> None:
-    about = reassignment(Phase.ROLLING_BACK, current=(1, 2, 3, 4))
+    about = reassignment(Phase.ROLLING_BACK, current=(1, 2, 3, 4), cancel_mode=CancelMode.ROLLBACK)
     assert closest(about, sight(replicas, isr), GuardFacts({1, 2, 4, 5}, min_isr, 0)) == expected
 
 

@@ -70,3 +70,15 @@ def test_a_copy_back_to_a_broker_that_is_gone_is_given_up() -> None:
     assert next_call(back, seen, context(live={2, 3, 4})) is None
     assert next_call(back, seen, context(live={2, 3, 4}, failed={1})) == SendCancel()
     assert next_call(back, seen, context(live={2, 3, 4}, at_ms=600_001)) == SendCancel()
+
+
+def test_with_too_few_in_sync_what_is_gone_stays_in_the_list() -> None:
+    """S2: seed 20,000,649 went from three replicas to two."""
+    about = rolled_back(Phase.CANCELLING, DROPPED, (4, 1, 2))
+    assert next_call(about, sight((4, 1, 2), (4, 1)), context(failed={2, 3})) == GoBySteps((1, 2, 4))
+    back = reassignment(
+        Phase.CONFIRMED, target=(4, 5, 6), original=(1, 2, 3), current=(4, 1, 2), step=DROPPED,
+        cancel_mode=CancelMode.ROLLBACK, returning_to=(1, 2, 4),
+    )  # fmt: skip
+    found = next_call(back, sight((4, 1, 2), (4, 1)), context(failed={2, 3}))
+    assert found == SendStep(Step(3, True, (4, 1, 2), (1, 2, 4), 1))

@@ -21,6 +21,7 @@ from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.partitions import TopicPartition
+from events.plans import Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
 from events.records import Cursor
 from events.throttles import Entries, Rates
@@ -174,6 +175,15 @@ def _out_of_reach() -> ShardFold:
     return fold
 
 
+def _with_steppings() -> ShardFold:
+    """A plan and the cluster say how partitions go to their targets."""
+    fold = _on_its_way_back_by_steps()
+    state = fold.state.cluster("prod")
+    state.limits = msgspec.structs.replace(state.limits, stepping=Stepping.SWAP)
+    state.steppings["monday"] = Stepping.SINGLE
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -184,6 +194,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_void_records": _with_void_records,
     "snapshot_freezes": _frozen_by_several,
     "snapshot_outage": _out_of_reach,
+    "snapshot_steppings": _with_steppings,
 }
 
 

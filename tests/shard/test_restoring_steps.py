@@ -1,60 +1,30 @@
 """A rollback that needs copies, as after KIP-435's alternating steps: throttled, within the limits, by steps."""
 
-from collections.abc import Collection
-
 import pytest
 
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
-from drover.reassignment import replica_sets
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
 from events.commands import BrokerFailed
 from events.partitions import TopicPartition
+from events.plans import Stepping
 from events.reassignments import ReassignmentRolledBack
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
-as_built = replica_sets.next_step
-
-
-def alternating(
-    reassignment: Reassignment,
-    live: Collection[int],
-    leader: int | None,
-    max_replicas_per_step: int,
-    *,
-    appends_first: bool = False,
-) -> Step | None:
-    """Bring one replica in sync, then drop one: what is not built yet. The way back is as it is built."""
-    if reassignment.returning_to is not None:
-        return as_built(reassignment, live, leader, max_replicas_per_step, appends_first=appends_first)
-    number = 1 if reassignment.step is None else reassignment.step.number + 1
-    current, target = reassignment.current, reassignment.target
-    added = replica_sets.adding(current, target)
-    if len(current) == len(target) and added:
-        return Step(number, False, current, (*current, added[0]), leader)
-    dropped = next(broker for broker in current if broker not in target)
-    kept = replica_sets.without(current, (dropped,))
-    return Step(number, set(kept) == set(target), current, target if set(kept) == set(target) else kept, leader)
-
-
-@pytest.fixture(autouse=True)
-def steps_that_drop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_sets, "next_step", alternating)
 
 
 async def half_way(limits: Limits | None = None, throttle: int | None = None) -> World:
-    """[1,2,3] on its way to [4,5,6]: 1 is dropped already, 5 is being copied."""
+    """[1,2,3] on its way to [4,5,6]: 2 is dropped already, 5 is being copied."""
     made = World(brokers=6, limits=limits, joins_by_itself=False)
-    made.model.create_topic("orders", {0: [1, 2, 3], 1: [6, 2, 3]}, partition_bytes=1000)
-    await made.send(alter({KEY: [4, 5, 6]}, id="p", throttle_bytes_per_second=throttle))
+    made.model.create_topic("orders", {0: [1, 2, 3], 1: [6, 1, 3]}, partition_bytes=1000)
+    await made.send(alter({KEY: [4, 5, 6]}, id="p", throttle_bytes_per_second=throttle, stepping=Stepping.SWAP))
     await made.run(1000)
     made.model.join_isr(KEY, 4)
     await made.run(3000)
-    assert made.replicas(KEY) == (2, 3, 4, 5)
+    assert made.reassignment(KEY).current == (4, 1, 3)
     assert made.model.moves()[KEY].adding == (5,)
     return made
 
@@ -69,35 +39,35 @@ async def test_the_dropped_replica_is_copied_back_behind_the_throttle() -> None:
     await made.run(3000)
     entry = made.reassignment(KEY)
     assert (entry.phase, entry.is_cancelled, entry.heading) == (Phase.COPYING, True, (1, 2, 3))
-    assert made.model.moves()[KEY].adding == (1,)
-    assert rates(made, 1) == 500_000
-    assert parse_throttled(made.model.topics["orders"].configs).follower == ("0:1",)
-    assert made.state.loads[1] == 1
-    made.model.join_isr(KEY, 1)
+    assert made.model.moves()[KEY].adding == (2,)
+    assert rates(made, 2) == 500_000
+    assert parse_throttled(made.model.topics["orders"].configs).follower == ("0:2",)
+    assert made.state.loads[2] == 1
+    made.model.join_isr(KEY, 2)
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)
     (ended,) = [event for event in made.events() if isinstance(event, ReassignmentRolledBack)]
     assert (ended.replicas, ended.missing) == ((1, 2, 3), ())
     assert made.state.plans["p"].rolled_back == 1
-    assert rates(made, 1) is None
+    assert rates(made, 2) is None
     sound(made)
 
 
 async def test_a_copy_back_waits_for_room_by_name() -> None:
     made = await half_way(Limits(max_moves_per_broker=1))
-    await made.send(alter({OTHER: [6, 2, 1]}))
+    await made.send(alter({OTHER: [6, 1, 2]}))
     await made.run(3000)
-    assert made.model.moves()[OTHER].adding == (1,)
+    assert made.model.moves()[OTHER].adding == (2,)
     await made.send(rollback(KEY))
     await made.run(3000)
     assert made.reassignment(KEY).phase is Phase.CONFIRMED
     reason = waiting_reason(made.state, KEY)
     assert reason is not None
-    assert "broker 1 has 1 moves" in reason.why
-    made.model.join_isr(OTHER, 1)
+    assert "broker 2 has 1 moves" in reason.why
+    made.model.join_isr(OTHER, 2)
     await made.run(3000)
-    assert made.model.moves()[KEY].adding == (1,)
-    made.model.join_isr(KEY, 1)
+    assert made.model.moves()[KEY].adding == (2,)
+    made.model.join_isr(KEY, 2)
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)
     sound(made)
@@ -109,7 +79,7 @@ async def test_a_successor_carries_it_on() -> None:
     await made.run(3000)
     made.crash()
     await made.run(9000)
-    made.model.join_isr(KEY, 1)
+    made.model.join_isr(KEY, 2)
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)
     sound(made)
@@ -121,18 +91,18 @@ async def test_an_original_that_is_gone_is_not_copied_back(*, copies: bool) -> N
     if copies:
         await made.send(rollback(KEY))
         await made.run(3000)
-        assert made.model.moves()[KEY].adding == (1,)
-    made.model.stop_broker(1)
+        assert made.model.moves()[KEY].adding == (2,)
+    made.model.stop_broker(2)
     await made.run(500)
     await made.send(
-        BrokerFailed(id="f", cluster=CLUSTER, by="ana", reason="it burnt", broker=1, at_ms=made.now.wall_ms)
+        BrokerFailed(id="f", cluster=CLUSTER, by="ana", reason="it burnt", broker=2, at_ms=made.now.wall_ms)
     )
     if not copies:
         await made.send(rollback(KEY))
     await made.finish()
-    assert made.replicas(KEY) == (2, 3, 4)
+    assert made.replicas(KEY) == (1, 3, 4)
     (ended,) = [event for event in made.events() if isinstance(event, ReassignmentRolledBack)]
-    assert ended.missing == (1,)
+    assert ended.missing == (2,)
     sound(made)
 
 
@@ -141,7 +111,7 @@ async def test_another_target_follows_it() -> None:
     await made.send(alter({KEY: [5, 6, 1]}, id="q"))
     await made.run(3000)
     made.model.joins_by_itself = True
-    made.model.join_isr(KEY, 1)
+    made.model.join_isr(KEY, 2)
     await made.finish()
     assert made.replicas(KEY) == (5, 6, 1)
     assert (made.state.plans["p"].rolled_back, made.state.plans["q"].completed) == (1, 1)

@@ -14,7 +14,7 @@ from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.partitions import TopicPartition
-from events.plans import PlanThrottleSet
+from events.plans import PlanExtended, PlanOpened, PlanThrottleSet, Stepping
 from events.reassignments import (
     Call,
     CallAccepted,
@@ -31,6 +31,7 @@ from events.reassignments import (
     RollbackRequested,
     StepConfirmed,
     StepPrepared,
+    StepTakenBack,
     StopRequested,
     TargetReplaced,
 )
@@ -119,6 +120,7 @@ class Checker:
         self.epochs: dict[bytes, int] = {}
         self.frozen: set[str] = set()
         self.throttled: set[tuple[str, str]] = set()
+        self.steppings: dict[tuple[str, str], set[Stepping]] = {}
         self.reported: set[tuple[str, int]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
@@ -176,7 +178,7 @@ class Checker:
         elif isinstance(event, StepPrepared):
             rules.s12_nothing_starts_while_frozen(self, event)
             self.lives[event.cluster, event.key].step = event.replicas
-        elif isinstance(event, StepConfirmed):
+        elif isinstance(event, StepConfirmed | StepTakenBack):
             self.lives[event.cluster, event.key].step = None
         elif isinstance(event, _ANSWERS):
             self.lives[event.cluster, event.key].open = False
@@ -196,6 +198,8 @@ class Checker:
             self.frozen.discard(event.cluster)
         elif isinstance(event, PlanThrottleSet):
             self.throttled.add((event.cluster, event.plan))
+        elif isinstance(event, PlanOpened | PlanExtended):
+            self._stepping(event)
         elif isinstance(event, ClusterMismatched):
             self.mismatched_ms[event.cluster] = self.world.now_ms
         elif isinstance(event, ClusterMatched):
@@ -205,6 +209,14 @@ class Checker:
         elif isinstance(event, _SETTLED):
             rules.s10_throttles_are_put_back(self, event.cluster)
 
+    def _stepping(self, event: PlanOpened | PlanExtended) -> None:
+        """Remember every stepping that a plan has had."""
+        known = self.steppings.setdefault((event.cluster, event.plan), set())
+        if isinstance(event, PlanOpened):
+            known.clear()
+        if event.stepping is not None or not known:
+            known.add(event.stepping or self.world.settings.stepping)
+
     def _intended(self, event: CallIntended, epoch: int) -> None:
         life = self.lives[event.cluster, event.key]
         rules.s20_one_call_at_a_time(life, event)
@@ -212,7 +224,7 @@ class Checker:
             rules.s12_nothing_starts_while_frozen(self, event)
             life.step = event.replicas
         else:
-            rules.s6_a_way_back_was_asked_for(life, event)
+            rules.s6_a_way_back_was_asked_for(self.world.clusters[event.cluster], life, event)
             life.restoring = event.replicas or life.restoring
         throttled = (event.cluster, life.plan) in self.throttled
         life.intent = Intent(epoch, event.call, event.expected, event.replicas, life.step, self.world.now_ms, throttled)
@@ -326,8 +338,10 @@ class Checker:
             rules.s11_nothing_moves_unasked(cluster, key, before, after)
         elif not life.touched and topic_id == life.topic_id:
             rules.s2_the_envelope_holds(life, after)
-            rules.s4_racks_are_kept(cluster, life, after)
-            rules.s7_few_replicas_are_added_at_once(self.world.settings, life, after)
+            steppings = self.steppings.get((cluster.name, life.plan), {self.world.settings.stepping})
+            rules.s2_swaps_take_little_room(cluster, steppings, life, after)
+            rules.s4_racks_are_kept(cluster, steppings, life, after)
+            rules.s7_few_replicas_are_added_at_once(cluster, steppings, life, after)
 
     def full_check(self) -> None:
         """Check what costs more than a step: indexes, hashes, and what each owner believes."""

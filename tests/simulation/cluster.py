@@ -86,7 +86,7 @@ class SimulatedCluster:
 
     def __init__(self, name: str, settings: Settings, watch: Watch) -> None:
         self.name = name
-        self._settings = settings
+        self.settings = settings
         racks = {broker: f"r{broker % 3}" for broker in range(1, settings.brokers + 1)}
         self.model = ClusterModel(
             racks,
@@ -120,21 +120,21 @@ class SimulatedCluster:
             self.show_truth()
 
     def _ingest(self, elapsed_ms: int) -> None:
-        rate = self._settings.ingest_bytes_per_second
+        rate = self.settings.ingest_bytes_per_second
         added = rate * (self.now_ms + elapsed_ms) // 1000 - rate * self.now_ms // 1000
         for name, topic in self.model.topics.items() if added else ():
             for number in topic.written:
                 self.model.write(TopicPartition(name, number), added)
 
     def _create(self, topic: str) -> None:
-        brokers = self._settings.brokers
+        brokers = self.settings.brokers
         if any(state.fenced or not state.alive for state in self.model.brokers.values()):
             return  # a partition that was never led would never be
         self.model.create_topic(
             topic,
             {number: [(number + place) % brokers + 1 for place in range(3)] for number in range(PARTITIONS_PER_TOPIC)},
-            partition_bytes=self._settings.partition_bytes,
-            configs={"min.insync.replicas": str(self._settings.min_isr)},
+            partition_bytes=self.settings.partition_bytes,
+            configs={"min.insync.replicas": str(self.settings.min_isr)},
         )
         self.made_ms[topic] = self.now_ms
 
@@ -143,7 +143,7 @@ class SimulatedCluster:
     def stop_broker(self, broker: int) -> None:
         """Kill a broker, unless half of them are dead already."""
         alive = [number for number, state in self.model.brokers.items() if state.alive]
-        if broker in alive and len(alive) > self._settings.brokers - 3:
+        if broker in alive and len(alive) > self.settings.brokers - 3:
             self.model.stop_broker(broker)
             self.died_ms[broker] = self.now_ms
 

@@ -1,29 +1,7 @@
 """Deliberate faults: each a small change of the source that some promise must notice. Never applied to the checkout."""
 
-from dataclasses import dataclass
-from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One fault: in the file at `path` the text `old`, which stands there once, becomes `new`.
-
-    `layer` names tests that notice it, where no seed can: what it breaks does not come about in the simulation.
-    """
-
-    name: str
-    path: str
-    old: str
-    new: str
-    layer: str = ""
-
-    def apply(self, root: Path) -> None:
-        """Put the fault into a copy of the source tree."""
-        file = root / self.path
-        text = file.read_text(encoding="utf-8")
-        assert text.count(self.old) == 1, f"{self.name}: its text stands {text.count(self.old)} times in {self.path}"
-        file.write_text(text.replace(self.old, self.new), encoding="utf-8")
-
+from tests.simulation.mutant import Mutant
+from tests.simulation.step_mutants import STEP_MUTANTS
 
 FOLD = "drover/shard/fold.py"
 CORE = "drover/shard/core.py"
@@ -41,6 +19,7 @@ RECONCILE = "drover/reassignment/reconcile.py"
 RECONCILER = "drover/reassignment/reconciler.py"
 START = "drover/reassignment/start.py"
 ROUTE = "drover/reassignment/route.py"
+STEPPING = "drover/reassignment/stepping.py"
 BACK = "drover/reassignment/rollback.py"
 CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
@@ -140,19 +119,19 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return [broker for broker in step.load if not self._has_room_at(broker)]",
+        "return [broker for broker in step.load if broker not in reassignment.load and not self._has_room_at(broker)]",
         "return []",
     ),
     Mutant(
         "grow-at-once",
-        "drover/reassignment/replica_sets.py",
-        "if broker in live)[:max_replicas_per_step]",
-        "if broker in live)",
+        STEPPING,
+        "    return now.current + live[: now.max_replicas_per_step] if live else None",
+        "    return now.current + live if live else None",
     ),
     Mutant(
         "copy-to-the-dead",
         START,
-        "        return dead_destination(dead, context)\n    out_of_sync",
+        "        return dead_destination(dead, context.at_ms)\n    out_of_sync",
         "        del dead\n    out_of_sync",
     ),
     Mutant(
@@ -211,7 +190,7 @@ MUTANTS = (
     Mutant(
         "roll-back-to-what-is-there",
         "drover/reassignment/state.py",
-        "return self.current if self.cancel_mode is CancelMode.STOP else self.original",
+        "return self.current if is_given_up or self.cancel_mode is CancelMode.STOP else self.original",
         "return self.current",
     ),
     # -- rollback and stop
@@ -352,4 +331,5 @@ MUTANTS = (
         layer="tests/reassignment/test_decide.py",
     ),
     Mutant("leave-half-a-throttle", THROTTLES, "        if theirs == seen:", "        if theirs:"),
+    *STEP_MUTANTS,
 )

@@ -20,6 +20,7 @@ from events.commands import (
     Throttle,
     Unfreeze,
 )
+from events.plans import Stepping
 from events.topics import shard_of
 from tests.simulation.kinds import Arguments, Kind, a_broker, a_cluster
 from tests.simulation.settings import PARTITIONS, TOPICS
@@ -55,6 +56,8 @@ def _choose_alter(random: Random, world: World) -> Arguments:
         fields["more"] = True
     if random.random() < 0.4:
         fields["throttle_bytes_per_second"] = random.choice((100_000, 250_000))
+    if random.random() < 0.2:
+        fields["stepping"] = random.choice(list(Stepping)).value
     if random.random() < 0.15:
         fields["queue"] = True
     if random.random() < 0.1:
@@ -66,6 +69,8 @@ def _choose_alter(random: Random, world: World) -> Arguments:
 
 def _alter(world: World, targets: list[list[Any]], fields: dict[str, Any], as_json: bool, shard: int | None) -> None:
     given = {**fields, "after": tuple(fields.get("after", ()))}
+    if "stepping" in given:
+        given["stepping"] = Stepping(given["stepping"])
     partitions = tuple(
         PartitionTarget(topic=topic, partition=number, replicas=None if replicas is None else tuple(replicas))
         for topic, number, replicas in targets

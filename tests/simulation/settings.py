@@ -2,10 +2,11 @@
 
 from random import Random
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
+from events.plans import Stepping
 
 # Where two shards are, the first lives in shard 0 and the second in shard 1 (see events.topics.shard_of).
 CLUSTERS = ("east", "west")
@@ -27,6 +28,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = field(default=False, name="mends_by_itself")
+    stepping: Stepping = Stepping.GROW
     copy_bytes_per_second: int | None = None
     session_timeout_ms: int = 0
     partition_bytes: int = 300_000
@@ -38,9 +40,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def limits(self) -> Limits:
         """The limits as the workers are configured with them."""
-        return Limits(
-            self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step, self.repairs_by_itself
-        )
+        counts = (self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
+        stepping = UNSET if self.stepping is Stepping.GROW else self.stepping
+        return Limits(*counts, self.repairs_by_itself, stepping)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,6 +64,7 @@ def drawn(random: Random) -> Settings:
         max_moves_per_broker=random.choice([1, 2, 5]),
         max_replicas_per_step=random.choice([1, 1, 2]),
         repairs_by_itself=random.choice([False, True]),
+        stepping=random.choice([Stepping.GROW, Stepping.SWAP, Stepping.SWAP, Stepping.SINGLE]),
         copy_bytes_per_second=random.choice([None, 400_000]),
         session_timeout_ms=random.choice([0, 700]),
         min_isr=random.choice([1, 2]),

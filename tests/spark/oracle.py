@@ -214,7 +214,7 @@ class Oracle:
             case "rollback-skipped":
                 between = move["lists"] is None or move["current"] == move["lists"][1]
                 move |= {"cancelled": False, "state": "confirmed" if between else "copying"}
-            case "return-begun":
+            case "return-begun" | "step-taken-back":
                 move |= {"cancelled": False, "state": "confirmed", "current": event["replicas"], "lists": None}
             case "reassignment-blocked":
                 move["reason"], move["detail"] = event["why"], event["detail"]
@@ -384,7 +384,7 @@ class Oracle:
 NO_MATTER = {"reassignment-unblocked", "late-change-found", "foreign-move-seen", "foreign-move-ended"}
 UNBLOCKING = {
     *("step-prepared", "call-intended", "call-accepted", "step-confirmed", "rollback-requested", "stop-requested"),
-    *("rollback-skipped", "return-begun", "reassignment-unblocked"),
+    *("rollback-skipped", "return-begun", "step-taken-back", "reassignment-unblocked"),
 }
 
 

@@ -26,7 +26,7 @@ NOT_IN_ROWS = {
     *("max_replicas_per_step", "mends_by_itself", "more", "out_of_sync", "payload", "rates", "remove", "removing"),
     *("decided", "left", "part", "withholds"),
     *("allow_replication_factor_change", "partitions"),
-    *("again", "destination", "held_off", "missing", "plans", "until_withdrawn"),
+    *("again", "destination", "held_off", "missing", "plans", "stepping", "until_withdrawn"),
     *("returned_at_ms", "topic_id", "adding", "offset", "topic", "completed", "rolled_back", "withdrawn"),
 }
 

@@ -1,0 +1,149 @@
+"""KIP-435's steps: which list a partition goes to next on its way to a target. Three pure rules, one per stepping.
+
+`grow` adds replicas one after the other at the end of the list and drops all at once with the last step; `swap` brings
+some in sync, then drops as many, and repeats (R435-7); `single` is one call, as Kafka does it. Below
+min.insync.replicas every stepping only adds, because that is the repair.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from drover.reassignment.phase import Stage
+from drover.reassignment.replica_sets import adding, only_appends, removing
+from drover.reassignment.state import Reassignment, Step
+from events.plans import Stepping
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The inputs of a step: where the partition is and where it goes, who lives, and how much may be done at once.
+
+    `original` is where the reassignment began. `is_short` says that fewer replicas are in sync than min.insync.replicas
+    asks for of the present list. `drops_last` asks for steps that only add, and one at the end that drops.
+    """
+
+    current: tuple[int, ...]
+    target: tuple[int, ...]
+    original: tuple[int, ...]
+    live: Collection[int]
+    isr: Collection[int]
+    leader: int | None
+    min_isr: int
+    max_replicas_per_step: int
+    is_short: bool = False
+    drops_last: bool = False
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """What the target has and the list has not, in the target's order."""
+        return adding(self.current, self.target)
+
+    @property
+    def live_missing(self) -> tuple[int, ...]:
+        """What of that can be copied now."""
+        return tuple(broker for broker in self.missing if broker in self.live)
+
+    def in_sync(self, brokers: Collection[int]) -> int:
+        """Count those that are in sync and alive."""
+        return sum(broker in self.isr and broker in self.live for broker in brokers)
+
+
+def next_step(reassignment: Reassignment, stepping: Stepping, now: Situation) -> Step | None:
+    """Plan the alter call that comes next; None if only replicas on dead brokers are left to add.
+
+    A prepared step that is planned anew keeps its number.
+    """
+    before = reassignment.step
+    number = 1 if before is None else before.number + (reassignment.stage is not Stage.PREPARED)
+    ahead = next_list(stepping, now)
+    return None if ahead is None else Step(number, ahead == now.target, now.current, ahead, now.leader)
+
+
+def next_list(stepping: Stepping, now: Situation) -> tuple[int, ...] | None:
+    """Return the list of the next step; None if only replicas on dead brokers are left to add."""
+    match stepping:
+        case Stepping.GROW:
+            return grow(now)
+        case Stepping.SWAP:
+            return swap(now)
+        case Stepping.SINGLE:
+            return single(now)
+
+
+def grow(now: Situation) -> tuple[int, ...] | None:
+    """Append some live added replicas in the target's order, and drop the others at the end.
+
+    At the end of the list, because with the target's order Kafka's own rebalance would move leadership early. A target
+    that adds at most `max_replicas_per_step` replicas is one step.
+    """
+    missing, live = now.missing, now.live_missing
+    appends_first = (now.is_short or now.drops_last) and not only_appends(now.current, now.target)
+    at_once = len(adding(now.original, now.target)) <= now.max_replicas_per_step
+    if not missing or (at_once and live == missing and not appends_first):
+        return now.target
+    return now.current + live[: now.max_replicas_per_step] if live else None
+
+
+def single(now: Situation) -> tuple[int, ...] | None:
+    """Send the target; below min.insync.replicas what it adds comes first."""
+    if not now.is_short or not now.missing or only_appends(now.current, now.target):
+        return now.target
+    return now.current + now.live_missing if now.live_missing else None
+
+
+def swap(now: Situation) -> tuple[int, ...] | None:
+    """Bring a few replicas in sync and drop as many (R435-7).
+
+    What min.insync.replicas lacks is added first. Then the target's first replica is brought in sync, so that it can
+    lead before the present leader goes. Then at most `max_replicas_per_step` are added and dropped at a time: what is
+    dead or out of sync goes first, the leader last. The list is never shorter than the shorter end of the way, and what
+    stays in sync is never less than min.insync.replicas asks for. A member of the target that is dead takes no room:
+    another one is copied meanwhile. The last step sends exactly the target.
+    """
+    missing, live, extra, most = now.missing, now.live_missing, _drop_order(now), now.max_replicas_per_step
+    lacks = max(0, now.min_isr - now.in_sync(now.current))
+    if now.is_short and live:
+        # At the end of the list: no leader moves below min.insync.replicas.
+        return now.current + live[: max(1, lacks)]
+    if live == missing and most >= max(len(missing), len(extra)) and _keeps_enough(now, live, extra):
+        return now.target
+    if now.target[0] in live or (live and lacks):
+        return _ordered(now, live[: max(1, lacks)], ())
+    over = len(now.current) - len(now.target)
+    lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])
+    added = live[: max(0, most - max(0, over - lagging))]
+    drops = extra[: max(0, min(len(added) + over, max(most, over)))]
+    while drops and not _keeps_enough(now, added, drops):
+        drops = drops[:-1]
+    if not added and not drops:
+        # What is to go is needed until another one is in sync.
+        added = live[:1]
+    ahead = _ordered(now, added, drops)
+    if ahead != now.current:
+        return ahead
+    return None if missing else now.target
+
+
+def _drop_order(now: Situation) -> tuple[int, ...]:
+    """List what has to go: dead and out-of-sync replicas first, the leader last."""
+
+    def goes_late(broker: int) -> tuple[bool, bool]:
+        return broker == now.leader, broker in now.isr and broker in now.live
+
+    return tuple(sorted(removing(now.current, now.target), key=goes_late))
+
+
+def _keeps_enough(now: Situation, added: Collection[int], drops: Collection[int]) -> bool:
+    """Whether as many stay in sync as min.insync.replicas asks for, or as there are or will be if those are fewer.
+
+    What is added is in sync before anything is dropped: Kafka waits for it.
+    """
+    stay = now.in_sync([broker for broker in now.current if broker not in drops]) + len(added)
+    return stay >= min(now.min_isr, now.in_sync(now.current), len(now.target))
+
+
+def _ordered(now: Situation, added: Collection[int], drops: Collection[int]) -> tuple[int, ...]:
+    """Order a list: members of the target as the target has them, then the rest as they are."""
+    members = {*now.current, *added}
+    rest = tuple(broker for broker in removing(now.current, now.target) if broker not in drops)
+    return tuple(broker for broker in now.target if broker in members) + rest

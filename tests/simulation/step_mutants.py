@@ -1,0 +1,81 @@
+"""Deliberate faults of the steppings, and of rollbacks in the middle of them."""
+
+from tests.simulation.mutant import Mutant
+
+STARTER = "drover/scheduling/starter.py"
+ROUTE = "drover/reassignment/route.py"
+STEPPING = "drover/reassignment/stepping.py"
+BACK = "drover/reassignment/rollback.py"
+
+STEP_MUTANTS = (
+    Mutant(
+        "swap-more-than-was-added",
+        STEPPING,
+        "min(len(added) + over, max(most, over))",
+        "min(len(added) + over + 1, max(most, over) + 1)",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "swap-below-min-isr",
+        STEPPING,
+        "    while drops and not _keeps_enough(now, added, drops):",
+        "    while drops and not extra:",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "swap-the-leader-first",
+        STEPPING,
+        "        return broker == now.leader, broker in now.isr and broker in now.live",
+        "        return False, broker in now.isr and broker in now.live",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "swap-into-a-long-list",
+        STEPPING,
+        "    added = live[: max(0, most - max(0, over - lagging))]",
+        "    added = live[:most]",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "wait-for-a-copy-on-a-dead-broker",
+        ROUTE,
+        "    if not dead or not others or not",
+        "    if dead or not",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "forget-the-plans-stepping",
+        "drover/reassignment/context.py",
+        "state.steppings.get(reassignment.plan, state.limits.steps)",
+        "state.limits.steps",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "keep-the-room-of-another-copy",
+        STARTER,
+        "prepared is not None and set(step.adding) <= set(prepared.adding)",
+        "prepared is not None",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "ask-for-originals-that-were-dropped",
+        "drover/reassignment/state.py",
+        "return self.destination if set(self.destination) <= set(self.current) else self.current",
+        "return self.destination",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "suspect-others-of-a-step-that-was-done",
+        BACK,
+        " or not set(seen.replicas) >= set(reassignment.destination)",
+        "",
+        layer="tests/shard/test_steppings.py",
+    ),
+    Mutant(
+        "take-a-drop-for-a-rollback-that-gave-up",
+        BACK,
+        "    if brokers == set(reassignment.current):",
+        "    if not brokers:",
+        layer="tests/reassignment/test_rollback.py",
+    ),
+)

@@ -30,6 +30,7 @@ COMMANDS = {
     "audit": ("drover.cli.audit:audit", "Show what was asked for, done, refused and undone, and verify the log."),
     "replay": ("drover.cli.replay:replay", "Replay the log from its first record."),
     "recover": ("drover.cli.recover:recover", "Let a shard go on whose log is damaged."),
+    "schema": ("drover.cli.schema:schema", "Print the wire contract as JSON Schema."),
     "demo": ("drover.cli.demo:demo", "Watch the whole story on a real Kafka."),
     "dead-letters": ("drover.cli.dead_letters:dead_letters", "Show what could not be read as a command."),
 }

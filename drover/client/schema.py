@@ -1,0 +1,53 @@
+"""PURE: the wire contract as JSON Schema (2020-12), made from the messages themselves, for clients in other languages.
+
+One document: `$defs` holds every command, record, event and sample; a command is one of `commands`. Patterns are those
+of ECMAScript. It says what a message looks like; what a command may ask for besides is in events/README.md.
+"""
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+import msgspec
+
+from events.commands import AnyCommand
+from events.progress import Progress, ProjectionSample, WorkerSample
+from events.records import Record
+
+SCHEMA_ID = "https://drover.invalid/schema/1"
+
+
+def wire_schema() -> dict[str, Any]:
+    """Return the schema."""
+    commands = tuple(get_args(AnyCommand))
+    records = tuple(get_args(Record))
+    samples = (Progress, ProjectionSample, WorkerSample)
+    shapes, components = msgspec.json.schema_components((*commands, *records, *samples), ref_template="#/$defs/{name}")
+    references = dict(zip((*commands, *records, *samples), shapes, strict=True))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        "title": "The messages of Drover",
+        "description": "Commands may be JSON or msgpack; records and samples are msgpack with these very fields.",
+        "properties": {
+            "command": {"oneOf": _of(references, commands)},
+            "record": {"oneOf": _of(references, records)},
+            "sample": {"oneOf": _of(references, samples)},
+        },
+        "$defs": _for_ecmascript(components),
+    }
+
+
+def _of(references: dict[Any, Any], kinds: Iterable[Any]) -> list[Any]:
+    return [references[kind] for kind in kinds]
+
+
+def _for_ecmascript(node: Any) -> Any:
+    r"""Write the end of a text as `$`: ECMAScript knows no `\Z`, and its `$` is the end and nothing before it."""
+    if isinstance(node, dict):
+        return {
+            name: value.replace(r"\Z", "$") if name == "pattern" else _for_ecmascript(value)
+            for name, value in node.items()
+        }
+    if isinstance(node, list | tuple):
+        return [_for_ecmascript(one) for one in node]
+    return node

@@ -1,6 +1,7 @@
 # Drover from its lock file, as a user without rights. The worker by default; any other command can be given.
 FROM python:3.13.9-slim-bookworm AS build
-RUN pip install --no-cache-dir uv==0.13.8
+COPY .ci/uv.txt ./
+RUN pip install --no-cache-dir --require-hashes -r uv.txt
 ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
 WORKDIR /source
 COPY pyproject.toml uv.lock README.md LICENSE ./

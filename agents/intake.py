@@ -10,6 +10,7 @@ from drover.shard.messages import Arrival
 from events.codec import CONTENT_TYPE_HEADER, decode_command
 
 FORWARDED_HEADER = "drover-forwarded"
+MAX_HEADER_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class Intake:
     def take(self, event: EventT[bytes]) -> None:
         """Decode one record and hand it over; what is no command travels on as a value that says why."""
         message = event.message
-        headers = dict(_readable(message.headers))
+        pairs = tuple(_readable(message.headers))
+        headers = dict(pairs)
         content_type = headers.get(CONTENT_TYPE_HEADER)
         payload = message.value or b""
         arrival = Arrival(
@@ -40,8 +42,15 @@ class Intake:
             payload=payload,
             command=decode_command(payload, content_type.decode("latin-1") if content_type else None),
             forwarded=FORWARDED_HEADER in headers,
+            headers=_kept(pairs),
         )
         self.host.arrive(message.partition, arrival, message.generation_id or 0)
+
+
+def _kept(pairs: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
+    """Return the headers to send on; none of them where they are larger than any that mean something."""
+    size = sum(len(name) + len(value) for name, value in pairs)
+    return pairs if size <= MAX_HEADER_BYTES else ()
 
 
 def _readable(headers: object) -> Iterable[tuple[str, bytes]]:

@@ -125,11 +125,15 @@ class CallOutcomeLost(PartitionEvent, frozen=True, kw_only=True, omit_defaults=T
 
 
 class StepConfirmed(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="step-confirmed"):
-    """A step that was not the last is done: not listed, and the replica list is the step's as a sequence."""
+    """A step that was not the last is done: not listed, and the replica list is the step's as a sequence.
+
+    `bytes_unknown` says that it was over before any size was sampled: more may have been copied.
+    """
 
     step: int
     replicas: tuple[int, ...]
     bytes_copied: int = 0
+    bytes_unknown: bool = False
 
 
 class ReassignmentCompleted(
@@ -139,7 +143,8 @@ class ReassignmentCompleted(
 
     `out_of_sync` names members of the target that were not in the ISR then. `before_cancel` says that a rollback had
     been asked for but the move was done before the cancel reached the controller; `held_off` is the guard that held one
-    off to the end.
+    off to the end. `bytes_unknown` says that a step was over before any size was sampled: `bytes_copied` is the least
+    that was copied.
     """
 
     replicas: tuple[int, ...]
@@ -147,6 +152,7 @@ class ReassignmentCompleted(
     before_cancel: bool = False
     bytes_copied: int = 0
     held_off: SkipReason | None = None
+    bytes_unknown: bool = False
 
 
 class RollbackRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-requested"):

@@ -204,8 +204,17 @@ def print_verification(found: Verification, trees: Sequence[Compared], output: s
     for line in (line for tree in trees for line in tree.lines()):
         say(line)
     broken = plural(len(found.findings), "broken rule") if found.findings else "no broken rule"
-    said = f"{plural(records, 'record')} inspected, {hashes:,} recorded state hashes agree"
+    unchecked = sum(shard.unchecked_hashes for shard in found.shards)
+    said = f"{plural(records, 'record')} inspected, {_told_hashes(hashes, unchecked)}"
     say(f"{said}; {broken}.", err=True)
+
+
+def _told_hashes(agree: int, unchecked: int) -> str:
+    """Say what the state was held against; without a recorded hash nothing but the chains is proven."""
+    if agree == 0 and unchecked == 0:
+        return "no state hash is recorded: only the chains and the rules of records were checked, not the state"
+    passed_over = f" ({unchecked:,} more were not checked)" if unchecked else ""
+    return f"{agree:,} recorded state {'hash agrees' if agree == 1 else 'hashes agree'}{passed_over}"
 
 
 def verification_document(found: Verification) -> dict[str, Any]:

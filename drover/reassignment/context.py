@@ -27,6 +27,7 @@ def context_of(
         at_ms=at_ms,
         persisted=persisted,
         bytes_copied=sizes.bytes_copied(reassignment),
+        bytes_unknown=not sizes.has_sample(reassignment),
         expired_calls=expired_calls(state, reassignment.key, at_ms),
         throttle_bytes_per_second=state.plans[reassignment.plan].throttle_bytes_per_second,
         sizes=sizes.of_step(reassignment.key),

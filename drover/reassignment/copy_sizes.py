@@ -35,6 +35,13 @@ class CopySizes:
         """Return what was measured of a partition since its last call, in order."""
         return self._of_step.get(key, ())
 
+    def has_sample(self, reassignment: Reassignment) -> bool:
+        """Whether what the running step copies was measured at all; a step that adds nothing needs no sample."""
+        step, sizes = reassignment.step, self._last.get(reassignment.key)
+        if step is None or not step.adding:
+            return True
+        return sizes is not None and (step.leader in sizes or any(broker in sizes for broker in step.adding))
+
     def bytes_copied(self, reassignment: Reassignment) -> int:
         """Count the bytes of the running step's copies by the last sample; 0 if none was taken.
 

@@ -177,6 +177,7 @@ def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: 
         since_ms=at_ms,
         current=event.replicas,
         bytes_copied=before.bytes_copied + event.bytes_copied,
+        bytes_unknown=before.bytes_unknown or event.bytes_unknown,
         unsure=False,
         attempts=0,
         block=None,

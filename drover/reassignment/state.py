@@ -102,6 +102,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     state (a broker both added and removed) was found and cancelled once since a cancellation was last asked for.
     `asked` is that request, and `held_off` the guard because of which the reassignment goes on in spite of it (R236-8);
     requests of older logs are not kept. `returning_to` is the list to which the steps of a rollback lead.
+    `bytes_unknown` says that a confirmed step was over before it was sampled.
     """
 
     key: TopicPartition
@@ -127,6 +128,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     asked: Asked | None = None
     held_off: SkipReason | None = None
     returning_to: tuple[int, ...] | None = None
+    bytes_unknown: bool = False
 
     @property
     def call(self) -> Call:

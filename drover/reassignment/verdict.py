@@ -42,7 +42,8 @@ class Context:
     """The inputs of a verdict besides the partition.
 
     `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
-    replicas were last seen to hold. `expired_calls` is what an earlier reassignment of this partition may still do.
+    replicas were last seen to hold, `bytes_unknown` that they never were.
+    `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     `failed` are the brokers that somebody has reported as failed. `stepping` is the plan's, or else the cluster's.
     """
@@ -54,6 +55,7 @@ class Context:
     at_ms: int
     persisted: bool = False
     bytes_copied: int = 0
+    bytes_unknown: bool = False
     expired_calls: ExpiredCalls | None = None
     throttle_bytes_per_second: int | None = None
     sizes: tuple[SizeSample, ...] = ()
@@ -95,7 +97,13 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
     """Record that a step is done: not listed and equal as a sequence is the only proof of completion (X13)."""
     name = event_name(context.cluster, reassignment.key)
     if not step.final:
-        return StepConfirmed(**name, step=step.number, replicas=seen.replicas, bytes_copied=context.bytes_copied)
+        return StepConfirmed(
+            **name,
+            step=step.number,
+            replicas=seen.replicas,
+            bytes_copied=context.bytes_copied,
+            bytes_unknown=context.bytes_unknown,
+        )
     if reassignment.returning_to is not None:
         given_up = reassignment.returning_to != reassignment.original
         there = seen.isr if given_up else seen.replicas
@@ -108,6 +116,7 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
         before_cancel=reassignment.is_cancelled,
         bytes_copied=reassignment.bytes_copied + context.bytes_copied,
         held_off=reassignment.held_off,
+        bytes_unknown=reassignment.bytes_unknown or context.bytes_unknown,
     )
 
 

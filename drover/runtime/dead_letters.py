@@ -88,9 +88,10 @@ class DeadLetters:
 
 
 def headers(topic: str, partition: int, arrival: Arrival, reason: str) -> Headers:
-    """Say where a dead letter came from, and why it is one."""
+    """Say where a dead letter came from, and why it is one, beside the headers that it had."""
     malformed = isinstance(arrival.command, Malformed)
     return (
+        *arrival.headers,
         ("__connect.errors.topic", topic.encode()),
         ("__connect.errors.partition", str(partition).encode()),
         ("__connect.errors.offset", str(arrival.offset).encode()),

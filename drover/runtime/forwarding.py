@@ -15,7 +15,7 @@ async def forward(journal: Journal, topics: TopicNames, shard: int, commands: Se
 
     All at once, because a client whose partitioner is not Java's misplaces most of its commands. The header says where
     a command was, as `shard:offset`. A forwarded command is never forwarded again, so that two workers that disagree
-    cannot play ping-pong. The content type is not forwarded: the first byte shows it.
+    cannot play ping-pong. Bytes and headers are those that the client sent.
     """
     await asyncio.gather(*(_send_on(journal, topics, shard, arrival, target) for arrival, target in commands))
 
@@ -28,5 +28,5 @@ async def _send_on(journal: Journal, topics: TopicNames, shard: int, arrival: Ar
         arrival.payload,
         partition=target,
         key=arrival.command.cluster.encode(),
-        headers=((FORWARDED_HEADER, f"{shard}:{arrival.offset}".encode()),),
+        headers=(*arrival.headers, (FORWARDED_HEADER, f"{shard}:{arrival.offset}".encode())),
     )

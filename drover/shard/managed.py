@@ -14,6 +14,7 @@ from drover.plans.evolve import Ending
 from drover.plans.reconciler import PlansReconciler
 from drover.reassignment.cancellation import succession
 from drover.reassignment.copy_sizes import CopySizes
+from drover.reassignment.gone_topics import GoneTopics
 from drover.reassignment.phase import Phase
 from drover.reassignment.reconciler import ReassignmentReconciler
 from drover.scheduling.limits_reconciler import LimitsReconciler
@@ -156,6 +157,7 @@ def _reconcilers(
         QueueReconciler(state, observed, scope.own_topics),
         Starter(state, observed, backoff, sizes, throttling),
         throttling,
+        GoneTopics(state, observed),
         UnmanagedReconciler(state, observed),
         PlansReconciler(state, observed),
     )

@@ -12,7 +12,7 @@ class Arrival:
     """One record of a command topic, in the inbox of its shard.
 
     `topic_index` is the place in `TopicNames.commands`; `forwarded` says that another worker produced it here because
-    it stood in a partition that was not its cluster's. `payload` is kept for forwarding and dead letters.
+    it stood in a partition that was not its cluster's. `payload` and `headers` are what the client sent.
     """
 
     topic_index: int
@@ -21,6 +21,7 @@ class Arrival:
     payload: bytes
     command: AnyCommand | Malformed
     forwarded: bool = False
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import pytest
 
 from agents import alter, blacklist, broker_failed, cancel
-from agents.intake import FORWARDED_HEADER
+from agents.intake import FORWARDED_HEADER, MAX_HEADER_BYTES
 from drover.shard.messages import Arrival
 from events.codec import CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE, Malformed, encode_command
 from events.commands import TYPES_BY_TOPIC, Freeze
@@ -107,6 +107,13 @@ async def test_the_forwarded_header_is_seen_and_headers_without_value_are_no_har
     headers = [("other", None), (FORWARDED_HEADER, b"2:5"), (CONTENT_TYPE_HEADER, None)]
     host = await _hand_over(FakeMessage(encode_command(FREEZE), headers))
     assert host.arrived[0][1].forwarded
+    assert host.arrived[0][1].headers == ((FORWARDED_HEADER, b"2:5"),)
+
+
+async def test_headers_are_kept_unless_they_are_larger_than_any_that_mean_something() -> None:
+    for size, kept in ((100, 1), (MAX_HEADER_BYTES, 0)):
+        host = await _hand_over(FakeMessage(encode_command(FREEZE), [("trace", b"x" * size)]))
+        assert len(host.arrived[0][1].headers) == kept
 
 
 async def test_a_fault_in_the_host_ends_the_process_and_does_not_escape_into_faust() -> None:

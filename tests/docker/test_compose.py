@@ -113,7 +113,11 @@ def test_the_image_is_of_a_python_that_the_project_takes_and_of_the_same_uv() ->
     assert python >= tuple(map(int, oldest))
     assert f"Programming Language :: Python :: {python[0]}.{python[1]}" in project["classifiers"]
     (uv,) = re.findall(r"^UV_VERSION=(\S+)$", (ROOT / ".ci" / "install").read_text(encoding="utf-8"), re.MULTILINE)
-    assert f"uv=={uv}" in DOCKERFILE
+    pinned = (ROOT / ".ci" / "uv.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^(uv==\S+) ", pinned, re.MULTILINE) == [f"uv=={uv}"]
+    assert pinned.count("--hash=sha256:") > 10, "for every machine on which it may be built"
+    installs = [DOCKERFILE, (ROOT / ".ci" / "install").read_text(encoding="utf-8")]
+    assert all(re.search(r"pip install .*--require-hashes", text) for text in installs)
 
 
 def test_the_image_holds_what_is_copied_and_runs_without_rights() -> None:

@@ -114,6 +114,12 @@ EVENTS: dict[str, records.AnyEvent] = {
         before_cancel=True,
         bytes_copied=1_048_576,
     ),
+    "step-confirmed-unmeasured": reassignments.StepConfirmed(
+        cluster="local", topic="orders", partition=0, step=1, replicas=(1, 2, 3, 4), bytes_unknown=True
+    ),
+    "reassignment-completed-unmeasured": reassignments.ReassignmentCompleted(
+        cluster="local", topic="orders", partition=0, replicas=(2, 3, 4), bytes_unknown=True
+    ),
     "rollback-requested": reassignments.RollbackRequested(
         cluster="local", topic="orders", partition=0, by="ann", reason="too slow"
     ),

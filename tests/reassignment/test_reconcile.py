@@ -269,3 +269,14 @@ def test_a_partition_that_is_not_there_is_doubted_first(phase: Phase) -> None:
 )
 def test_nothing_is_judged_while_a_call_is_open_or_a_slot_is_awaited(phase: Phase) -> None:
     assert judge(reassignment(phase), sight((9, 8)), persisted=True) == NOTHING
+
+
+def test_what_was_over_before_a_size_was_sampled_is_unknown_and_not_nothing() -> None:
+    before = reassignment(Phase.COPYING, bytes_unknown=True)
+    for state, unknown in ((before, False), (reassignment(Phase.COPYING), True)):
+        (event,) = judge(state, sight((4, 2, 1), (4, 2, 1)), bytes_unknown=unknown).events
+        assert isinstance(event, ReassignmentCompleted)
+        assert event.bytes_unknown
+    (event,) = judge(reassignment(Phase.COPYING), sight((4, 2, 1), (4, 2, 1))).events
+    assert isinstance(event, ReassignmentCompleted)
+    assert not event.bytes_unknown

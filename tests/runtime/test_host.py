@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -211,10 +212,11 @@ async def test_a_clean_stop_leaves_the_state_hash_of_shards_that_have_decided(wo
 async def test_a_misplaced_command_is_forwarded_before_its_cursor_passes(world: World) -> None:
     host, group, _ = await world.serving_host()
     misplaced = freeze("f1", shard=1)
-    host.arrive(0, arrival_of(misplaced, 0), group.generation)
+    sent = (("content-type", b"application/msgpack"), ("trace", b"\xff"))
+    host.arrive(0, replace(arrival_of(misplaced, 0), headers=sent), group.generation)
     await world.until(lambda: world.batches(0), "the cursor to pass")
     stored = world.broker.partitions[world.broker.topics.commands[1], 1]
-    assert [record.headers for record in stored if record] == [(("drover-forwarded", b"0:0"),)]
+    assert [record.headers for record in stored if record] == [(*sent, ("drover-forwarded", b"0:0"))]
     assert world.outcomes(0) == []
 
 

@@ -184,6 +184,15 @@ def _with_steppings() -> ShardFold:
     return fold
 
 
+def _unmeasured() -> ShardFold:
+    """A step was over before anybody knew its size."""
+    fold = _out_of_reach()
+    state = fold.state.cluster("prod")
+    entry = state.reassignments[TopicPartition("orders", 1)]
+    state.change(entry, msgspec.structs.replace(entry, bytes_unknown=True))
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -195,6 +204,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_freezes": _frozen_by_several,
     "snapshot_outage": _out_of_reach,
     "snapshot_steppings": _with_steppings,
+    "snapshot_unmeasured": _unmeasured,
 }
 
 

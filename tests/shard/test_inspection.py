@@ -6,8 +6,8 @@ import pytest
 
 from drover.shard.fold import Rule, ShardFold
 from drover.shard.inspection import Finding, Inspection, Summary
-from events.codec import encode_record
-from events.records import Genesis
+from events.codec import decode_record, encode_record
+from events.records import Acquire, Genesis
 from tests.shard.damage import SHARD, Damage, changed, damaged, sound, valid_offsets
 from tests.simulation import golden
 
@@ -92,3 +92,21 @@ def test_a_log_of_another_count_of_shards_is_named() -> None:
     inspection = Inspection(0, 3)
     (finding,) = inspection.see(0, encode_record(Genesis(schema=1, shards=6, shard=0)))
     assert finding.rule is Rule.GENESIS
+
+
+@pytest.mark.parametrize("junk_first", [False, True])
+def test_a_forged_batch_under_an_old_token_is_counted_as_fenced_beside_junk(*, junk_first: bool) -> None:
+    payloads = sound()
+    acquires = [decode_record(payload) for payload in payloads]
+    old, *_ = [record.token for record in acquires if isinstance(record, Acquire)]
+    forged = changed(payloads[valid_offsets(payloads)[-1]], token=old)
+    junk = b"\x00\x01random"
+    before = inspected(payloads)[1].fenced_batches
+    found, summary = inspected([*payloads, *((junk, forged) if junk_first else (forged, junk))])
+    assert found == []
+    assert summary.fenced_batches == before + 1
+    # A record that the owner could have written breaks the shard; what is fenced after it is still counted.
+    broken = changed(payloads[valid_offsets(payloads)[-1]], schema=99)
+    found, summary = inspected([*payloads, broken, forged])
+    assert [finding.rule for finding in found] == [Rule.SCHEMA]
+    assert summary.fenced_batches == before + 1

@@ -77,8 +77,10 @@ MUTANTS = (
         "forward-after-the-record",
         HOSTING,
         "        await self._send_aside(proposed)\n        began = monotonic()\n"
+        "        counted = outcome_metrics.counted(self.fold.state.clusters, proposed)\n"
         "        folded = await self._services.log.append(self.number, proposed.record, proposed.payload)\n",
         "        began = monotonic()\n"
+        "        counted = outcome_metrics.counted(self.fold.state.clusters, proposed)\n"
         "        folded = await self._services.log.append(self.number, proposed.record, proposed.payload)\n"
         "        await self._send_aside(proposed)\n",
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from pyarrow import parquet
 
 from drover.cli import audit_view
@@ -241,6 +242,10 @@ def test_a_verification_names_every_finding(capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr()
     for words in ("17", "chain", "2026-09-21T14:13:20.000Z", "cannot be derived"):
         assert words in said.out
-    assert said.err == "20 records inspected, 3 recorded state hashes agree; 1 broken rule.\n"
+    told = "20 records inspected, 3 recorded state hashes agree (4 more were not checked); 1 broken rule.\n"
+    assert said.err == told
+    unhashed = structs.replace(shard, state_hashes=0, unchecked_hashes=0)
+    audit_view.print_verification(Verification((), (unhashed,)), (), "table")
+    assert "only the chains" in capsys.readouterr().err
     audit_view.print_verification(Verification((finding,), (shard,)), (), "jsonl")
     assert '"rule":"chain"' in capsys.readouterr().out

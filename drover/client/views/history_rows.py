@@ -242,6 +242,9 @@ def outcome_detail(outcome: Outcome) -> str:
 def event_detail(event: AnyEvent) -> str:
     """Write an event's own fields, defaults left out."""
     fields = msgspec.to_builtins(event)
+    if fields.pop("bytes_unknown", False):
+        # A step was over before anybody knew its size.
+        fields["bytes_copied"] = f">= {fields.get('bytes_copied', 0)}"
     return ", ".join(
         f"{name.replace('_', ' ')} {_value(value)}" for name, value in fields.items() if name not in _NAMED_ELSEWHERE
     )

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from drover.cli.history import cells_of
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, event_detail, outcome_detail, select
@@ -11,6 +13,7 @@ from events.foreign import ForeignMoveSeen
 from events.partitions import PartitionReference, TopicPartition
 from events.plans import PlanOpened
 from events.reassignments import (
+    ReassignmentCompleted,
     ReassignmentQueued,
     ReassignmentRolledBack,
     ReassignmentStopped,
@@ -134,3 +137,10 @@ def test_a_row_for_people_and_for_programs() -> None:
     document = row.document()
     assert document["kind"] == "command"
     assert document["partitions"] == [{"topic": "orders", "partition": 3}, {"topic": "gone", "partition": 0}]
+
+
+def test_bytes_that_nobody_measured_are_told_as_the_least_there_were() -> None:
+    name: dict[str, Any] = {"cluster": CLUSTER, "topic": "t", "partition": 0}
+    known = ReassignmentCompleted(**name, replicas=(3, 4), bytes_copied=7)
+    assert event_detail(known) == "replicas [3,4], bytes copied 7"
+    assert event_detail(msgspec.structs.replace(known, bytes_unknown=True)) == "replicas [3,4], bytes copied >= 7"

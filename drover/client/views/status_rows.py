@@ -200,7 +200,7 @@ def cluster_document(
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
         "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
         "freezes": [msgspec.structs.asdict(freeze) for freeze in state.freezes],
-        "limits": msgspec.structs.asdict(state.limits),
+        "limits": {**msgspec.to_builtins(state.limits), "stepping": state.limits.steps.value},
         "blacklist": list(state.blacklist),
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())

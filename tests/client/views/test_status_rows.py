@@ -15,6 +15,7 @@ from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.partitions import TopicPartition
+from events.plans import Stepping
 from events.progress import Progress, ProjectionSample
 from events.reassignments import Blocker
 from events.throttles import Rates
@@ -150,3 +151,18 @@ def test_a_cluster_out_of_reach_is_told_with_the_moment() -> None:
     state.outage = Outage(1_790_000_000_000, "no broker answers")
     assert list(notices(state, None, 1_790_000_041_000)) == ["prod has been out of reach for 41 s: no broker answers"]
     assert cluster_document(state, "w", 1)["out_of_reach"]["since_ms"] == 1_790_000_000_000
+
+
+def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:
+    """Also where no stepping was ever set, which the state leaves out."""
+    state = ClusterState("prod")
+    limits = cluster_document(state, "w-1", 1)["limits"]
+    assert msgspec.json.decode(msgspec.json.encode(limits)) == {
+        "max_partitions_in_flight": 1250,
+        "max_moves_per_broker": 5,
+        "max_replicas_per_step": 1,
+        "mends_by_itself": False,
+        "stepping": "grow",
+    }
+    state.limits = replace(state.limits, stepping=Stepping.SWAP)
+    assert cluster_document(state, "w-1", 1)["limits"]["stepping"] == "swap"

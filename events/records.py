@@ -14,6 +14,7 @@ from events.clusters import (
     LimitsSet,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from events.healing import HealingEvent
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
 from events.reassignments import (
     CallAccepted,
@@ -103,6 +104,7 @@ AnyEvent = (
     | ThrottleEvent
     | WaitingEvent
     | ForeignEvent
+    | HealingEvent
 )
 
 

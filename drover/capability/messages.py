@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
+from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from events.partitions import TopicPartition
 
 
@@ -79,7 +79,18 @@ class BytesSampled:
     sizes: Mapping[TopicPartition, Mapping[int, int]]
 
 
-Input = Observation | Identified | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
+@dataclass(frozen=True, slots=True)
+class ReplicasMeasured:
+    """Bytes on disk of all replicas that were asked for, by partition and broker; None if they could not be read."""
+
+    cluster: str
+    started_ms: int
+    sizes: Mapping[TopicPartition, Mapping[int, int]] | None
+
+
+Input = (
+    Observation | Identified | Survey | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled | ReplicasMeasured
+)
 
 
 # Effects:
@@ -117,4 +128,12 @@ class ChangeThrottles:
     start_by_ms: int
 
 
-Effect = AlterPartitions | ReadThrottles | ChangeThrottles
+@dataclass(frozen=True, slots=True)
+class MeasureReplicas:
+    """Read the bytes on disk of every replica of these topics."""
+
+    cluster: str
+    topics: tuple[str, ...]
+
+
+Effect = AlterPartitions | ReadThrottles | ChangeThrottles | MeasureReplicas

@@ -133,6 +133,7 @@ class KafkaDriver:
                 if topic.code == NONE
                 for number, facts in topic.partitions.items()
             },
+            racks=metadata.racks,
         )
 
     async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:

@@ -3,7 +3,7 @@
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler
 from drover.capability.messages import Identified, Input, Moment
-from drover.facts import Observation
+from drover.facts import Observation, Survey
 from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched
 
 
@@ -12,7 +12,7 @@ class IdentityReconciler(Reconciler):
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
         """Record who answers, once as long as that stays the same."""
-        if not isinstance(entry, Observation | Identified):
+        if not isinstance(entry, Observation | Identified | Survey):
             return
         state, found = self.state, entry.kafka_cluster_id
         if state.kafka_cluster_id is None:

@@ -1,5 +1,6 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
+import dataclasses
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from drover.reassignment.state import Reassignment
 from drover.scheduling.queue_entries import withdraw
 from drover.state.cluster import ClusterState
 from events.commands import Cancel
+from events.healing import HealEnd, HealEnded
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled
 from events.reassignments import CancelMode, WithdrawalReason
@@ -29,7 +31,18 @@ def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decisi
     if command.plan is not None:
         return _cancel_plan(command, command.plan, state)
     keys, refusals = _resolve(command, state)
-    return _cancel_all(command, state, keys, refusals)
+    decision = _cancel_all(command, state, keys, refusals)
+    if command.all and state.heal is not None:
+        # What waits of a heal is as good as queued (X12).
+        end = HealEnded(
+            cluster=state.name,
+            heal=state.heal.name,
+            why=HealEnd.CANCELLED,
+            dropped=len(state.heal_chunks),
+            leaves_rest=True,
+        )
+        return dataclasses.replace(decision, events=(end, *decision.events))
+    return decision
 
 
 def _withdraw_queued(command_id: str, state: ClusterState) -> Decision:

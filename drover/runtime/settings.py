@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import msgspec
-
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
+from drover.runtime.healing_settings import HealingSettings
 from drover.scheduling.state import Limits
-from events.commands import ClusterName
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions
 
@@ -188,6 +186,7 @@ class ClusterSettings:
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = False
+    healing: HealingSettings | None = None
 
     def __post_init__(self) -> None:
         """Refuse limits under which nothing could ever move."""
@@ -203,6 +202,7 @@ class ClusterSettings:
             self.max_moves_per_broker,
             self.max_replicas_per_step,
             self.repairs_by_itself,
+            None if self.healing is None else self.healing.limits,
         )
 
 
@@ -389,12 +389,3 @@ class Settings:
         everywhere = (self.log.security, *(cluster.security for cluster in self.clusters.values()))
         kafka = any(security.sasl_plain_password is not None for security in everywhere)
         return kafka or self.zookeeper.password is not None
-
-
-def is_cluster_name(name: str) -> bool:
-    """Tell whether a command could name this cluster."""
-    try:
-        msgspec.convert(name, ClusterName)
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -19,7 +19,8 @@ import platformdirs
 
 from drover.errors import ConfigurationError
 from drover.runtime import settings as shapes
-from drover.runtime.settings import Settings, is_cluster_name
+from drover.runtime.settings import Settings
+from events.commands import is_cluster_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -17,6 +17,7 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.max_moves_per_broker,
         event.max_replicas_per_step,
         event.mends_by_itself,
+        healing=event.healing,
     )
 
 

@@ -27,5 +27,6 @@ class LimitsReconciler(Reconciler):
                 max_moves_per_broker=limits.max_moves_per_broker,
                 max_replicas_per_step=limits.max_replicas_per_step,
                 mends_by_itself=limits.repairs_by_itself,
+                healing=limits.healing,
             )
         )

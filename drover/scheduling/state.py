@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct, field
 
 from drover.state.declared import ClusterSlice, items_in_order, not_default, recorded
+from events.healing import HealingLimits
 from events.partitions import TopicPartition
 
 
@@ -15,6 +16,7 @@ class Limits(Struct, frozen=True):
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = field(default=False, name="mends_by_itself")
+    healing: HealingLimits | None = None
 
 
 class Freeze(Struct, frozen=True, omit_defaults=True):

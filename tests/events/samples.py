@@ -3,6 +3,7 @@
 from events import brokers, clusters, commands, foreign, plans, progress, reassignments, records, throttles, waiting
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
+from tests.events.healing_samples import HEAL_COMMANDS, HEALING
 
 TOKEN = bytes(range(16))
 HASH = bytes(range(16, 32))
@@ -76,6 +77,7 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "broker-returned": commands.BrokerReturned(
         id="x-2", cluster="local", by="watch", reason="it is back", broker=3, at_ms=1_790_000_060_000
     ),
+    **HEAL_COMMANDS,
 }
 
 _RATES = throttles.Rates(leader=10_000_000, follower=10_000_000)
@@ -280,6 +282,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", topic="orders", add=_ENTRIES, remove=throttles.Entries(leader=("1:1",))
     ),
     "topic-throttle-set": throttles.TopicThrottleSet(cluster="local", topic="orders"),
+    **HEALING,
     "topic-throttle-left": throttles.TopicThrottleLeft(
         cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
     ),

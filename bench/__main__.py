@@ -6,7 +6,20 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from bench import alter, commands, completion, core, projection, reality, replay, report, spark, start, takeover
+from bench import (
+    alter,
+    commands,
+    completion,
+    core,
+    planning,
+    projection,
+    reality,
+    replay,
+    report,
+    spark,
+    start,
+    takeover,
+)
 from bench.results import Benchmark, BenchmarkError, Row
 from drover.errors import DroverError
 
@@ -17,6 +30,7 @@ BENCHMARKS = {
         commands.BENCHMARK,
         completion.BENCHMARK,
         core.BENCHMARK,
+        planning.BENCHMARK,
         reality.BENCHMARK,
         projection.BENCHMARK,
         replay.BENCHMARK,

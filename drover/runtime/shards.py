@@ -5,6 +5,7 @@ when the shard is revoked (`tenure` changes) or its record comes back fenced; th
 """
 
 import asyncio
+import math
 import random
 import secrets
 from collections import deque
@@ -36,6 +37,10 @@ from events.records import SCHEMA_VERSION, Acquire
 ACQUIRE_ATTEMPTS = 8
 # A core that asks to be woken in the past must not starve the other tasks.
 SHORTEST_WAIT_S = 0.005
+# A record costs about ten times as much as a command in it. So commands that come close behind others wait for company
+# until the last record is so old; otherwise a busy machine makes one record per command, and falls behind for good.
+LINGER_S = 0.015
+COMPANY = 500
 _log = structlog.get_logger(__name__)
 
 
@@ -73,6 +78,7 @@ class HostedShard:
         self._closing = False
         # A record was too large: commands are decided one at a time until it is known whose it is.
         self._is_narrow = False
+        self._decided_at = -math.inf
         self._contest = Contest()
         self._held: set[int] = set()
         self._resets = 0
@@ -200,6 +206,7 @@ class HostedShard:
         """Make one record of everything that has arrived; False when there is nothing to do."""
         if not self.holds_token:
             return await self._regain()
+        await self._linger()
         tenure = self.tenure
         arrivals = self.inbox.take(self.next_offsets)
         self._is_narrow = self._is_narrow and bool(arrivals)
@@ -218,6 +225,12 @@ class HostedShard:
         except RecordTooLargeError as error:
             return await self._narrow(arrivals, tenure, error)
         return True
+
+    async def _linger(self) -> None:
+        """Wait for more commands, if some wait and the last ones were decided a moment ago."""
+        left_s = self._decided_at + LINGER_S - monotonic()
+        if left_s > 0 and 0 < self.inbox.count < COMPANY:
+            await asyncio.sleep(left_s)
 
     async def _append(self, proposed: ProposedBatch, arrivals: tuple[Arrival, ...], tenure: int) -> None:
         await self._send_aside(proposed)
@@ -258,6 +271,8 @@ class HostedShard:
     def _settle(self, proposed: ProposedBatch) -> None:
         """The record is in the log and valid: only now may it have effects (R6)."""
         self.core.commit(proposed)
+        if proposed.taken:
+            self._decided_at = monotonic()
         self.inbox.settle(len(proposed.taken))
         if self.inbox.is_low:
             self._release()

@@ -5,6 +5,7 @@ read just before it is written. Earlier values are recorded and put back exactly
 is left alone (S10, X14).
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -61,14 +62,17 @@ def is_ready(
         if entry is None or entry.pending or entry.intended != Rates(rate, rate):
             return False
     topic, partition = reassignment.key
-    known, found = state.topic_throttles.get(topic, _UNTOUCHED), _found(read, topic)
+    known, found = state.topic_throttles.get(topic, _UNTOUCHED), read.topics.get(topic)
     if topic in state.topic_throttles and known.topic_id != demand.topics[topic].topic_id:
         return False
-    leader, follower = members(known.present.leader), members(known.present.follower)
-    if found is not _NOTHING_FOUND:
-        leader, follower = leader | found.leader, follower | found.follower
-    is_there = all(f"{partition}:{broker}" in leader for broker in step.expected) and all(
-        f"{partition}:{broker}" in follower for broker in step.adding
+    leader, follower = ((), ()) if found is None else (found.leader, found.follower)
+    # This is asked for every prepared step at every change of the throttles: no sets are made for it.
+    is_there = all(
+        _holds(known.present.leader, entry) or entry in leader
+        for entry in (f"{partition}:{broker}" for broker in step.expected)
+    ) and all(
+        _holds(known.present.follower, entry) or entry in follower
+        for entry in (f"{partition}:{broker}" for broker in step.adding)
     )
     return known.left or (not known.pending and is_there)
 
@@ -204,6 +208,12 @@ _NOTHING_FOUND = _Found()
 def _found(read: Read, topic: str) -> _Found:
     found = read.topics.get(topic)
     return _NOTHING_FOUND if found is None else _Found(frozenset(found.leader), frozenset(found.follower))
+
+
+def _holds(entries: tuple[str, ...], entry: str) -> bool:
+    """Whether the ledger's entries, which are sorted, contain one."""
+    place = bisect_left(entries, entry)
+    return place < len(entries) and entries[place] == entry
 
 
 # A list of thousands of entries is compared at every change of the topic, and mostly the same.

@@ -274,3 +274,13 @@ async def test_a_megabyte_of_nonsense_becomes_a_dead_letter_that_any_topic_takes
     await world.until(lambda: host.shards[0].next_offsets[1] == 1, "the cursor to pass")
     (letter,) = [record for record in world.broker.partitions[world.broker.topics.dead_letters, 0] if record]
     assert len(letter.value) + sum(len(name) + len(value) for name, value in letter.headers) < 70_000
+
+
+async def test_commands_that_come_close_behind_each_other_share_records(world: World) -> None:
+    """A busy machine would otherwise make one record per command, and fall behind for good."""
+    host, group, _ = await world.serving_host()
+    for number in range(100):
+        host.arrive(0, arrival_of(freeze(f"f{number}"), number), group.generation)
+        await asyncio.sleep(0.001)
+    await world.until(lambda: host.shards[0].next_offsets[1] == 100, "all to be decided")
+    assert len(world.batches()) < 40

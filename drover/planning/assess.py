@@ -1,0 +1,172 @@
+"""The figures of a plan, whoever made it, and the hash that holds the cluster to what it was made for."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from drover.planning.figures import balance_of, broker_figures, loads_of
+from drover.planning.goals import DEFAULT_LIMITS, Limits
+from drover.planning.model import Broker, ClusterModel, Partition
+from drover.planning.proposal import Basis, Move, Proposal, Reason, Targets, Unmet, UnmetCode
+from drover.planning.racks import Racks
+
+
+def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMITS) -> Proposal:
+    """Judge new replica lists that somebody else has chosen, by the same figures as a proposal.
+
+    `unmet` names every constraint that they break: lists that Kafka would refuse, unknown partitions and brokers,
+    copies to brokers that may not receive any, disks above the limit, fewer racks than before. Lists that are as they
+    should be already are left out of the moves.
+    """
+    partitions = model.partition_by_name
+    unmet: list[Unmet] = []
+    moves: list[Move] = []
+    for name, after in sorted(targets.items()):
+        partition = partitions.get(name)
+        if partition is None:
+            text = f"{name[0]}:{name[1]} does not exist"
+            unmet.append(Unmet(UnmetCode.UNKNOWN_PARTITION, text, topic=name[0], partition=name[1]))
+        elif not after or len(set(after)) != len(after):
+            text = f"{name[0]}:{name[1]}: {list(after)} is not a list of different brokers"
+            unmet.append(Unmet(UnmetCode.WRONG_LIST, text, topic=name[0], partition=name[1]))
+        elif after != partition.replicas:
+            moves.append(move_of(partition, after, (Reason.GIVEN,)))
+    return proposal_of(model, moves, limits, unmet=(*unmet, *_broken(model, moves)))
+
+
+def proposal_of(
+    model: ClusterModel,
+    moves: Sequence[Move],
+    limits: Limits,
+    *,
+    leaving: Collection[int] = (),
+    unmet: Sequence[Unmet] = (),
+    interrupted: bool = False,
+) -> Proposal:
+    """Add to moves all that people want to know before they say yes.
+
+    `leaving` are brokers that are being emptied: they do not count in the balance.
+    """
+    counting = [broker.id for broker in model.brokers if broker.alive and broker.id not in leaving]
+    racks = Racks(model.brokers, leaving)
+    targets = {(move.topic, move.partition): move.after for move in moves}
+    before, after = loads_of(model, {}), loads_of(model, targets)
+    brokers = broker_figures(model, moves, limits, before, after)
+    violations = [partition.name for partition in model.partitions if racks.excess(partition.replicas)]
+    changed = sum(racks.excess(move.after) > 0 for move in moves)
+    basis = basis_of(model, targets)
+    return Proposal(
+        moves=tuple(moves),
+        brokers=brokers,
+        before=balance_of(before, counting),
+        after=balance_of(after, counting),
+        rack_violations_before=len(violations),
+        rack_violations_after=sum(name not in targets for name in violations) + changed,
+        unmet=(
+            *unmet,
+            *(_overfull(each.broker) for each in brokers if _is_overfull(each.peak_extra_bytes, each.room_bytes)),
+        ),
+        basis=basis,
+        digest=digest_of(basis, targets),
+        refused=False,
+        interrupted=interrupted,
+        unknown_sizes=sum(move.size_bytes is None for move in moves if move.adding),
+        unknown_disks=tuple(each.broker for each in brokers if each.copies_in and each.room_bytes is None),
+    )
+
+
+def move_of(partition: Partition, after: tuple[int, ...], reasons: tuple[Reason, ...]) -> Move:
+    """Make the move of a partition to a new list."""
+    return Move(partition.topic, partition.partition, partition.replicas, after, reasons, partition.size_bytes)
+
+
+def basis_of(model: ClusterModel, targets: Targets) -> Basis:
+    """Collect what these targets depend on in this cluster: the present lists and the brokers of both."""
+    partitions = model.partition_by_name
+    lists = tuple((*name, partitions[name].replicas if name in partitions else ()) for name in sorted(targets))
+    ids = {broker for _, _, replicas in lists for broker in replicas}
+    ids.update(broker for after in targets.values() for broker in after)
+    known = model.broker_by_id
+    return Basis(lists, tuple(_life(known.get(broker), broker) for broker in sorted(ids)))
+
+
+def digest_of(basis: Basis, targets: Targets) -> str:
+    """Hash what a plan depends on and what it does; the same in any process, 16 hexadecimal digits.
+
+    `alter --plan-hash` computes it again from the cluster and the file: it differs if a list, a rack or a broker's
+    life has changed since. Sizes, leaders and ISRs change all the time and are left out.
+    """
+    content = [basis.partitions, basis.brokers, sorted((*name, after) for name, after in targets.items())]
+    encoded = json.dumps(content, separators=(",", ":"), ensure_ascii=True).encode()
+    return hashlib.sha256(encoded).hexdigest()[:16]
+
+
+def changes(before: Basis, after: Basis) -> tuple[str, ...]:
+    """Say in words what differs between the cluster that a proposal was made for and the present one."""
+    return (*_changed_lists(before, after), *_changed_brokers(before, after))
+
+
+def _changed_lists(before: Basis, after: Basis) -> Iterable[str]:
+    old, new = ({(topic, number): lists for topic, number, lists in basis.partitions} for basis in (before, after))
+    for name in sorted(old.keys() | new.keys()):
+        was, now = old.get(name, ()), new.get(name, ())
+        if was != now:
+            yield f"{name[0]}:{name[1]} was on {_said(was)}, and now is on {_said(now)}"
+
+
+def _changed_brokers(before: Basis, after: Basis) -> Iterable[str]:
+    old, new = ({broker: (rack, alive) for broker, rack, alive in basis.brokers} for basis in (before, after))
+    for broker in sorted(old.keys() & new.keys()):
+        (rack, alive), (rack_now, alive_now) = old[broker], new[broker]
+        if alive != alive_now:
+            yield f"broker {broker} {'has come back' if alive_now else 'is not alive any more'}"
+        if rack != rack_now:
+            yield f"broker {broker} was in rack {rack}, and now is in rack {rack_now}"
+
+
+def _said(replicas: tuple[int, ...]) -> str:
+    return str(list(replicas)) if replicas else "no broker"
+
+
+def _life(broker: Broker | None, number: int) -> tuple[int, str | None, bool]:
+    return (number, None, False) if broker is None else (number, broker.rack, broker.alive)
+
+
+def _broken(model: ClusterModel, moves: Sequence[Move]) -> Iterable[Unmet]:
+    """Name the constraints that moves break, except those of disks."""
+    brokers = model.broker_by_id
+    racks = Racks(model.brokers)
+    for move in moves:
+        name = f"{move.topic}:{move.partition}"
+        for added in move.adding:
+            refusal = why_not(brokers, added)
+            if refusal is not None:
+                yield Unmet(refusal[0], f"{name}: {refusal[1]}", move.topic, move.partition, added)
+        if racks.excess(move.after) > racks.excess(move.before):
+            text = f"{name}: {_said(move.after)} is on fewer racks than the brokers allow"
+            yield Unmet(UnmetCode.RACK_SPREAD, text, move.topic, move.partition)
+
+
+def why_not(brokers: Mapping[int, Broker], number: int) -> tuple[UnmetCode, str] | None:
+    """Say why a broker may not receive replicas; None if it may."""
+    broker = brokers.get(number)
+    if broker is None:
+        return (UnmetCode.UNKNOWN_BROKER, f"there is no broker {number}")
+    if not broker.alive:
+        return (UnmetCode.DEAD_BROKER, f"broker {number} is not alive")
+    if broker.excluded:
+        return (UnmetCode.EXCLUDED, f"broker {number} is excluded")
+    if broker.held:
+        return (UnmetCode.EXCLUDED, f"broker {number} is held")
+    if broker.failing:
+        return (UnmetCode.EXCLUDED, f"broker {number} is failing")
+    return None
+
+
+def _is_overfull(extra: int, room: int | None) -> bool:
+    return room is not None and extra > room
+
+
+def _overfull(broker: int) -> Unmet:
+    text = f"broker {broker} would hold more than the disk limit allows while copies arrive"
+    return Unmet(UnmetCode.NO_ROOM, text, broker=broker)

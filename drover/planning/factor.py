@@ -1,0 +1,67 @@
+"""The replication factor: more replicas where they fit best, fewer where they are missed least."""
+
+from drover.planning.budget import Budget
+from drover.planning.eligibility import why_not_movable
+from drover.planning.improving import improve
+from drover.planning.layout import Layout
+from drover.planning.placing import Solution, best_place, unmet, why_no_place
+from drover.planning.proposal import Reason, UnmetCode
+
+
+def set_replication_factor(layout: Layout, solution: Solution, budget: Budget, topic: str, factor: int) -> None:
+    """Give every partition of the topic so many replicas."""
+    wanted = [
+        partition
+        for partition, facts in enumerate(layout.model.partitions)
+        if facts.topic == topic and len(facts.replicas) != factor
+    ]
+    for partition in sorted(wanted, key=lambda each: (-layout.size[each], each)):
+        refusal = why_not_movable(layout, partition)
+        if refusal is None and not budget.spend(len(layout.receivers)):
+            refusal = (UnmetCode.INTERRUPTED, "not planned in the time allowed")
+        if refusal is not None:
+            text = f"{layout.name(partition)} keeps {len(layout.original[partition])} replicas: {refusal[1]}"
+            solution.unmet.append(unmet(layout, refusal[0], text, partition))
+        elif len(layout.replicas[partition]) < factor:
+            _raise(layout, solution, partition, factor)
+        else:
+            _lower(layout, solution, partition, factor)
+    improve(layout, solution.items, budget)
+
+
+def _raise(layout: Layout, solution: Solution, partition: int, factor: int) -> None:
+    while len(layout.replicas[partition]) < factor:
+        new = best_place(layout, partition, None)
+        if new is None:
+            solution.unmet.append(why_no_place(layout, partition, None))
+            return
+        layout.append(partition, new)
+        solution.items.append((partition, new))
+        solution.note(partition, Reason.RAISE)
+
+
+def _lower(layout: Layout, solution: Solution, partition: int, factor: int) -> None:
+    """Drop what is missed least: dead replicas, then those out of sync, then those that share a rack, never the leader.
+
+    A leader that is dead is dropped like any other.
+    """
+    isr = layout.model.partitions[partition].isr
+    while len(layout.replicas[partition]) > factor:
+        replicas = layout.replicas[partition]
+
+        def missed(broker: int, replicas: list[int] = replicas) -> tuple[bool, bool, int, bool, float, int]:
+            rest = [other for other in replicas if other != broker]
+            load = (
+                layout.over_count[broker] * layout.count_weight**0.5
+                + layout.over_disk[broker] * layout.disk_weight**0.5
+            )
+            first = broker == layout.first[partition]
+            return (broker in layout.alive, broker in isr, layout.racks.pairs(rest), first, -load, broker)
+
+        layout.drop(partition, min(replicas, key=missed))
+        solution.note(partition, Reason.LOWER)
+    # The first of the list leads next: it must be one that can.
+    if layout.first[partition] not in layout.alive or layout.first[partition] not in isr:
+        able = [broker for broker in layout.replicas[partition] if broker in layout.alive and broker in isr]
+        if able:
+            layout.lead(partition, able[0])

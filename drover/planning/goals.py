@@ -1,0 +1,96 @@
+"""Goals: what a proposal is asked to reach. One struct each; brokers are ids, racks and topics names."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Take every replica off these brokers, dead or alive."""
+
+    brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Fill these brokers, which have joined, from those that hold the most; replicas move to these brokers only."""
+
+    brokers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Give `replacement` what `broker` has, each replica in its place in the order."""
+
+    broker: int
+    replacement: int
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Bring every broker within the tolerances of `Limits`, for at most so many bytes and copies; None is no bound."""
+
+    max_bytes: int | None = None
+    max_moves: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetReplicationFactor:
+    """Give every partition of the topic so many replicas."""
+
+    topic: str
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evacuate:
+    """Take every replica off the brokers of this rack."""
+
+    rack: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Spread every partition over as many racks as the brokers allow, and do nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders:
+    """Balance the preferred leaders by the order of replica lists alone; no copies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """Replace the replicas on these dead brokers, each in its place in the order.
+
+    Only the named partitions are touched (topic and number), all of them when `partitions` is None (KIP-46).
+    """
+
+    dead: tuple[int, ...]
+    partitions: tuple[tuple[str, int], ...] | None = None
+
+
+Goal = Drain | Add | Replace | Balance | SetReplicationFactor | Evacuate | Spread | Leaders | Heal
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What holds for every goal.
+
+    `disk_limit` is the share of a disk that may be used at any moment, copies that are not dropped yet included. The
+    tolerances are shares of a broker's fair share: `above` it a broker is overloaded, `below` it underloaded. Being
+    underloaded hurts less, so its tolerance is wider; orders cost no bytes, so the leaders' tolerance is narrow.
+    `work` bounds the candidates that are tried, which bounds the time without a clock; None is no bound.
+    Without `include_internal`, partitions of internal topics stay where they are.
+    """
+
+    disk_limit: float = 0.85
+    above: float = 0.085
+    below: float = 0.12
+    leaders_above: float = 0.045
+    balance_ingest: bool = False
+    include_internal: bool = False
+    exclude_topics: tuple[str, ...] = ()
+    work: int | None = None
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,154 @@
+"""Leaders: who comes first in the lists, changed in as few partitions as possible."""
+
+import math
+from collections.abc import Collection, Iterable
+
+from drover.planning.budget import Budget
+from drover.planning.layout import Layout
+
+
+class Leading:
+    """Balances preferred leaders by order alone, in the partitions that it may reorder.
+
+    A broker may lead from `low` to `high` partitions. Only brokers that may receive replicas are given leaders.
+    """
+
+    def __init__(self, layout: Layout, partitions: Iterable[int]) -> None:
+        self.layout = layout
+        counting = [broker.id for broker in layout.model.brokers if broker.alive and broker.id not in layout.leaving]
+        total = sum(layout.leaders.values())
+        self.mean = total / max(1, len(counting))
+        self.high = max(math.ceil(self.mean), math.floor(self.mean * (1 + layout.limits.leaders_above)))
+        self.low = math.floor(self.mean * (1 - layout.limits.below))
+        self.led: dict[int, set[int]] = {number: set() for number in layout.count}
+        self.mine: dict[int, set[int]] = {number: set() for number in sorted(layout.may_lead)}
+        for partition in partitions:
+            replicas = layout.replicas[partition]
+            if len(replicas) > 1:
+                first = layout.first[partition]
+                self.led[first].add(partition)
+                for broker in replicas:
+                    if broker != first and self._may_lead(partition, broker):
+                        self.mine[broker].add(partition)
+
+    def choose(self, partitions: Collection[int], budget: Budget) -> None:
+        """Choose the leader of partitions that lose theirs, so that the fewest lead more than others."""
+        changed = True
+        while changed and budget.spend(len(partitions)):
+            changed = False
+            for partition in sorted(partitions):
+                present = self.layout.first[partition]
+                allowed = [broker for broker in self.layout.replicas[partition] if self._may_lead(partition, broker)]
+                if not allowed:
+                    continue
+                leaders = self.layout.leaders
+                best = min(
+                    allowed, key=lambda broker: (leaders[broker] - (broker == present), broker != present, broker)
+                )
+                if (
+                    best != present
+                    and leaders[best] + 1 < leaders[present] + (present not in self.layout.may_lead) * 10**9
+                ):
+                    self._lead(partition, best)
+                    changed = True
+
+    def even_out(self, budget: Budget) -> None:
+        """Bring every broker between `low` and `high`, as far as orders can, by the shortest chains of reorders."""
+        leaders = self.layout.leaders
+        for broker in sorted(self.led, key=lambda number: (-leaders[number], number)):
+            while leaders[broker] > self.high and broker in self.mine and self._hand_on(broker, budget):
+                pass
+        for broker in sorted(self.mine, key=lambda number: (leaders[number], number)):
+            while leaders[broker] < self.low and self._take_over(broker, budget):
+                pass
+
+    def _hand_on(self, start: int, budget: Budget) -> bool:
+        """Pass one leadership on from a broker, over others if need be, to one that has room for it."""
+        leaders = self.layout.leaders
+        came: dict[int, tuple[int, int]] = {}
+        frontier = [start]
+        while frontier:
+            reached: list[int] = []
+            for broker in frontier:
+                if not budget.spend(len(self.led[broker])):
+                    return False
+                for partition in sorted(self.led[broker]):
+                    for other in self.layout.replicas[partition]:
+                        if other != start and other not in came and self._may_lead(partition, other):
+                            came[other] = (broker, partition)
+                            reached.append(other)
+            goals = [broker for broker in reached if leaders[broker] < self.high]
+            if goals:
+                self._follow(came, start, min(goals, key=lambda broker: (leaders[broker], broker)))
+                return True
+            frontier = reached
+        return False
+
+    def _may_lead(self, partition: int, broker: int) -> bool:
+        """Whether a replica can lead: it is in sync, or will be since it is copied anew."""
+        in_sync = self.layout.model.partitions[partition].isr
+        return broker in self.mine and (broker in in_sync or broker not in self.layout.original[partition])
+
+    def _follow(self, came: dict[int, tuple[int, int]], start: int, goal: int) -> None:
+        while goal != start:
+            broker, partition = came[goal]
+            self._lead(partition, goal)
+            goal = broker
+
+    def _take_over(self, start: int, budget: Budget) -> bool:
+        """Give one more leadership to a broker, over others if need be, from the one that can spare it best."""
+        leaders = self.layout.leaders
+        came: dict[int, tuple[int, int]] = {}
+        frontier = [start]
+        while frontier:
+            reached: list[int] = []
+            for broker in frontier:
+                if not budget.spend(len(self.mine[broker])):
+                    return False
+                for partition in sorted(self.mine[broker]):
+                    other = self.layout.first[partition]
+                    if other != start and other not in came:
+                        came[other] = (broker, partition)
+                        reached.append(other)
+            goals = [broker for broker in reached if leaders[broker] > max(self.low, leaders[start] + 1)]
+            if goals:
+                goal = max(goals, key=lambda broker: (leaders[broker], -broker))
+                while goal != start:
+                    broker, partition = came[goal]
+                    self._lead(partition, broker)
+                    goal = broker
+                return True
+            frontier = [broker for broker in reached if broker in self.mine]
+        return False
+
+    def _lead(self, partition: int, broker: int) -> None:
+        before = self.layout.first[partition]
+        self.layout.lead(partition, broker)
+        if partition in self.led[before]:
+            self.led[before].discard(partition)
+            self.led[broker].add(partition)
+            self.mine[broker].discard(partition)
+            if before in self.mine:
+                self.mine[before].add(partition)
+
+    def restore(self, partitions: Iterable[int]) -> None:
+        """Put back the original leader wherever no broker is further outside its bounds for it."""
+        for partition in partitions:
+            first = self.layout.original[partition][0]
+            present = self.layout.first[partition]
+            if first == present or first not in self.layout.replicas[partition]:
+                continue
+            before = self._outside(first) + self._outside(present)
+            if self._outside(first, 1) + self._outside(present, -1) <= before:
+                self._lead(partition, first)
+
+    def _outside(self, broker: int, more: int = 0) -> int:
+        """Return how many leaders a broker has outside its bounds, with so many more than it has."""
+        leaders = self.layout.leaders[broker] + more
+        return max(0, leaders - self.high) + max(0, self.low - leaders)
+
+    def outside(self) -> Iterable[tuple[int, int]]:
+        """Return the brokers that lead more or fewer partitions than they should, and how many."""
+        for broker in sorted(self.mine):
+            if self._outside(broker):
+                yield broker, self.layout.leaders[broker]

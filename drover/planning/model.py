@@ -1,0 +1,109 @@
+"""A cluster as the planner sees it: brokers with racks and disks, partitions with ordered replicas and sizes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    """One data directory of a broker. DescribeLogDirs gives the sizes from Kafka 3.3 on (KIP-827); None is unknown."""
+
+    path: str
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker, and whether a proposal may give it replicas.
+
+    `excluded` means that the operator asked to leave it alone, `held` that something else works on it, `failing` that
+    it lives but should not be trusted with more. It keeps what it has under each of them.
+    """
+
+    id: int
+    rack: str | None = None
+    alive: bool = True
+    excluded: bool = False
+    held: bool = False
+    failing: bool = False
+    log_dirs: tuple[LogDir, ...] = ()
+
+    @property
+    def may_receive(self) -> bool:
+        """Whether a proposal may give it replicas."""
+        return self.alive and not (self.excluded or self.held or self.failing)
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Return the size of its disks; None if any of them is unknown, or none was reported."""
+        return _sum(directory.total_bytes for directory in self.log_dirs)
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Return what is free on its disks; None if any of them is unknown, or none was reported."""
+        return _sum(directory.free_bytes for directory in self.log_dirs)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition with its replicas in their order, the first of which is the preferred leader.
+
+    `leader` is None when nobody leads. `size_bytes` is the size of one copy, `ingest_bytes_per_s` what is appended to
+    it, None where unknown. `moving` says that Kafka is reassigning it: a proposal leaves it alone.
+    """
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    size_bytes: int | None = None
+    ingest_bytes_per_s: float | None = None
+    internal: bool = False
+    moving: bool = False
+
+    @property
+    def name(self) -> tuple[str, int]:
+        """Return topic and number, by which partitions are ordered."""
+        return (self.topic, self.partition)
+
+
+@dataclass(frozen=True)
+class ClusterModel:
+    """A cluster at one moment: brokers by id, partitions by name. `ClusterModel.of` puts both in order.
+
+    A replica on a broker that is not listed counts as being on a dead broker without a rack.
+    """
+
+    brokers: tuple[Broker, ...]
+    partitions: tuple[Partition, ...]
+
+    @classmethod
+    def of(cls, brokers: Iterable[Broker], partitions: Iterable[Partition]) -> "ClusterModel":
+        """Make the model. The same cluster gives the same model, in whatever order it was read."""
+        return cls(
+            tuple(sorted(brokers, key=lambda broker: broker.id)),
+            tuple(sorted(partitions, key=lambda partition: (partition.topic, partition.partition))),
+        )
+
+    @cached_property
+    def broker_by_id(self) -> dict[int, Broker]:
+        """Index the brokers."""
+        return {broker.id: broker for broker in self.brokers}
+
+    @cached_property
+    def partition_by_name(self) -> dict[tuple[str, int], Partition]:
+        """Index the partitions."""
+        return {partition.name: partition for partition in self.partitions}
+
+
+def _sum(parts: Iterable[int | None]) -> int | None:
+    known = tuple(parts)
+    total = 0
+    for part in known:
+        if part is None:
+            return None
+        total += part
+    return total if known else None

@@ -1,0 +1,58 @@
+"""Solving: which part of the planner reaches which goal."""
+
+from drover.planning.budget import Budget
+from drover.planning.emptying import drain, heal, replace
+from drover.planning.evening import add, balance, balance_leaders
+from drover.planning.factor import set_replication_factor
+from drover.planning.goals import (
+    Add,
+    Balance,
+    Drain,
+    Evacuate,
+    Goal,
+    Heal,
+    Leaders,
+    Replace,
+    SetReplicationFactor,
+    Spread,
+)
+from drover.planning.layout import Layout
+from drover.planning.model import ClusterModel
+from drover.planning.placing import Solution
+from drover.planning.spreading import spread
+
+
+def leaving_of(model: ClusterModel, goal: Goal) -> frozenset[int]:
+    """Name the brokers that a goal empties."""
+    match goal:
+        case Drain(brokers) | Heal(brokers, _):
+            return frozenset(brokers)
+        case Replace(broker, _):
+            return frozenset((broker,))
+        case Evacuate(rack):
+            return frozenset(broker.id for broker in model.brokers if broker.rack == rack)
+        case Add() | Balance() | SetReplicationFactor() | Spread() | Leaders():
+            return frozenset()
+
+
+def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
+    """Change the layout so that it reaches the goal as far as it can."""
+    solution = Solution()
+    match goal:
+        case Drain() | Evacuate():
+            drain(layout, solution, budget)
+        case Heal():
+            heal(layout, solution, budget, goal)
+        case Replace(_, replacement):
+            replace(layout, solution, budget, replacement)
+        case Add(brokers):
+            add(layout, solution, budget, brokers)
+        case Balance():
+            balance(layout, solution, budget, goal)
+        case SetReplicationFactor(topic, factor):
+            set_replication_factor(layout, solution, budget, topic, factor)
+        case Spread():
+            spread(layout, solution, budget)
+        case Leaders():
+            balance_leaders(layout, solution, budget)
+    return solution

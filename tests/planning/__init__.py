@@ -1,0 +1,1 @@
+"""The planner: constraints, determinism, minimality, and figures beside brute force."""

@@ -51,7 +51,14 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
-from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved
+from events.waiting import (
+    CommandAdvanced,
+    CommandBegun,
+    CommandHeld,
+    CommandReleased,
+    QueueEntryAdded,
+    QueueEntryRemoved,
+)
 
 SCHEMA_VERSION = 1
 
@@ -93,7 +100,7 @@ ThrottleEvent = (
     | TopicThrottleSet
     | TopicThrottleLeft
 )
-WaitingEvent = CommandHeld | CommandReleased | QueueEntryAdded | QueueEntryRemoved
+WaitingEvent = CommandHeld | CommandReleased | CommandBegun | CommandAdvanced | QueueEntryAdded | QueueEntryRemoved
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
@@ -132,7 +139,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     says that the command waits for those it names in `after`: a second outcome follows.
     `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
-    the command's whole content (R5); it is empty for a command that could not be read.
+    the command's whole content (R5); it is empty for a command that could not be read. `more` says that this is a part
+    of the outcome, of a command that is decided in several records: the next part follows.
     """
 
     id: str
@@ -150,6 +158,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusals: tuple[Refusal, ...] = ()
     first_offset: int | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
+    more: bool = False
 
 
 class Cursor(Struct, frozen=True):
@@ -167,8 +176,13 @@ class Genesis(Struct, frozen=True, kw_only=True, tag_field="kind", tag="genesis"
     shard: int
 
 
-class Acquire(Struct, frozen=True, kw_only=True, tag_field="kind", tag="acquire"):
-    """A worker takes the shard: a compare-and-swap, valid only with `epoch` == current + 1 (R1)."""
+class Acquire(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="acquire"):
+    """A worker takes the shard: a compare-and-swap, valid only with `epoch` == current + 1 (R1).
+
+    `resumes_after` is an administrator's word: the offset of a damaged record at which every reader has stopped. The
+    shard goes on after this acquire, with the state from before the damage; what stands between the two is void (R9).
+    The form of this record never changes in another way than by fields that may be left out.
+    """
 
     schema: int
     epoch: int
@@ -176,6 +190,7 @@ class Acquire(Struct, frozen=True, kw_only=True, tag_field="kind", tag="acquire"
     owner: str
     group: str
     generation: int
+    resumes_after: int | None = None
 
 
 class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="batch"):

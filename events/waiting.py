@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from msgspec import Struct
+
 from events.base import Event, PartitionEvent
 
 
@@ -30,6 +32,37 @@ class CommandReleased(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
     """A held command is decided in this very record."""
 
     id: str
+
+
+class PartitionRun(Struct, frozen=True):
+    """Some partitions of one topic, in their order."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class CommandBegun(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-begun"):
+    """A command is too large for one record: this one decides a part of it, and the next ones the rest.
+
+    `left` are the partitions that are not decided here, in the order in which they will be, `part` of them at a time.
+    `payload` is the command in msgpack; it stands in `topic` at `offset`. Until all is decided no other command of the
+    cluster is; with `withholds`, which a cancel has, no step starts either.
+    """
+
+    id: str
+    payload: bytes
+    topic: str
+    offset: int
+    left: tuple[PartitionRun, ...]
+    part: int
+    withholds: bool = False
+
+
+class CommandAdvanced(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-advanced"):
+    """The next part of such a command is decided in this very record; `decided` of those that were left are by now."""
+
+    id: str
+    decided: int
 
 
 class QueueEntryAdded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-added"):

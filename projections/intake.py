@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from drover.errors import ConfigurationError, LogUnavailableError
 from events.commands import AnyCommand
+from events.outcomes import joined
 from events.records import Batch, Outcome
 from events.refusals import Refusal
 from projections.commands import (
@@ -124,6 +125,8 @@ class Intake:
         self._monitor = monitor
         self._look_s = look_s
         self._outcomes: dict[str, _Recorded] = {}
+        # Of commands that are decided in several records, until the last one.
+        self._parts: dict[str, list[Outcome]] = {}
         self._asked: set[str] = set()
         self._looking = asyncio.Lock()
 
@@ -135,10 +138,18 @@ class Intake:
                 place = Place(offset + 1, 0) if number == len(batch.events) else Place(offset, number)
         for outcome in batch.outcomes:
             if outcome.cluster == self._cluster and outcome.id.startswith(ID_PREFIX) and outcome.verdict != "duplicate":
-                self._outcomes.setdefault(outcome.id, _Recorded(outcome, batch.at_ms, place))
-                self._asked.discard(outcome.id)
+                self._record(outcome, batch.at_ms, place)
         while len(self._outcomes) > MOST_OUTCOMES:
             del self._outcomes[next(iter(self._outcomes))]
+
+    def _record(self, outcome: Outcome, at_ms: int, place: Place | None) -> None:
+        """Keep the first word on a command; of one that is decided in several records all parts, as one."""
+        parts = [*self._parts.pop(outcome.id, ()), outcome]
+        if outcome.more:
+            self._parts[outcome.id] = parts
+            return
+        self._outcomes.setdefault(outcome.id, _Recorded(joined(parts), at_ms, place))
+        self._asked.discard(outcome.id)
 
     async def run(self, writer: ClusterWriter, caught_up: asyncio.Event) -> None:
         """Look again and again while this process writes the tree, for ever."""

@@ -14,7 +14,7 @@ from events.codec import UndecodableError, decode_record
 from events.progress import Progress, ProjectionSample
 from events.records import Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft
-from events.waiting import CommandHeld
+from events.waiting import CommandBegun, CommandHeld
 
 # What a row stands for.
 GENESIS, ACQUIRE, BATCH = "genesis", "acquire", "batch"
@@ -217,7 +217,7 @@ def _copies(kind: type[msgspec.Struct]) -> tuple[tuple[str, int], ...]:
         for field in kind.__struct_fields__
         if field not in _SKIPPED and (column := _RENAMED.get(field, field)) in PLACE
         # Where a held command stood is no partition that is moved.
-        if (kind, field) != (CommandHeld, "topic")
+        if field != "topic" or kind not in (CommandHeld, CommandBegun)
     )
 
 

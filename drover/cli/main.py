@@ -25,6 +25,7 @@ COMMANDS = {
     "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
     "audit": ("drover.cli.audit:audit", "Show what was asked for, done, refused and undone, and verify the log."),
     "replay": ("drover.cli.replay:replay", "Replay the log from its first record."),
+    "recover": ("drover.cli.recover:recover", "Let a shard go on whose log is damaged."),
     "demo": ("drover.cli.demo:demo", "Watch the whole story on a real Kafka."),
     "dead-letters": ("drover.cli.dead_letters:dead_letters", "Show what could not be read as a command."),
 }

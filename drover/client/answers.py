@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from drover.errors import DroverError
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.commands import Command
+from events.outcomes import joined
 from events.records import Batch, Outcome
 
 
@@ -85,7 +86,8 @@ class Answers:
             outcome = answer.outcome
             if outcome.offset == sent.offset and outcome.topic == sent.topic:
                 first = _first(answer, recorded) if outcome.verdict == "duplicate" else answer
-                return _after_holding(first, recorded) if first.outcome.verdict == "held" else first
+                last = _after_holding(first, recorded) if first.outcome.verdict == "held" else first
+                return None if last is None else _whole(last, recorded)
         return None
 
     def repeated_from(self, *, before: int) -> tuple[int, ...]:
@@ -124,6 +126,25 @@ def _after_holding(held: Answer, recorded: Sequence[Answer]) -> Answer | None:
         if outcome.verdict not in {"held", "duplicate"} and (outcome.topic, outcome.offset) == place:
             return replace(answer, repeated=held.repeated)
     return None
+
+
+def _whole(first: Answer, recorded: Sequence[Answer]) -> Answer | None:
+    """Join an answer with the other parts of it; None while the last part is missing.
+
+    Of a repeated command whose outcome is older than what was read, the first part is all that is known.
+    """
+    if not first.outcome.more:
+        return first
+    place = (first.outcome.topic, first.outcome.offset)
+    parts = [first]
+    for answer in recorded:
+        outcome = answer.outcome
+        is_later = answer.offset > parts[-1].offset and (outcome.topic, outcome.offset) == place
+        if parts[-1].outcome.more and is_later and outcome.verdict in {"accepted", "refused"}:
+            parts.append(answer)
+    if parts[-1].outcome.more and not first.repeated:
+        return None
+    return replace(first, outcome=joined([part.outcome for part in parts]), at_ms=parts[-1].at_ms)
 
 
 def ownership_of(fold: ShardFold, last_record_ms: int | None) -> Ownership:

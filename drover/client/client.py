@@ -34,17 +34,25 @@ class _Watch:
     answers: Answers
     fold: ShardFold | None = None
     last_record_ms: int | None = None
+    may_be_wrong: bool = False
 
-    def begin(self, fold: ShardFold) -> "_Watch":
-        """Go on from this fold."""
+    def begin(self, fold: ShardFold, *, may_be_wrong: bool = False) -> "_Watch":
+        """Go on from this fold; one from a snapshot may be wrong."""
         self.fold = fold
+        self.may_be_wrong = may_be_wrong
         return self
 
     def take(self, record: LogRecord) -> None:
         """Fold one record and look at what it says."""
         assert self.fold is not None, "it was begun"
         self.last_record_ms = record.timestamp_ms
-        folded = self.fold.fold(record.offset, record.payload)
+        try:
+            folded = self.fold.fold(record.offset, record.payload)
+        except CorruptLogError:
+            if self.may_be_wrong:
+                raise
+            # The shard stands still until an acquire resumes it, which may be the next record.
+            return
         if folded is not None:
             self.answers.see(folded, self.fold.shard)
 
@@ -130,12 +138,17 @@ class Client:
                 folds = await load_snapshots(reader, self.connection.topics, (shard,), warn_unused)
                 if shard in folds and self._is_older(folds[shard], sent):
                     try:
-                        return await self._follow(reader, watch.begin(folds[shard]))
+                        return await self._follow(reader, watch.begin(folds[shard], may_be_wrong=True))
                     except CorruptLogError as error:
-                        # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+                        # Snapshot and log disagree, or the log is damaged: its first record on will tell which.
                         warn_unused(shard, str(error))
                 return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
         except TimeoutError as error:
+            if watch.fold is not None and watch.fold.damage is not None:
+                raise CorruptLogError(
+                    f"{watch.fold.damage.what}; the command remains valid and will be decided once the shard is "
+                    "resumed, see docs/recovery.md"
+                ) from error
             answers = watch.answers
             raise OutcomeMissingError(answers.missing(), answers.found(), watch.ownership) from error
 

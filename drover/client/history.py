@@ -25,7 +25,10 @@ class ValidRecord:
 
 
 class FoldedLog:
-    """Some shards of the event log, folded up to where they were read."""
+    """Some shards of the event log, folded up to where they were read.
+
+    A shard whose log is damaged stays where it was before the damage; `damaged` says so, by shard.
+    """
 
     def __init__(self, folds: dict[int, ShardFold]) -> None:
         self.folds = folds
@@ -36,14 +39,20 @@ class FoldedLog:
         """The next offset to fold, per shard."""
         return {shard: fold.position for shard, fold in self.folds.items()}
 
-    def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:
-        """Fold records and return the valid batches among them.
+    @property
+    def damaged(self) -> dict[int, str]:
+        """Where the log of each damaged shard is damaged, and how."""
+        return {shard: fold.damage.what for shard, fold in self.folds.items() if fold.damage is not None}
 
-        Raises `CorruptLogError` for what breaks a rule of the log.
-        """
+    def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:
+        """Fold records and return the valid batches among them; what no reader may pass stops its shard."""
         found = []
         for record in records:
-            folded = self.folds[record.shard].fold(record.offset, record.payload)
+            try:
+                folded = self.folds[record.shard].fold(record.offset, record.payload)
+            except CorruptLogError as error:
+                _log.warning("shard %d is shown up to there, see docs/recovery.md: %s", record.shard, error)
+                continue
             self.last_record_ms[record.shard] = record.timestamp_ms
             if folded is not None and (valid := _valid(record.shard, folded)) is not None:
                 found.append(valid)
@@ -85,11 +94,11 @@ async def fold_to_end(reader: LogReader, connection: LogConnection, cluster: str
     log = await open_log(reader, connection, cluster)
     log.folds.update(await load_snapshots(reader, connection.topics, log.folds.keys(), warn_unused))
     if any(log.positions.values()):
-        try:
-            return await _read_to_end(reader, connection, log)
-        except CorruptLogError as error:
-            # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
-            _log.warning("snapshots are not used: %s", error)
+        await _read_to_end(reader, connection, log)
+        if not log.damaged:
+            return log
+        # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+        _log.warning("snapshots are not used: %s", "; ".join(log.damaged.values()))
         log = await open_log(reader, connection, cluster)
     return await _read_to_end(reader, connection, log)
 

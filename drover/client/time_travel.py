@@ -1,5 +1,6 @@
 """The past of a shard: its fold as it was at a place in the log or at a moment, and what ended on the way."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from drover.client.history import warn_unused
-from drover.errors import ConfigurationError, CorruptLogError
+from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import load_snapshots
@@ -16,6 +17,8 @@ from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.partitions import TopicPartition
 from events.records import Batch
 from events.topics import shard_of
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +83,13 @@ class Travel:
         return len(self.reached) == len(set(self.points))
 
     def take(self, offset: int, payload: bytes) -> None:
-        """Fold one record, unless every point lies before it. Raises what `ShardFold.fold` raises."""
-        seen = _glance.decode(payload)
+        """Fold one record, unless every point lies before it; damage stops the fold until an acquire resumes it."""
         # The clock of a fenced owner does not count as the log's time.
-        at_ms = seen.at_ms if seen.token == self.fold.token else None
+        seen = _glanced(payload)
+        at_ms = seen.at_ms if seen.token == self.fold.token and self.fold.damage is None else None
         self._reach([point for point in self.points if point.is_before(offset, at_ms)])
         if not self.is_over:
-            folded = self.fold.fold(offset, payload)
+            folded = self.fold.fold_on(offset, payload)
             if folded is not None and self.reached:
                 self.ended += _endings(folded)
 
@@ -98,6 +101,14 @@ class Travel:
         for point in points:
             if point not in self.reached:
                 self.reached[point] = self.fold.copy()
+
+
+def _glanced(payload: bytes) -> _Glance:
+    try:
+        return _glance.decode(payload)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        # The fold says what such a record is.
+        return _Glance()
 
 
 def _endings(folded: Folded) -> list[Ended]:
@@ -126,12 +137,15 @@ async def travel(connection: LogConnection, shard: int | str, points: Sequence[P
                 raise ConfigurationError(f"shard {number} of the log has offsets 0 to {end - 1}, not {point.offset}")
         fold = (await load_snapshots(reader, connection.topics, (number,), warn_unused)).get(number)
         if fold is not None and not any(point.is_behind(fold) for point in points):
-            try:
-                return await _travel(reader, events, Travel(fold, points))
-            except CorruptLogError as error:
-                # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
-                warn_unused(number, str(error))
-        return await _travel(reader, events, Travel(ShardFold(number, shards), points))
+            found = await _travel(reader, events, Travel(fold, points))
+            if found.fold.damage is None:
+                return found
+            # Snapshot and log disagree, or the log is damaged: its first record on will tell which.
+            warn_unused(number, found.fold.damage.what)
+        found = await _travel(reader, events, Travel(ShardFold(number, shards), points))
+        if found.fold.damage is not None:
+            _log.warning("shard %d is shown up to there, see docs/recovery.md: %s", number, found.fold.damage.what)
+        return found
 
 
 async def _travel(reader: LogReader, topic: str, found: Travel) -> Travel:

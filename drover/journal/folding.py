@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from drover.errors import AppendUnknownError, CorruptLogError, LogUnavailableError
 from drover.journal.port import Journal, TailRecord
-from drover.shard.fold import Folded, ShardFold
+from drover.shard.fold import Damage, Folded, ShardFold
 from events.codec import record_headers
 from events.records import Record
 
@@ -17,14 +17,21 @@ class FoldedLog:
     """Every shard folded in this process.
 
     `restore`, if there is anything to begin with, then `replay`; then `follow` runs as a task until it is cancelled.
-    Both raise `CorruptLogError` for anything that no reader may pass. `on_folded` is told of every record after its
-    effect.
+    A record that no reader may pass stops its own shard only (`ShardFold.damage`): `on_damaged` is told. Both raise
+    `CorruptLogError` where the log itself is not what it was. `on_folded` is told of every record after its effect.
     """
 
-    def __init__(self, journal: Journal, events_topic: str, on_folded: Callable[[int, Folded], None]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        events_topic: str,
+        on_folded: Callable[[int, Folded], None],
+        on_damaged: Callable[[int, Damage], None],
+    ) -> None:
         self.journal = journal
         self.folds = tuple(ShardFold(shard, journal.shards) for shard in range(journal.shards))
         self._on_folded = on_folded
+        self._on_damaged = on_damaged
         self._events_topic = events_topic
         # Appends in flight. A record holds a token and a sequence number, so equal bytes are this very record.
         self._expected: dict[tuple[int, bytes], asyncio.Future[Folded]] = {}
@@ -78,10 +85,18 @@ class FoldedLog:
         await asyncio.sleep(0)
 
     def _fold(self, record: TailRecord) -> None:
-        folded = self.folds[record.shard].fold(record.offset, record.payload)
+        fold = self.folds[record.shard]
+        expected = self._expected.get((record.shard, record.payload)) if self._expected else None
+        try:
+            folded = fold.fold(record.offset, record.payload)
+        except CorruptLogError as error:
+            assert fold.damage is not None, "the fold says where it stopped"
+            if expected is not None and not expected.done():
+                expected.set_exception(error)
+            self._on_damaged(record.shard, fold.damage)
+            return
         if folded is None:
             return
-        expected = self._expected.get((record.shard, record.payload)) if self._expected else None
         if expected is not None and not expected.done():
             expected.set_result(folded)
         self._on_folded(record.shard, folded)

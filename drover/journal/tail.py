@@ -76,7 +76,7 @@ class LogTail:
         except AUTHORIZATION_ERRORS as error:
             raise unreachable(self._connection, error) from error
         return [
-            TailRecord(partition.partition, record.offset, record.value)
+            TailRecord(partition.partition, record.offset, record.value or b"")
             for partition, records in fetched.items()
             for record in records
         ]

@@ -1,5 +1,9 @@
 """Deciding an alter command: each partition is accepted, already as asked, or refused for a named reason (KIP-455)."""
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from drover.capability.decision import (
     NO_LOOKS,
     Decision,
@@ -51,6 +55,21 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
         unchanged=tuple(unchanged),
         refusals=tuple(refusals),
         plan=command.plan_name if moves(command) else command.plan,
+    )
+
+
+def part_of_alter(command: Alter, keys: Sequence[TopicPartition], *, is_last: bool) -> Alter:
+    """Return an alter that asks for some partitions of a command, which is decided in several records.
+
+    Its plan is not finished before the last part. What was required when the command arrived is not asked again.
+    """
+    wanted = frozenset(keys)
+    return replace(
+        command,
+        partitions=tuple(target for target in command.partitions if target.key in wanted),
+        plan=command.plan_name if moves(command) else command.plan,
+        more=command.more or not is_last,
+        only_when_idle=False,
     )
 
 

@@ -1,7 +1,7 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -31,18 +31,33 @@ def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decisi
     if command.plan is not None:
         return _cancel_plan(command, command.plan, state)
     keys, refusals = _resolve(command, state)
-    decision = _cancel_all(command, state, keys, refusals)
-    if command.all and state.heal is not None:
-        # What waits of a heal is as good as queued (X12).
-        end = HealEnded(
-            cluster=state.name,
-            heal=state.heal.name,
-            why=HealEnd.CANCELLED,
-            dropped=len(state.heal_chunks),
-            leaves_rest=True,
-        )
-        return dataclasses.replace(decision, events=(end, *decision.events))
-    return decision
+    return _ending_heal(command, state, _cancel_all(command, state, keys, refusals))
+
+
+def decide_part_of_cancel(
+    command: Cancel, keys: Sequence[TopicPartition], state: ClusterState, _facts: Facts
+) -> Decision:
+    """Decide a cancel for some of the partitions to which its scope was resolved; the others come in other records."""
+    if command.queued is not None:
+        left = tuple(key for key in keys if key in state.queue and state.queue[key].id == command.queued)
+        return Decision(events=withdraw(left, state.name), accepted=left)
+    nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
+    gone = [key for key in keys if key not in state.reassignments and key not in state.queue]
+    refusals = [refuse_partition(key, nothing, f"Drover is not moving {key}: it ended by itself") for key in gone]
+    under_way = [key for key in keys if key in state.reassignments or key in state.queue]
+    decision = _cancel_all(command, state, under_way, refusals, plan=command.plan)
+    if command.plan is not None:
+        return _closing_plan(command, command.plan, state, decision)
+    return _ending_heal(command, state, decision)
+
+
+def _ending_heal(command: Cancel, state: ClusterState, decision: Decision) -> Decision:
+    """X12: a cancel of everything also drops the chunks of a heal that have not begun."""
+    if not command.all or state.heal is None:
+        return decision
+    why, dropped = HealEnd.CANCELLED, len(state.heal_chunks)
+    end = HealEnded(cluster=state.name, heal=state.heal.name, why=why, dropped=dropped, leaves_rest=True)
+    return dataclasses.replace(decision, events=(end, *decision.events))
 
 
 def _withdraw_queued(command_id: str, state: ClusterState) -> Decision:
@@ -63,8 +78,12 @@ def _cancel_plan(command: Cancel, name: str, state: ClusterState) -> Decision:
     moving = [key for key, reassignment in state.reassignments.items() if _belongs(reassignment, name)]
     waiting = [key for key, entry in state.queue.items() if entry.plan == name]
     decision = _cancel_all(command, state, [*moving, *waiting], [], plan=name)
+    return _closing_plan(command, name, state, decision)
+
+
+def _closing_plan(command: Cancel, name: str, state: ClusterState, decision: Decision) -> Decision:
     events = decision.events
-    if plan.status is PlanStatus.OPEN:
+    if state.plans[name].status is PlanStatus.OPEN:
         closed = PlanCancelled(cluster=state.name, plan=name, by=command.by, reason=command.reason)
         events = (closed, *events)
     return Decision(events, decision.accepted, decision.unchanged, decision.refusals, plan=name)

@@ -22,8 +22,9 @@ from drover.runtime.shards import HostedShard, ShardServices
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.runtime.watchdog import EXIT_FAULT
 from drover.shard.core import ShardCore
-from drover.shard.fold import Folded, RecordVerdict
+from drover.shard.fold import Damage, Folded, RecordVerdict
 from drover.shard.messages import Arrival
+from events.records import Acquire
 
 BARRIER_TIMEOUT_S = 30.0
 HOUSEKEEPING_S = 0.5
@@ -49,7 +50,7 @@ class ShardHost:
         end: Callable[[int], NoReturn] = os._exit,
     ) -> None:
         topics = settings.log.topics
-        self.log = FoldedLog(journal, topics.events, self._folded)
+        self.log = FoldedLog(journal, topics.events, self._folded, self._damaged)
         self.is_replayed = False
         self.is_joined = False
         self._settings = settings
@@ -152,7 +153,10 @@ class ShardHost:
         if len(assigned) > 1:
             self.fail(f"the group scattered the shards over the command topics: {dict(partitions)}", None)
         revocations = self._revocations
-        shards = [self.shards[number] for numbers in assigned for number in numbers]
+        # One whose log is damaged is served by nobody until an administrator resumes it: docs/recovery.md.
+        shards = [
+            self.shards[number] for numbers in assigned for number in numbers if not self.shards[number].is_damaged
+        ]
         for shard in shards:
             shard.unowned_since = monotonic()
         self._in_barrier = True
@@ -200,6 +204,27 @@ class ShardHost:
         # A record of another worker may have taken a shard away: let its loop check.
         if folded.verdict is not RecordVerdict.VALID and self.is_replayed:
             self.shards[number].wake()
+        if isinstance(folded.record, Acquire) and folded.record.resumes_after is not None and self.is_replayed:
+            self._resumed(self.shards[number])
+
+    def _damaged(self, number: int, damage: Damage) -> None:
+        """A shard stops where its log is damaged; the others go on."""
+        _log.critical(
+            "the log of a shard is damaged: the shard stops, the others go on; see docs/recovery.md",
+            shard=number,
+            offset=damage.offset,
+            why=damage.what,
+        )
+        self._metrics.shard_damaged(number, is_damaged=True)
+        if self.is_replayed:
+            self.shards[number].revoke()
+
+    def _resumed(self, shard: HostedShard) -> None:
+        if not shard.is_damaged and not shard.assigned:
+            _log.warning("a damaged shard was resumed", shard=shard.number, by=shard.fold.owner)
+            self._metrics.shard_damaged(shard.number, is_damaged=False)
+            # Nobody serves it: the group is joined again, and its barrier takes it.
+            shard.unowned_since = monotonic()
 
     async def _check_topics(self, shards: Sequence[HostedShard]) -> None:
         """R4: a topic that was replaced, or no longer has the next offset, stops the worker."""

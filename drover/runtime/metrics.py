@@ -27,6 +27,7 @@ class Metrics:
         )
         self._fenced = self._counter("batches_fenced", "Batches of this worker that another owner fenced", "shard")
         self._owned = self._gauge("shards_owned", "Shards this worker owns")
+        self._damaged = self._gauge("shard_damaged", "Whether the shard's log has a record that stops it", "shard")
         self._inbox = self._gauge("inbox_commands", "Commands that have arrived and are not yet durable", "shard")
         self._reassignments = self._gauge("reassignments", "Reassignments under way", "cluster", "phase")
         self._calls = self._counter("calls", "Calls to managed clusters", "cluster", "kind", "result")
@@ -66,6 +67,10 @@ class Metrics:
     def shards_owned(self, count: int) -> None:
         """Say how many shards this worker owns now."""
         self._owned.set(count)
+
+    def shard_damaged(self, shard: int, *, is_damaged: bool) -> None:
+        """Say whether a shard stands still because its log is damaged."""
+        self._damaged.labels(str(shard)).set(is_damaged)
 
     def inbox_size(self, shard: int, commands: int) -> None:
         """Say how many commands a shard's inbox holds now."""

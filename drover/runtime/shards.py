@@ -93,9 +93,14 @@ class HostedShard:
         return self.core.next_offsets
 
     @property
+    def is_damaged(self) -> bool:
+        """Whether the shard's log has a record that no reader may pass."""
+        return self.fold.damage is not None
+
+    @property
     def holds_token(self) -> bool:
         """Whether the core owns the shard, and no other worker has taken it."""
-        return self.core.owned and self.fold.token == self._token
+        return self.core.owned and self.fold.token == self._token and not self.is_damaged
 
     def wake(self) -> None:
         """Wake the loop."""
@@ -309,6 +314,8 @@ class HostedShard:
     async def _regain(self) -> bool:
         """Somebody else acquired the shard: yield to a newer generation of the group, else take it back (R1)."""
         self._disown()
+        if self.is_damaged:
+            return False
         self.unowned_since = self.unowned_since or monotonic()
         tenure = self.tenure
         await asyncio.sleep(self._contest.pause_s(monotonic()))

@@ -58,6 +58,11 @@ class SnapshotKeeper:
                     _log.warning("snapshots are not used", snapshots=positions, why=str(error))
                     log.restore({})
                 else:
+                    damaged = {fold.shard: str(fold.damage) for fold in log.folds if fold.damage is not None}
+                    if damaged.keys() & folds.keys():
+                        _log.warning("snapshots are not used", snapshots=positions, why=damaged)
+                        log.restore({})
+                        return await log.replay()
                     _log.info("snapshots are used", positions=positions)
                     for shard, position in positions.items():
                         self._shards[shard].position = position

@@ -3,12 +3,22 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from drover.plans.evolve import stop_waiting, wait
-from drover.scheduling.state import DeferredCommand, Freeze, Limits, QueueEntry, SchedulingState
+from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry, SchedulingState
 from drover.state.cluster import ClusterState
 from events.base import Event
 from events.clusters import ClusterFrozen, ClusterUnfrozen, LimitsSet
-from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved, QueueExit
+from events.waiting import (
+    CommandAdvanced,
+    CommandBegun,
+    CommandHeld,
+    CommandReleased,
+    QueueEntryAdded,
+    QueueEntryRemoved,
+    QueueExit,
+)
 
 
 def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
@@ -37,6 +47,21 @@ def _released(state: SchedulingState, event: CommandReleased, _at_ms: int) -> No
     del state.deferred[event.id]
 
 
+def _begun(state: SchedulingState, event: CommandBegun, _at_ms: int) -> None:
+    assert not state.partly_decided, "one command at a time is decided in several records"
+    state.partly_decided[event.id] = PartlyDecided(
+        event.payload, event.topic, event.offset, event.left, event.part, event.withholds
+    )
+
+
+def _advanced(state: SchedulingState, event: CommandAdvanced, _at_ms: int) -> None:
+    begun = state.partly_decided[event.id]
+    if event.decided < begun.count:
+        state.partly_decided[event.id] = replace(begun, decided=event.decided)
+    else:
+        del state.partly_decided[event.id]
+
+
 def _queued(state: ClusterState, event: QueueEntryAdded, at_ms: int) -> None:
     assert event.key not in state.queue, f"{event.key} is in the queue already"
     state.queue[event.key] = QueueEntry(
@@ -62,6 +87,8 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ClusterUnfrozen: _unfrozen,
     CommandHeld: _deferred,
     CommandReleased: _released,
+    CommandBegun: _begun,
+    CommandAdvanced: _advanced,
     QueueEntryAdded: _queued,
     QueueEntryRemoved: _unqueued,
 }

@@ -116,7 +116,7 @@ class Starter(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Start whatever may start. While the cluster is frozen no step starts (R236-9); steps under way go on."""
         state = self.state
-        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.freeze is not None:
+        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.is_withheld:
             return
         self._limit_looks()
         self._is_behind = self._wake(batch.now.monotonic_ms)
@@ -285,7 +285,7 @@ class Starter(Reconciler):
 
     def due_ms(self, now: Moment) -> int | None:
         """Wake when something that was put off may be tried again."""
-        if self.state.freeze is not None:
+        if self.state.is_withheld:
             return None
         return now.monotonic_ms if self._is_behind else self.candidates.next_due_ms()
 

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from drover.state.declared import ClusterSlice, items_in_order, not_default, recorded
 from events.healing import HealingLimits
 from events.partitions import TopicPartition
+from events.waiting import PartitionRun
 
 
 class Limits(Struct, frozen=True):
@@ -36,6 +37,26 @@ class DeferredCommand(Struct, frozen=True, omit_defaults=True):
     since_ms: int
 
 
+class PartlyDecided(Struct, frozen=True, omit_defaults=True):
+    """A command that is decided in several records; see `events.waiting.CommandBegun`.
+
+    `decided` of the partitions in `left` are decided.
+    """
+
+    payload: bytes
+    topic: str
+    offset: int
+    left: tuple[PartitionRun, ...]
+    part: int
+    withholds: bool = False
+    decided: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many partitions were left by its first record."""
+        return sum(len(run.partitions) for run in self.left)
+
+
 class QueueEntry(Struct, frozen=True, omit_defaults=True):
     """One partition in the queue of KIP-236, from the alter command `id`; see `events.waiting.QueueEntryAdded`."""
 
@@ -50,10 +71,10 @@ class QueueEntry(Struct, frozen=True, omit_defaults=True):
 
 @dataclass(eq=False)
 class SchedulingState(ClusterSlice):
-    """The limits, the freeze, the queue, and the deferred commands.
+    """The limits, the freeze, the queue, the deferred commands, and the one that is decided in several records.
 
     `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
-    others, by id.
+    others, by id. `partly_decided` has one entry at most, by id.
     """
 
     freeze: Freeze | None = recorded("freeze", told_as=("freeze",))
@@ -64,3 +85,11 @@ class SchedulingState(ClusterSlice):
     deferred: dict[str, DeferredCommand] = recorded(
         "held", factory=dict, content=items_in_order, told_as=("deferred command", "deferred", "released")
     )
+    partly_decided: dict[str, PartlyDecided] = recorded(
+        "partly_decided", factory=dict, content=items_in_order, told_as=("large command", "begun", "decided")
+    )
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether nothing may start: the cluster is frozen, or a large cancel is being decided."""
+        return self.freeze is not None or any(begun.withholds for begun in self.partly_decided.values())

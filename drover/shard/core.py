@@ -11,7 +11,7 @@ from drover.capability.messages import Effect, Input, Moment
 from drover.scheduling.state import Limits
 from drover.shard import deferred
 from drover.shard.agenda import Agenda
-from drover.shard.deciding import CommandIndex
+from drover.shard.deciding import CommandIndex, go_on
 from drover.shard.fold import ShardFold
 from drover.shard.intake import Intake, decide_arrivals, following, named_partitions, refuse_too_large
 from drover.shard.managed import ManagedCluster, ManagedClusters
@@ -127,6 +127,7 @@ class ShardCore:
         self._agenda.touch_due(batch.now.monotonic_ms)
         for name in sorted(self._agenda.touched):
             cluster = self._clusters.of(name)
+            go_on(batch, cluster, self._clusters, looked_for, unavailable.get(name))
             deferred.release(batch, cluster, self._clusters, index, looked_for, unavailable.get(name))
         intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
         owes = self._reconcile(batch)

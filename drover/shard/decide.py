@@ -1,19 +1,20 @@
 """Decisions: a command, the speculative state and the facts make events, or refusals with their reasons."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks
 from drover.healing.commands import decide_heal
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_blacklist
-from drover.reassignment.alter import decide_alter, looks_for_alter
-from drover.reassignment.cancel import decide_cancel
+from drover.reassignment.alter import decide_alter, looks_for_alter, part_of_alter
+from drover.reassignment.cancel import decide_cancel, decide_part_of_cancel
 from drover.reassignment.held_off import with_held_off
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
 from drover.state.cluster import ClusterState
 from drover.unmanaged.repair import decide_repair, looks_for_repair
 from events import commands
+from events.partitions import TopicPartition
 
 # The function of each command, from the capability that owns it.
 DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], Decision]] = {
@@ -48,3 +49,22 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
     What it names in `after` has been decided before.
     """
     return with_held_off(DECIDING[type(command)](command, state, facts), state, facts)
+
+
+def decide_part(
+    command: commands.AnyCommand,
+    keys: Sequence[TopicPartition],
+    state: ClusterState,
+    facts: Facts,
+    *,
+    is_last: bool,
+) -> Decision:
+    """Decide a command for some of its partitions: it is too large for one record."""
+    if isinstance(command, commands.Cancel):
+        return with_held_off(decide_part_of_cancel(command, keys, state, facts), state, facts)
+    return decide(narrowed(command, keys, is_last=is_last), state, facts)
+
+
+def narrowed(command: commands.AnyCommand, keys: Sequence[TopicPartition], *, is_last: bool) -> commands.AnyCommand:
+    """Return the command for some of its partitions; a cancel stays as it is, since it needs no look at them."""
+    return part_of_alter(command, keys, is_last=is_last) if isinstance(command, commands.Alter) else command

@@ -10,12 +10,14 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Facts, Looks, refuse
 from drover.capability.observations import FRESH_MS, ObservationCache
 from drover.facts import PartitionFacts
+from drover.shard import partly
 from drover.shard.decide import decide
 from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
-from drover.shard.managed import ManagedClusters
+from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
 from events.bounds import shortened
+from events.codec import command_digest
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from events.records import Outcome, PartitionReference
@@ -80,17 +82,53 @@ def conclude(
         detail = (
             f"cluster {command.cluster} is not configured: add [clusters.{command.cluster}] and restart the workers"
         )
-        decision = refuse(RefusalCode.UNKNOWN_CLUSTER, detail)
-    else:
-        cluster = clusters.of(command.cluster)
-        decision = decide(command, cluster.state, _facts(batch, cluster.observed, looks, scope, unavailable))
+        refused = refuse(RefusalCode.UNKNOWN_CLUSTER, detail)
+        batch.add_outcome(outcome_of(position, command, refused, digest=digest))
+        return
+    cluster = clusters.of(command.cluster)
+    facts = _facts(batch, cluster.observed, looks, scope, unavailable)
+    decision = decide(command, cluster.state, facts)
     outcome = outcome_of(position, command, decision, digest=digest)
     size = len(msgspec.msgpack.encode((outcome, decision.events)))
     if size > MAX_DECISION_BYTES:
-        detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
-        decision = refuse(RefusalCode.TOO_LARGE, detail)
-        outcome = outcome_of(position, command, decision, digest=digest)
+        if partly.may_be_divided(command, decision):
+            place = (position.topic, position.offset)
+            decision = partly.begin(batch, command, place, decision, size, cluster, facts)
+            outcome = outcome_of(position, command, decision, digest=digest, more=True)
+        else:
+            detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
+            decision = refuse(RefusalCode.TOO_LARGE, detail)
+            outcome = outcome_of(position, command, decision, digest=digest)
     batch.add_outcome(outcome)
+    batch.emit_all(decision.events)
+
+
+def go_on(
+    batch: BatchBuilder,
+    cluster: ManagedCluster,
+    clusters: ManagedClusters,
+    looked_for: frozenset[tuple[str, str]],
+    unavailable: str | None,
+) -> None:
+    """Decide the next part of the command that is being decided in several records; nothing if there is none.
+
+    What needs an observation that is not there yet waits for the next batch.
+    """
+    part = partly.next_part(cluster)
+    if part is None or batch.is_full:
+        return
+    command = part.command
+    if part.looks.worth and (command.cluster, part.id) not in looked_for:
+        return
+    if any((command.cluster, key) in batch.ended for key in part.looks.required):
+        return
+    facts = _facts(batch, cluster.observed, part.looks, clusters.scope, unavailable)
+    decision = part.decide(cluster.state, facts)
+    # What is refused as a whole, because the cluster is out of reach for example, is refused for all that is left.
+    is_over = part.is_last or any(refusal.key is None for refusal in decision.refusals)
+    batch.emit(part.ended if is_over else part.advanced)
+    position = Position(*part.place)
+    batch.add_outcome(outcome_of(position, command, decision, digest=command_digest(command), more=not is_over))
     batch.emit_all(decision.events)
 
 
@@ -129,6 +167,7 @@ def outcome_of(
     verdict: OutcomeVerdict | None = None,
     digest: bytes = b"",
     first_offset: int | None = None,
+    more: bool = False,
 ) -> Outcome:
     """Make the outcome of a command."""
     judged: OutcomeVerdict = verdict or ("refused" if decision.refused else "accepted")
@@ -148,6 +187,7 @@ def outcome_of(
         refusals=tuple(map(_bounded, decision.refusals)),
         first_offset=first_offset,
         held_off=decision.held_off,
+        more=more,
     )
 
 

@@ -4,6 +4,7 @@ from functools import partial
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Looks, refuse
+from drover.shard import partly
 from drover.shard.decide import looks_for
 from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferral import MAX_DEFERRAL_MS, Released
@@ -67,15 +68,15 @@ def release(
     which the cluster was observed before this batch began. One that needs an observation and is not among them waits
     for the next batch.
     """
-    if not cluster.state.deferred:
+    if not cluster.state.deferred or cluster.state.partly_decided:
         return
     cluster.deferral.count(partial(index.undecided, state=cluster.state))
     for released in cluster.deferral.ready():
-        if batch.is_full:
+        if batch.is_full or cluster.state.partly_decided:
             return
         _decide(batch, released, cluster, clusters, looked_for, unavailable)
     for released, undecided in cluster.deferral.expired(batch.at_ms):
-        if batch.is_full:
+        if batch.is_full or cluster.state.partly_decided:
             return
         _refuse(batch, released, cluster, undecided)
 
@@ -134,11 +135,19 @@ def _position(released: Released) -> Position:
 
 
 def due(clusters: ManagedClusters, index: CommandIndex) -> dict[tuple[str, str], tuple[TopicPartition, ...]]:
-    """List the deferred commands whose turn has come, with the partitions to observe for each, by cluster and id."""
+    """List the deferred commands whose turn has come, with the partitions to observe for each, by cluster and id.
+
+    While a command is decided in several records, its next part is what comes next.
+    """
     found: dict[tuple[str, str], tuple[TopicPartition, ...]] = {}
     for name in clusters.names():
         cluster = clusters.of(name)
-        if not cluster.state.deferred or name not in clusters.scope.clusters:
+        if name not in clusters.scope.clusters:
+            continue
+        needed = partly.looks_needed(cluster)
+        if needed is not None:
+            found[name, needed[0]] = needed[1].worth
+        if not cluster.state.deferred or cluster.state.partly_decided:
             continue
         cluster.deferral.count(partial(index.undecided, state=cluster.state))
         for released in cluster.deferral.due():

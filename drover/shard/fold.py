@@ -1,4 +1,4 @@
-"""The log's validity rules R1 to R8 as one fold; every reader of a shard runs exactly this."""
+"""The log's validity rules R1 to R9 as one fold; every reader of a shard runs exactly this."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -25,6 +25,7 @@ class RecordVerdict(StrEnum):
     STALE_ACQUIRE = "stale-acquire"
     VALID = "valid"
     FENCED = "fenced"
+    VOID = "void"
 
 
 class Rule(StrEnum):
@@ -49,11 +50,18 @@ class Fault(NamedTuple):
 
 
 class Folded(msgspec.Struct, frozen=True, gc=False):
-    """One record, judged."""
+    """One record, judged; `record` is None for one that is void and cannot be read."""
 
     offset: int
     verdict: RecordVerdict
-    record: Record
+    record: Record | None
+
+
+class Damage(NamedTuple):
+    """A record that stops every reader of its shard, until an acquire names it: where, and what is wrong with it."""
+
+    offset: int
+    what: str
 
 
 class KnownCommand(msgspec.Struct, frozen=True, gc=False):
@@ -96,8 +104,8 @@ class ShardFold:
     `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
     until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it.
     `old_state_hashes` counts the state hashes that were not checked, because their form is no longer computed. Raises
-    `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule; after either this
-    object must not be used.
+    `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule. From then on `damage`
+    says what it was, the state is the one before it, and all is void but an acquire that resumes the shard there.
     """
 
     __slots__ = (
@@ -105,6 +113,7 @@ class ShardFold:
         "chain",
         "chain_offset",
         "cursors",
+        "damage",
         "epoch",
         "expiry",
         "fenced_batches",
@@ -120,6 +129,7 @@ class ShardFold:
         "stale_acquires",
         "state",
         "token",
+        "void_records",
     )
 
     def __init__(self, shard: int, shards: int) -> None:
@@ -142,6 +152,8 @@ class ShardFold:
         self.fenced_batches = 0
         self.stale_acquires = 0
         self.old_state_hashes = 0
+        self.void_records = 0
+        self.damage: Damage | None = None
 
     def copy(self) -> "ShardFold":
         """Return an independent twin; the values inside are frozen and shared."""
@@ -161,13 +173,45 @@ class ShardFold:
         """Judge one record and apply it; None for one that was folded before."""
         if offset < self.position:
             return None
+        self.position = offset + 1
         try:
             record = decode_record(payload)
+            if self.damage is None:
+                return Folded(offset, self._judge(offset, record, payload), record)
         except UndecodableError as error:
-            raise UnknownSchemaError(f"{self._where(offset)}: {error}") from error
-        verdict = self._judge(offset, record, payload)
-        self.position = offset + 1
-        return Folded(offset, verdict, record)
+            if self.damage is None and self.may_count(payload):
+                self.damage = Damage(offset, str(error))
+                raise UnknownSchemaError(f"{self._where(offset)}: {error}") from error
+            return self._void(offset, None)
+        except CorruptLogError as error:
+            self.damage = Damage(offset, str(error))
+            raise
+        return self._after_damage(offset, record, self.damage)
+
+    def fold_on(self, offset: int, payload: bytes) -> Folded | None:
+        """Do what `fold` does, and pass over damage, which `damage` tells; None for the damaged record as well."""
+        try:
+            return self.fold(offset, payload)
+        except CorruptLogError:
+            return None
+
+    def may_count(self, payload: bytes) -> bool:
+        """Whether a record that cannot be read could be the owner's, who alone decides anything (R9).
+
+        Only what carries the current token counts; a record without it need not be understood.
+        """
+        return bool(self.token) and self.token in payload
+
+    def _after_damage(self, offset: int, record: Record, damage: Damage) -> Folded:
+        if isinstance(record, Acquire) and record.resumes_after == damage.offset and record.epoch == self.epoch + 1:
+            verdict = self._acquire(record)
+            self.damage = None
+            return Folded(offset, verdict, record)
+        return self._void(offset, record)
+
+    def _void(self, offset: int, record: Record | None) -> Folded:
+        self.void_records += 1
+        return Folded(offset, RecordVerdict.VOID, record)
 
     def _judge(self, offset: int, record: Record, payload: bytes) -> RecordVerdict:
         match record:
@@ -179,6 +223,10 @@ class ShardFold:
                 return self._batch(offset, record, payload)
 
     def _genesis(self, offset: int, record: Genesis) -> RecordVerdict:
+        if self.epoch:
+            # Only the first record of a shard is one; this one carries no token.
+            self.void_records += 1
+            return RecordVerdict.VOID
         if record.shards != self.shards or record.shard != self.shard:
             raise CorruptLogError(
                 f"{self._where(offset)}: the log was begun as shard {record.shard} of {record.shards}, "
@@ -189,6 +237,10 @@ class ShardFold:
     def _acquire(self, record: Acquire) -> RecordVerdict:
         # R1: a compare-and-swap on the epoch.
         if record.epoch != self.epoch + 1:
+            self.stale_acquires += 1
+            return RecordVerdict.STALE_ACQUIRE
+        if record.resumes_after is not None and self.damage is None:
+            # An administrator's word about damage that is not there.
             self.stale_acquires += 1
             return RecordVerdict.STALE_ACQUIRE
         self.epoch, self.token, self.owner = record.epoch, record.token, record.owner

@@ -66,6 +66,8 @@ class Inspection:
             try:
                 folded = self._fold.fold(offset, payload)
             except CorruptLogError:
+                # An inspection goes on where a reader stops.
+                self._fold.damage = None
                 faults = self._judge(offset, payload)
             except _IMPOSSIBLE as error:
                 # The fold had taken the batch before it applied the events; some may have been applied.
@@ -105,13 +107,19 @@ class Inspection:
         try:
             record: Record = decode_record(payload)
         except UndecodableError as error:
+            if not self._fold.may_count(payload):
+                self._fold.void_records += 1
+                return ()
             self._unread = chain_hash(payload)
             self._is_derived = False
             return (Fault(Rule.SCHEMA, str(error)),)
         match record:
             case Genesis():
                 # The fold takes it only if it is the right one.
-                is_right = (record.shard, record.shards) == (self._fold.shard, self._fold.shards)
+                is_right = self._fold.epoch > 0 or (record.shard, record.shards) == (
+                    self._fold.shard,
+                    self._fold.shards,
+                )
                 words = f"begun as shard {record.shard} of {record.shards}, but the topic has {self._fold.shards}"
                 return () if is_right else (Fault(Rule.GENESIS, words),)
             case Batch() if record.token == self._fold.token:

@@ -204,8 +204,12 @@ class ManagedClusters:
         return self._clusters.get(name)
 
     def with_released(self) -> set[str]:
-        """List the clusters in which a deferred command may be decided now."""
-        return {name for name, cluster in self._clusters.items() if cluster.deferral.has_ready}
+        """List the clusters in which a deferred command, or the next part of a large one, may be decided now."""
+        return {
+            name
+            for name, cluster in self._clusters.items()
+            if cluster.deferral.has_ready or cluster.state.partly_decided
+        }
 
     def names(self) -> Iterable[str]:
         """List the clusters to which something has happened."""

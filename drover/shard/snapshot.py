@@ -115,6 +115,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     fenced_batches: int
     stale_acquires: int
     old_state_hashes: int = 0
+    void_records: int = 0
 
 
 # What a fold and a manifest both have.

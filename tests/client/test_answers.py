@@ -1,9 +1,12 @@
 """Finding what became of a command: only what counts is believed."""
 
+import msgspec
+
 from drover.client.answers import Answer, Answers, Sent
 from drover.shard.fold import ShardFold
 from events.commands import Freeze
-from events.records import Outcome
+from events.records import Outcome, PartitionReference
+from events.refusals import Refusal, RefusalCode
 from tests.client.log import CLUSTER, Writer, outcome
 
 
@@ -84,3 +87,29 @@ def test_a_duplicate_of_a_held_command_leads_to_what_became_of_it() -> None:
     later = answer_of(recorded((held, outcome("f", 3), again)), sent("f", 4))
     assert later is not None
     assert (later.offset, later.repeated) == (3, True)
+
+
+def part(id_: str, offset: int, partition: int, *, more: bool, refused: bool = False) -> Outcome:
+    one = outcome(id_, offset)
+    here = (PartitionReference("orders", partition),)
+    refusal = Refusal(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, "it ended", "orders", partition)
+    return msgspec.structs.replace(
+        one,
+        verdict="refused" if refused else "accepted",
+        accepted=() if refused else here,
+        refusals=(refusal,) if refused else (),
+        more=more,
+    )
+
+
+def test_an_outcome_in_several_records_is_there_when_its_last_part_is_and_is_one() -> None:
+    first, second = part("c", 4, 0, more=True, refused=True), part("c", 4, 1, more=True)
+    last = part("c", 4, 2, more=False)
+    wanted = sent("c", 4)
+    assert answer_of(recorded((first, second)), wanted) is None
+    answer = answer_of(recorded((first, second, last)), wanted)
+    assert answer is not None
+    assert answer.outcome.verdict == "accepted"
+    assert [one.partition for one in answer.outcome.accepted] == [1, 2]
+    assert [refusal.partition for refusal in answer.outcome.refusals] == [0]
+    assert not answer.outcome.more

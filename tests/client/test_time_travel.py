@@ -113,3 +113,15 @@ async def test_what_ended_between_two_places_is_told() -> None:
     }
     assert travelled(world.log, Point(offset=begun)).ended == []
     assert replace(found, points=(Point(),), reached={}).is_over is False
+
+
+def test_places_before_damage_are_shown_and_later_ones_as_far_as_the_log_can_be_read() -> None:
+    log = frozen_and_thawed().records
+    damaged = [*log[:4], b"\x00\x01random", b"\xc1" + prefix(log, 4).token, log[4]]
+    found = travelled(damaged, Point(offset=2), Point(offset=3), Point(at_ms=1500), Point())
+    assert is_frozen(found.reached[Point(offset=2)])
+    assert is_frozen(found.reached[Point(at_ms=1500)])
+    assert not is_frozen(found.reached[Point(offset=3)])
+    assert not is_frozen(found.reached[Point()])
+    assert found.fold.damage is not None
+    assert found.fold.damage.offset == 5

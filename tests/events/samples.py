@@ -225,6 +225,17 @@ EVENTS: dict[str, records.AnyEvent] = {
     ),
     "command-held": waiting.CommandHeld(cluster="local", id="move-2", payload=b"\x80", topic="drover.alter", offset=18),
     "command-released": waiting.CommandReleased(cluster="local", id="move-2"),
+    "command-begun": waiting.CommandBegun(
+        cluster="local",
+        id="c-2",
+        payload=b"\x80",
+        topic="drover.cancel",
+        offset=19,
+        left=(waiting.PartitionRun("orders", (4, 5)), waiting.PartitionRun("payments", (0,))),
+        part=2,
+        withholds=True,
+    ),
+    "command-advanced": waiting.CommandAdvanced(cluster="local", id="c-2", decided=2),
     "queue-entry-added": waiting.QueueEntryAdded(
         cluster="local",
         topic="orders",

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from drover.errors import AppendUnknownError, CorruptLogError
+from drover.errors import AppendUnknownError, ConfigurationError, CorruptLogError
 from drover.journal.folding import FoldedLog
 from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
 from drover.journal.port import TailRecord
-from drover.shard.fold import Folded, RecordVerdict
+from drover.runtime.recovery import resume, resuming_acquire
+from drover.shard.fold import Damage, Folded, RecordVerdict, ShardFold
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis
 
@@ -47,9 +48,16 @@ class Skipping(MemoryJournal):
         return [record for record in await super().next_records() if record.offset != 1]
 
 
-async def _log(journal: MemoryJournal, told: list[Folded] | None = None) -> FoldedLog:
-    told = [] if told is None else told
-    log = FoldedLog(journal, EVENTS, lambda _shard, folded: told.append(folded))
+async def _log(
+    journal: MemoryJournal, told: list[Folded] | None = None, damages: list[tuple[int, Damage]] | None = None
+) -> FoldedLog:
+    told, damaged = [] if told is None else told, [] if damages is None else damages
+    log = FoldedLog(
+        journal,
+        EVENTS,
+        lambda _shard, folded: told.append(folded),
+        lambda shard, damage: damaged.append((shard, damage)),
+    )
     await journal.start()
     await log.replay()
     return log
@@ -125,3 +133,43 @@ async def test_an_unknown_append_is_passed_on_and_leaves_nothing_behind() -> Non
         await log.append(0, acquire, encode_record(acquire))
     await log.replay()
     assert log.folds[0].token == b"mine", "it was written all the same"
+
+
+async def test_damage_stops_its_own_shard_and_an_acquire_that_names_it_resumes_it() -> None:
+    broker = MemoryBroker()
+    for shard in (0, 1):
+        genesis = Genesis(schema=SCHEMA_VERSION, shards=2, shard=shard)
+        for record in (genesis, _acquire(1)):
+            broker.put(EVENTS, shard, StoredRecord(encode_record(record)))
+    broker.put(EVENTS, 0, StoredRecord(b"\xc1 mine"))
+    broker.put(EVENTS, 0, StoredRecord(encode_record(_batch())))
+    damages: list[tuple[int, Damage]] = []
+    log = await _log(MemoryJournal(broker, 2), damages=damages)
+    assert [(shard, damage.offset) for shard, damage in damages] == [(0, 2)]
+    broker.put(EVENTS, 1, StoredRecord(encode_record(_batch())))
+    await log.replay()
+    assert [fold.sequence for fold in log.folds] == [0, 1]
+    await resume(MemoryJournal(broker, 2), log.folds[0].copy(), 2, "admin")
+    await log.replay()
+    assert [fold.damage for fold in log.folds] == [None, None]
+    assert log.folds[0].epoch == 2
+
+
+async def test_an_owner_whose_own_record_breaks_a_rule_is_told_so() -> None:
+    log = await _log(MemoryJournal(_broker(), 1))
+    acquire, batch = _acquire(1), _batch(sequence=7)
+    await log.append(0, acquire, encode_record(acquire))
+    with pytest.raises(CorruptLogError, match="sequence 7"):
+        await log.append(0, batch, encode_record(batch))
+
+
+@pytest.mark.parametrize("offset", [1, 3])
+def test_nobody_resumes_a_shard_at_another_place_than_where_it_is_damaged(offset: int) -> None:
+    fold = ShardFold(0, 1)
+    with pytest.raises(ConfigurationError, match="not damaged"):
+        resuming_acquire(fold, offset, "admin")
+    fold.fold(0, encode_record(_acquire(1)))
+    fold.fold_on(1, encode_record(_batch()))
+    assert fold.fold_on(2, b"\xc1 mine") is None
+    with pytest.raises(ConfigurationError, match="at offset 2"):
+        resuming_acquire(fold, offset, "admin")

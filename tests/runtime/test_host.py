@@ -8,7 +8,8 @@ import pytest_asyncio
 
 from drover.errors import ConfigurationError, CorruptLogError
 from drover.journal import memory
-from drover.journal.memory import StoredRecord
+from drover.journal.memory import MemoryJournal, StoredRecord
+from drover.runtime.recovery import resume
 from drover.shard.inbox import HIGH_COUNT
 from events.codec import decode_record, encode_record
 from events.commands import Blacklist
@@ -284,3 +285,35 @@ async def test_commands_that_come_close_behind_each_other_share_records(world: W
         await asyncio.sleep(0.001)
     await world.until(lambda: host.shards[0].next_offsets[1] == 100, "all to be decided")
     assert len(world.batches()) < 40
+
+
+async def test_damage_stops_its_own_shard_only_until_an_administrator_resumes_it(world: World) -> None:
+    host, group, _ = await world.host("w", session_timeout_ms=1000)
+    await world.assign(host, range(SHARDS), group.generation)
+    for number, shard in ((1, 0), (3, 0), (2, 1)):
+        world.command(freeze(f"f{number}", shard), shard)
+    host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
+    await world.until(world.outcomes, "an outcome")
+    token = host.shards[0].fold.token
+    world.broker.put(world.broker.topics.events, 0, StoredRecord(b"\x00\x01random"))
+    world.broker.put(world.broker.topics.events, 0, StoredRecord(b"\xc1" + token))
+    await world.until(lambda: host.shards[0].is_damaged, "the damage to be seen")
+    host.arrive(1, arrival_of(freeze("f2", 1), 0), group.generation)
+    await world.until(lambda: world.outcomes(1), "the other shard to go on")
+    assert not host.shards[0].holds_token
+    assert 'drover_shard_damaged{shard="0"} 1.0' in host._metrics.render().decode()
+    # A worker that starts now serves the other shard as well.
+    second, second_group, _ = await world.host("second")
+    await world.assign(second, range(SHARDS), second_group.generation)
+    assert [shard.holds_token for shard in second.shards] == [False, True]
+    damage = host.shards[0].fold.damage
+    assert damage is not None
+    await resume(MemoryJournal(world.broker, SHARDS), host.shards[0].fold.copy(), damage.offset, "admin")
+    await world.until(lambda: not host.shards[0].is_damaged, "the shard to be resumed")
+    await world.until(lambda: group.rejoins, "the group to be joined again")
+    host.partitions_revoked()
+    group.generation += 1
+    await world.assign(host, range(SHARDS), group.generation)
+    host.arrive(0, arrival_of(freeze("f3"), 1), group.generation)
+    await world.until(lambda: host.shards[0].next_offsets[1] == 2, "the next command")
+    assert not world.ended

@@ -74,7 +74,8 @@ def damaged(damage: Damage) -> tuple[list[bytes], Findings]:
             return payloads, [(at + 1, Rule.SEQUENCE), (at + 1, Rule.CHAIN)]
         case Damage.UNREADABLE | Damage.EMPTY:
             payloads[at] = b"\xc1 no record" if damage is Damage.UNREADABLE else b""
-            return payloads, [(at, Rule.SCHEMA), (after, Rule.SEQUENCE), (after, Rule.CHAIN)]
+            # R9: it carries no token, so it is void; that the owner's own record is gone shows in the next one.
+            return payloads, [(after, Rule.SEQUENCE), (after, Rule.CHAIN)]
         case Damage.ALTERED:
             payloads[at] = changed(payloads[at], events=[*msgpack.unpackb(payloads[at])["events"], _FREEZE])
             next_hash = next(place for place in places if place > after and _record(payloads[place]).state_hash)

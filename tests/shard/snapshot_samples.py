@@ -13,7 +13,7 @@ from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, Outage, Run
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
-from drover.scheduling.state import DeferredCommand, Freeze, Limits, QueueEntry
+from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry
 from drover.shard.fold import KnownCommand, ShardFold
 from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
@@ -24,6 +24,7 @@ from events.partitions import TopicPartition
 from events.reassignments import Blocker, CancelMode, SkipReason
 from events.records import Cursor
 from events.throttles import Entries, Rates
+from events.waiting import PartitionRun
 
 GOLDEN = Path(__file__).parent / "golden"
 SLOT, SINCE = 1, 17
@@ -164,6 +165,22 @@ def _with_a_heal() -> ShardFold:
     return fold
 
 
+def _in_the_middle_of_a_large_cancel() -> ShardFold:
+    """A command is decided in several records."""
+    fold = _on_its_way_back_by_steps()
+    left = (PartitionRun("orders", (4, 5)), PartitionRun("payments", (0,)))
+    begun = PartlyDecided(b"\x80", "drover.cancel", 19, left, 2, withholds=True, decided=2)
+    fold.state.cluster("prod").partly_decided["cancel-9"] = begun
+    return fold
+
+
+def _with_void_records() -> ShardFold:
+    """Somebody else has written to the log."""
+    fold = _in_the_middle_of_a_large_cancel()
+    fold.void_records = 3
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -171,6 +188,8 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_4": _with_a_cancel_held_off,
     "snapshot_5": _on_its_way_back_by_steps,
     "snapshot_healing": _with_a_heal,
+    "snapshot_large_command": _in_the_middle_of_a_large_cancel,
+    "snapshot_void_records": _with_void_records,
 }
 
 

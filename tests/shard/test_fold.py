@@ -147,15 +147,73 @@ def test_a_genesis_of_another_shape_stops_the_reader() -> None:
     [
         b"",
         b"\xc1",
+        b"\x00\x01random",
+        b"\x82" + b"\xff" * 1000,
         msgspec.msgpack.encode({"kind": "novelty", "schema": 1}),
         msgspec.msgpack.encode({"kind": "genesis", "schema": SCHEMA_VERSION + 1, "shards": 6, "shard": 2}),
+        msgspec.msgpack.encode({"kind": "batch", "schema": SCHEMA_VERSION + 1, "token": b"another"}),
+        msgspec.msgpack.encode({"kind": "acquire", "schema": SCHEMA_VERSION + 1, "epoch": 2, "token": b"another"}),
+        encode_record(Genesis(schema=SCHEMA_VERSION, shards=5, shard=2)),
     ],
 )
-def test_what_a_newer_drover_wrote_stops_the_reader(payload: bytes) -> None:
-    fold = ShardFold(2, 6)
+def test_what_does_not_carry_the_current_token_is_void_and_need_not_be_understood(log: Log, payload: bytes) -> None:
+    """R9: anybody who may write to the topic can write such a record; no reader stops at it."""
+    log.batch(events=(FROZEN,))
+    before = log.fold.state.hash()
+    assert log.append(payload) is RecordVerdict.VOID
+    assert log.batch() is RecordVerdict.VALID
+    assert (log.fold.state.hash(), log.fold.void_records, log.fold.damage) == (before, 1, None)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\x00one\x01random",
+        msgspec.msgpack.encode({"kind": "novelty", "schema": 1, "token": b"one"}),
+        msgspec.msgpack.encode({"kind": "batch", "schema": SCHEMA_VERSION + 1, "token": b"one"}),
+    ],
+)
+def test_what_cannot_be_read_under_the_current_token_stops_the_reader(log: Log, payload: bytes) -> None:
+    """R9: it may be the owner's, of a newer Drover or damaged."""
+    log.batch(events=(FROZEN,))
+    before = log.fold.state.hash()
     with pytest.raises(UnknownSchemaError):
-        fold.fold(0, payload)
-    assert fold.position == 0
+        log.append(payload)
+    assert log.fold.damage is not None
+    assert (log.fold.damage.offset, log.fold.state.hash()) == (3, before)
+
+
+def resumed(log: Log, epoch: int, resumes_after: int) -> RecordVerdict:
+    record = Acquire(
+        schema=SCHEMA_VERSION, epoch=epoch, token=b"admin", owner="eve", group="", generation=0,
+        resumes_after=resumes_after,
+    )  # fmt: skip
+    return log.append(encode_record(record))
+
+
+def test_an_acquire_that_names_the_damage_resumes_the_shard_with_the_state_before_it(log: Log) -> None:
+    log.batch(events=(FROZEN,))
+    before, chain = log.fold.state.hash(), log.fold.chain
+    with pytest.raises(CorruptLogError):
+        log.batch(sequence=9)
+    log.payloads.append(b"")
+    unfrozen = ClusterUnfrozen(cluster="local", by="ana", reason="r")
+    # Whatever follows is void: the owner has not seen the damage yet, or another worker wants the shard.
+    assert log.batch(events=(unfrozen,)) is RecordVerdict.VOID
+    assert log.acquire(2, b"two") is RecordVerdict.VOID
+    assert log.append(b"\xc1 one") is RecordVerdict.VOID
+    assert resumed(log, 2, resumes_after=2) is RecordVerdict.VOID
+    assert resumed(log, 3, resumes_after=3) is RecordVerdict.VOID
+    assert resumed(log, 2, resumes_after=3) is RecordVerdict.ACQUIRED
+    assert (log.fold.state.hash(), log.fold.chain, log.fold.damage) == (before, chain, None)
+    assert log.batch(events=(unfrozen,)) is RecordVerdict.VALID
+    assert log.acquire(3, b"three") is RecordVerdict.ACQUIRED
+
+
+def test_an_acquire_that_names_damage_where_there_is_none_is_stale(log: Log) -> None:
+    log.batch()
+    assert resumed(log, 2, resumes_after=2) is RecordVerdict.STALE_ACQUIRE
+    assert log.fold.token == b"one"
 
 
 def test_an_event_with_an_unknown_tag_stops_the_reader(log: Log) -> None:

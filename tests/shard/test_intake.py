@@ -302,17 +302,16 @@ def test_records_that_are_no_commands_are_taken_a_thousand_at_a_time() -> None:
     assert len(desk.decide(*arrivals).taken) == 1000
 
 
-async def test_a_decision_that_is_too_large_is_refused_before_anything_is_written(
+def test_a_decision_that_is_too_large_and_cannot_be_divided_is_refused_before_anything_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deciding, "MAX_DECISION_BYTES", 2000)
-    world = World()
-    world.model.create_topic("orders", {number: [1, 2, 3] for number in range(40)})
-    keys = [TopicPartition("orders", number) for number in range(40)]
-    outcome = await world.send(alter(dict.fromkeys(keys, (4, 2, 1))))
-    assert [refusal.code for refusal in outcome.refusals] == [RefusalCode.TOO_LARGE]
-    assert world.state.reassignments == {}
-    assert (await world.send(alter({keys[0]: (4, 2, 1)}))).verdict == "accepted"
+    desk = Desk()
+    many = Blacklist(**ANA, id="b1", brokers=tuple(range(9000)))
+    assert only(desk.decide(desk.arrival(2, encoded(many)))) is RefusalCode.TOO_LARGE
+    assert desk.fold.state.clusters == {}
+    few = Blacklist(**ANA, id="b2", brokers=(1,))
+    assert desk.decide(desk.arrival(2, encoded(few))).record.outcomes[0].verdict == "accepted"
 
 
 # -- facts

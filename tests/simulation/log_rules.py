@@ -32,6 +32,8 @@ def s13_records_are_in_order(judge: "Judge", folded: Folded) -> None:
                 assert epoch == judge.epoch, f"S13: epoch {epoch} under {judge.epoch}"
                 assert sequence == judge.sequence + 1, f"S13: {sequence} after {judge.sequence}"
                 judge.sequence = sequence
+        case None:
+            expected = RecordVerdict.VOID
     assert folded.verdict is expected, f"S13: the fold says {folded.verdict} where {expected} is right"
 
 

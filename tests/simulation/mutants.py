@@ -134,7 +134,7 @@ MUTANTS = (
         layer="tests/shard/test_foreign.py",
     ),
     # -- steps and limits
-    Mutant("drop-freeze-check", STARTER, " or state.freeze is not None:\n", ":\n"),
+    Mutant("drop-freeze-check", STARTER, " or state.is_withheld:\n", ":\n"),
     Mutant("count-slots-wrong", STARTER, "len(state.in_flight) >= state.limits", "len(state.in_flight) > state.limits"),
     Mutant(
         "forget-loads",

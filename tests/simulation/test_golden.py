@@ -33,7 +33,7 @@ def test_the_logs_hold_what_logs_can_hold() -> None:
                 assert folded is not None
                 verdicts.add(folded.verdict)
                 events.update(str(event.__struct_config__.tag) for event in getattr(folded.record, "events", ()))
-    assert verdicts == set(RecordVerdict)
+    assert verdicts == set(RecordVerdict) - {RecordVerdict.VOID}
     assert len(events) >= 25
 
 

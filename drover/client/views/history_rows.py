@@ -22,9 +22,17 @@ from events.reassignments import (
     TargetReplaced,
 )
 from events.records import AnyEvent, OnePlanEvent, Outcome
-from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved
+from events.waiting import (
+    CommandAdvanced,
+    CommandBegun,
+    CommandHeld,
+    CommandReleased,
+    QueueEntryAdded,
+    QueueEntryRemoved,
+)
 
 # Where every event says itself what these fields do.
+_ABOUT_COMMANDS = CommandHeld | CommandReleased | CommandBegun | CommandAdvanced
 _NAMED_ELSEWHERE = frozenset(
     {"type", "cluster", "topic", "partition", "plan", "by", "reason", "topic_id", "id", "payload", "offset"}
 )
@@ -150,7 +158,7 @@ class Chronicle:
             by=cause.by,
             reason=cause.reason,
             detail=event_detail(event),
-            id=event.id if isinstance(event, CommandHeld | CommandReleased | QueueEntryAdded) else None,
+            id=event.id if isinstance(event, _ABOUT_COMMANDS | QueueEntryAdded) else None,
             plan=cause.plan,
             partitions=(event.key,) if isinstance(event, PartitionEvent) else (),
         )
@@ -158,7 +166,7 @@ class Chronicle:
     def _cause(self, event: AnyEvent) -> _Cause:
         if isinstance(event, PartitionEvent):
             return self._cause_of_partition(event)
-        if isinstance(event, CommandHeld | CommandReleased):
+        if isinstance(event, _ABOUT_COMMANDS):
             return self._held.get((event.cluster, event.id), _Cause("", ""))
         cause = _Cause(getattr(event, "by", ""), getattr(event, "reason", ""))
         if isinstance(event, OnePlanEvent):
@@ -223,6 +231,8 @@ def outcome_detail(outcome: Outcome) -> str:
     parts += [f"{refusal.key or 'all'}: {refusal.code.value}, {refusal.detail}" for refusal in outcome.refusals[:3]]
     if len(outcome.refusals) > 3:
         parts.append(f"and {len(outcome.refusals) - 3} more refused")
+    if outcome.more:
+        parts.append("the rest follows in the next record")
     return "; ".join(parts)
 
 

@@ -20,6 +20,7 @@ from drover.unmanaged.state import UnmanagedMove
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.clusters import ClusterFrozen, ClusterUnfrozen
+from events.healing import HealChunkBegun, HealChunkPlanned, HealEnded, HealPlanned
 from events.partitions import TopicPartition
 from events.plans import PlansForgotten
 from events.reassignments import TargetReplaced
@@ -78,6 +79,7 @@ class Scope:
     plans: set[str] = field(default_factory=set)
     chunks: set[Chunk] = field(default_factory=set)
     brokers: set[int] = field(default_factory=set)
+    heal_chunks: set[int] = field(default_factory=set)
     accepted: bool = False
     cancelled: bool = False
     queue: bool = False
@@ -93,6 +95,7 @@ class Scope:
             + len(self.plans)
             + len(self.chunks)
             + len(self.brokers)
+            + len(self.heal_chunks)
             + flags
         )
 
@@ -116,6 +119,8 @@ class ClusterView:
         """Fold one event of this cluster and add to `scope` what it touches."""
         state = self.state
         if not isinstance(event, PartitionEvent):
+            if isinstance(event, HealEnded | HealPlanned):
+                scope.heal_chunks.update(state.heal_chunks)
             apply(state, event, at_ms)
             self._touch_rare(event, scope)
             return
@@ -153,6 +158,7 @@ class ClusterView:
             plans=set(state.plans),
             chunks=set(self.chunks),
             brokers=set(state.failed_brokers),
+            heal_chunks=set(state.heal_chunks),
             accepted=True,
             cancelled=True,
             queue=True,
@@ -167,6 +173,8 @@ class ClusterView:
             scope.plans.add(event.plan)
         elif isinstance(event, BrokerFailureRecorded | BrokerReturnRecorded):
             scope.brokers.add(event.broker)
+        elif isinstance(event, HealChunkPlanned | HealChunkBegun):
+            scope.heal_chunks.add(event.chunk)
         elif isinstance(event, BlacklistSet):
             scope.blacklist = True
         elif isinstance(event, ClusterFrozen | ClusterUnfrozen):

@@ -18,6 +18,7 @@ COMMANDS = {
     "unfreeze": ("drover.cli.freeze:unfreeze", "Allow new work to start again."),
     "blacklist": ("drover.cli.blacklist:blacklist", "Set or show the brokers that should not lead."),
     "broker": ("drover.cli.broker:broker", "Report that a broker failed or returned."),
+    "heal": ("drover.cli.heal:heal", "Show and decide what is done about brokers that stay away."),
     "status": ("drover.cli.status:status", "Show what is moving, how far it is and why it waits."),
     "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
     "state": ("drover.cli.state:state", "Show a cluster's state now or at any moment of the log."),

@@ -4,6 +4,7 @@ import pytest
 
 from drover.healing.outages import REPORT_COUNTS_MS
 from drover.healing.state import Outage
+from drover.scheduling.state import Limits
 from events.healing import (
     BrokerOutageAlarmed,
     BrokerOutageEnded,
@@ -222,10 +223,10 @@ async def test_settings_that_are_removed_end_it() -> None:
     world.model.stop_broker(3)
     await world.run(INTERVAL_MS + 6000)
     assert world.state.heal is not None
-    world.limits = type(world.limits)()
+    world.limits = Limits()
     world.crash()
     await world.finish()
-    assert world.state.heal is None
+    assert not world.state.heal_chunks
     assert not world.state.outages
     (ended,) = told(world, HealEnded)
     assert ended.why is HealEnd.STOPPED

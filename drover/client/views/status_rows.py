@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from drover.client.differences import plain
 from drover.client.transfers import Transfer, Transfers
+from drover.client.views.heal_rows import outage_rows
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
@@ -188,11 +190,12 @@ def cluster_document(
         "kafka_cluster_id": state.kafka_cluster_id,
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
         "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
-        "limits": msgspec.structs.asdict(state.limits),
+        "limits": plain(state.limits),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
         ],
+        "outages": [row.document() for row in outage_rows(state)],
         "projection": None if projection is None else msgspec.structs.asdict(projection),
         "owner": owner,
         "epoch": epoch,
@@ -217,6 +220,9 @@ def notices(state: ClusterState, projection: ProjectionSample | None = None) -> 
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
         yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
+    if state.outages:
+        away = ", ".join(map(str, sorted(state.outages)))
+        yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         why = "a broker is both added and removed"

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from events.healing import HealChunkBegun, HealChunkEnded, HealChunkPlanned, HealEnded, HealPlanned
+from events.healing import HealAssignment, HealChunkBegun, HealChunkEnded, HealChunkPlanned, HealEnded, HealPlanned
+from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued
 from events.records import AnyEvent
 from events.topics import shard_of
@@ -21,7 +22,8 @@ class Healing:
 
     heal: str | None = None
     brokers: tuple[int, ...] = ()
-    planned: set[int] = field(default_factory=set)
+    planned: dict[int, tuple[HealAssignment, ...]] = field(default_factory=dict)
+    expected: dict[TopicPartition, HealAssignment] = field(default_factory=dict)
     begun: set[int] = field(default_factory=set)
     plan: str | None = None
 
@@ -41,9 +43,9 @@ class HealWitness:
             case HealPlanned():
                 assert known.plan is None, f"R46-4: {event} while {known.plan} is under way"
                 known.heal, known.brokers = event.heal, event.brokers
-                known.planned, known.begun = set(), set()
+                known.planned, known.begun = {}, set()
             case HealChunkPlanned():
-                known.planned.add(event.chunk)
+                known.planned[event.chunk] = event.assignments
             case HealChunkBegun():
                 self._begun(event, known)
             case HealChunkEnded():
@@ -51,8 +53,8 @@ class HealWitness:
                 known.plan = None
             case HealEnded():
                 known.heal = None
-            case ReassignmentQueued() if event.plan == known.plan:
-                self._r46_3_only_dead_replicas_are_replaced(event, known)
+            case ReassignmentQueued() if event.key in known.expected:
+                self._r46_3_only_dead_replicas_are_replaced(event, known.expected.pop(event.key), known)
             case _:
                 return
 
@@ -65,6 +67,9 @@ class HealWitness:
         known.begun.add(event.chunk)
         known.plan = event.plan
         self.chunks += 1
+        skipped = {(one.topic, one.partition) for one in event.skipped}
+        keys = {TopicPartition(one.topic, one.partition): one for one in known.planned[event.chunk]}
+        known.expected = {key: one for key, one in keys.items() if key not in skipped}
         cluster = self._checker.world.clusters[event.cluster]
         for broker in known.brokers:
             is_alive = cluster.model.brokers[broker].alive and not cluster.model.brokers[broker].fenced
@@ -72,17 +77,15 @@ class HealWitness:
             assert not is_alive or since_ms <= BELIEVED_MS, f"R46-5: {event}: broker {broker} lives for {since_ms} ms"
 
     def _r46_4_nothing_of_it_is_left(self, event: HealChunkEnded, known: Healing) -> None:
-        left = [
-            life.key for (name, _), life in self._checker.lives.items() if self._is_of(name, life.plan, event, known)
-        ]
+        lives = ((name, life) for (name, _), life in self._checker.lives.items())
+        left = [life.key for name, life in lives if (name, life.plan) == (event.cluster, known.plan)]
         assert not left, f"R46-4: {event}, but {left} are under way"
 
-    @staticmethod
-    def _is_of(name: str, plan: str, event: HealChunkEnded, known: Healing) -> bool:
-        return name == event.cluster and plan == known.plan
-
-    def _r46_3_only_dead_replicas_are_replaced(self, event: ReassignmentQueued, known: Healing) -> None:
+    def _r46_3_only_dead_replicas_are_replaced(
+        self, event: ReassignmentQueued, planned: HealAssignment, known: Healing
+    ) -> None:
         """Each list keeps its length and the places of what stays; only replicas on the heal's brokers go."""
+        assert (event.plan, event.target) == (known.plan, planned.target), f"R46-3: {event}, but {planned} was planned"
         assert len(event.target) == len(event.original), f"R46-3: {event} has another number of replicas"
         for before, after in zip(event.original, event.target, strict=True):
             assert before == after or before in known.brokers, f"R46-3: {event} replaces {before}"

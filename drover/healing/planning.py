@@ -1,12 +1,12 @@
 """The plan of a heal: the replicas on dead brokers are replaced in place, in chunks, the most endangered first."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drover.facts import PartitionFacts, Survey
 from drover.planning.goals import Heal, Limits
 from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import Proposal, UnmetCode
+from drover.planning.proposal import Move, Proposal, Unmet, UnmetCode
 from drover.planning.propose import propose
 from events.healing import HealAssignment, HealChunkPlanned, HealPartitionsLeft, HealPlanned, LeftPartition, LeftReason
 from events.partitions import TopicPartition
@@ -56,22 +56,42 @@ def plan_heal(survey: Survey, sizes: Sizes, patient: Patient) -> HealPlan:
         del dead[one.topic, one.partition]
     if not dead:
         return HealPlan((), waiting)
-    goal = Heal(patient.due, tuple(sorted(dead)))
-    proposal = propose(_model(survey, sizes, patient), goal, _LIMITS)
-    found = [
-        (survey.partitions[dead[move.topic, move.partition]], move)
-        for move in proposal.moves
-        # A list of which only some dead replicas can be replaced stays as it is.
-        if not patient.away & set(move.after)
-    ]
+    model = _model(survey, sizes, patient)
+    proposal = propose(model, Heal(patient.due, tuple(sorted(dead))), _LIMITS)
+    unmet = proposal.unmet
+    moves = _whole(proposal, patient)
+    tight = sorted(_names(proposal, UnmetCode.RACK_SPREAD) - {(move.topic, move.partition) for move in moves})
+    if tight:
+        # Two replicas in one rack are better than one replica less.
+        proposal = propose(_without_racks(model), Heal(patient.due, tuple(tight)), _LIMITS)
+        moves += _whole(proposal, patient)
+        unmet += proposal.unmet
+    found = [(survey.partitions[dead[move.topic, move.partition]], move) for move in moves]
     found.sort(key=lambda each: (len(each[0].isr), -(each[1].size_bytes or 0), each[1].topic, each[1].partition))
     assignments = tuple(
         HealAssignment(move.topic, move.partition, facts.topic_id, facts.replicas, move.after, move.size_bytes)
         for facts, move in found
     )
     healed = {(one.topic, one.partition) for one in assignments}
-    left = _left(proposal, [name for name in dead if name not in healed])
+    left = _left(unmet, [name for name in dead if name not in healed])
     return HealPlan(assignments, (*waiting, *left))
+
+
+def _whole(proposal: Proposal, patient: Patient) -> list[Move]:
+    """List the moves after which no dead replica is left: a list that can be healed in part only stays as it is."""
+    return [move for move in proposal.moves if not patient.away & set(move.after)]
+
+
+def _names(proposal: Proposal, code: UnmetCode) -> set[tuple[str, int]]:
+    return {
+        (one.topic, one.partition)
+        for one in proposal.unmet
+        if one.code is code and one.topic is not None and one.partition is not None
+    }
+
+
+def _without_racks(model: ClusterModel) -> ClusterModel:
+    return ClusterModel.of((replace(broker, rack=None) for broker in model.brokers), model.partitions)
 
 
 def heal_events(
@@ -154,12 +174,12 @@ def _partition(key: TopicPartition, facts: PartitionFacts, sizes: Mapping[int, i
     )
 
 
-def _left(proposal: Proposal, names: Collection[tuple[str, int]]) -> tuple[LeftPartition, ...]:
+def _left(unmet: tuple[Unmet, ...], names: Collection[tuple[str, int]]) -> tuple[LeftPartition, ...]:
     reasons = {
         (one.topic, one.partition): LeftPartition(
             one.topic, one.partition, _WHY.get(one.code, LeftReason.NOT_PLANNED), one.text
         )
-        for one in proposal.unmet
+        for one in unmet
         if one.topic is not None and one.partition is not None
     }
     unknown = LeftReason.NOT_PLANNED

@@ -243,3 +243,14 @@ async def test_the_throttle_of_the_settings_holds_for_each_chunk_and_is_put_back
     assert world.state.broker_throttles
     await heal_to_the_end(world, 3)
     assert not world.state.broker_throttles
+
+
+async def test_a_rack_that_is_gone_with_its_broker_does_not_hold_back_the_repair() -> None:
+    world = healing_world(brokers=4, partitions=0)
+    racks = [world.model.brokers[broker].rack for broker in (1, 2, 3, 4)]
+    assert racks.count(racks[1]) == 1
+    world.model.create_topic("narrow", {0: [1, 2, 3]})
+    await world.run(1000)
+    world.model.stop_broker(2)
+    await heal_to_the_end(world, 2)
+    assert world.replicas(TopicPartition("narrow", 0)) == (1, 4, 3)

@@ -87,7 +87,7 @@ async def _is_healed_in_spite_of_a_takeover(drover: Installation) -> None:
     async def is_under_way() -> bool:
         return (await drover.managed()).heal_running is not None
 
-    await wait_for(is_under_way, "the first chunk to begin", timeout_s=40)
+    await wait_for(is_under_way, "the first chunk to begin", timeout_s=60)
     owner = (await drover.owners())[shard_of(MANAGED, DEFAULT_SHARDS)]
     drover.signal(owner, signal.SIGKILL)
     await drover.gone(owner)

@@ -7,6 +7,7 @@ COPY pyproject.toml uv.lock README.md LICENSE ./
 COPY agents agents
 COPY drover drover
 COPY events events
+COPY projections projections
 COPY spark spark
 RUN uv sync --frozen --no-dev --no-editable
 

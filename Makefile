@@ -6,7 +6,7 @@ LINT := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-impor
 LINT_LOG := .venv/lint.log
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit pythons format demo bench picture soak soak-faults mutants clean
+.PHONY: help install test lint types unit pythons format demo bench picture soak soak-faults soak-hostile mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z%-]+:.*## ' Makefile | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/; s/%/FOLDER/' | expand -t 20
@@ -69,6 +69,9 @@ mutants: install ## Put deliberate faults into copies of the source and check th
 
 soak-faults: install ## Break a local cluster and its workers at random for HOURS=... (default 1), see docs/faults.md
 	$(BIN)/python -m tests.faults --long --hours $(or $(HOURS),1) --seed $(or $(SEED),1)
+
+soak-hostile: install ## Send hostile and large input to whole shards for HOURS=... (default 1), from FIRST_SEED=1000 on
+	$(BIN)/python -m tests.hostile --hours $(or $(HOURS),1) --first-seed $(or $(FIRST_SEED),1000)
 
 clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
 	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

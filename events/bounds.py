@@ -17,7 +17,7 @@ MAX_BROKERS = 10_000
 MAX_DETAIL_BYTES = 500
 
 # C0 and C1 controls, separators of lines, marks that turn the direction of text, and halves of surrogates.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def fault_of(command: Command) -> str | None:
@@ -31,6 +31,23 @@ def fault_of(command: Command) -> str | None:
         or _fault_of_count("after names", "commands", len(command.after), MAX_AFTER)
         or _fault_of_lists(command)
     )
+
+
+def visible(text: str) -> str:
+    """Write what nobody sees, or what would mislead, as its escape: a terminal shows the text as it is.
+
+    Line feeds stay. Whatever reaches a person passes through here, wherever it comes from: what was written before the
+    bounds above existed is in the log for ever.
+    """
+    return _UNSEEN.sub(_escaped, text) if _UNSEEN.search(text) else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    if character == "\n":
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def shortened(text: str, most_bytes: int = MAX_DETAIL_BYTES) -> str:

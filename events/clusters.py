@@ -23,6 +23,17 @@ class ClusterMatched(Event, frozen=True, kw_only=True, omit_defaults=True, tag="
     kafka_cluster_id: str
 
 
+class ClusterOutOfReach(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-out-of-reach"):
+    """The owner could not look at the cluster since `since_ms` (wall clock): nothing begins or is confirmed there."""
+
+    since_ms: int
+    detail: str
+
+
+class ClusterWithinReach(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-within-reach"):
+    """The owner can look at the cluster again."""
+
+
 class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limits-set"):
     """The limits that decisions use from here on (they hold for the next step only, R435-1).
 
@@ -39,14 +50,21 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
 
 
 class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):
-    """Nothing new starts from here on (R236-9)."""
+    """Nothing new starts from here on (R236-9); a freeze is held per requester, beside those of others."""
+
+    by: str
+    reason: str
+
+
+class FreezeEnded(Event, frozen=True, kw_only=True, omit_defaults=True, tag="freeze-ended"):
+    """One requester's freeze is over, and those of others remain: nothing new starts yet."""
 
     by: str
     reason: str
 
 
 class ClusterUnfrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-unfrozen"):
-    """Work may start again."""
+    """Work may start again: every freeze is over."""
 
     by: str
     reason: str

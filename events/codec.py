@@ -12,8 +12,9 @@ import msgspec
 
 from events.bounds import MAX_BY_BYTES, fault_of, shortened
 from events.commands import TYPES_BY_TOPIC, AnyCommand, Command
-from events.progress import Progress, ProjectionSample
+from events.progress import Sample
 from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
+from events.words import fault_of_json, mark_of, said_of
 
 MAX_COMMAND_BYTES = 1024 * 1024
 CONTENT_TYPE_HEADER = "content-type"
@@ -24,9 +25,7 @@ _records_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Reco
 _record_encoder = msgspec.msgpack.Encoder()
 _command_from_msgpack: msgspec.msgpack.Decoder[AnyCommand] = msgspec.msgpack.Decoder(AnyCommand)
 _command_from_json: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
-_progress_decoder: msgspec.msgpack.Decoder[Progress | ProjectionSample] = msgspec.msgpack.Decoder(
-    Progress | ProjectionSample
-)
+_progress_decoder: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sample)
 
 
 class UndecodableError(Exception):
@@ -83,12 +82,12 @@ def decode_record(payload: bytes) -> Record:
     return record
 
 
-def encode_progress(sample: Progress | ProjectionSample) -> bytes:
+def encode_progress(sample: Sample) -> bytes:
     """Encode a sample as msgpack."""
     return msgspec.msgpack.encode(sample)
 
 
-def decode_progress(payload: bytes) -> Progress | ProjectionSample | None:
+def decode_progress(payload: bytes) -> Sample | None:
     """Decode a sample; None for anything else, since samples are telemetry and a newer one may be skipped."""
     try:
         return _progress_decoder.decode(payload)
@@ -122,13 +121,16 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
     """
     if len(payload) > MAX_COMMAND_BYTES:
         return Malformed(f"the command has {len(payload)} bytes, at most {MAX_COMMAND_BYTES} are read")
+    mark = mark_of(payload)
+    if mark is not None:
+        return Malformed(mark)
     is_json = _is_json(payload, content_type)
     decoder = _command_from_json if is_json else _command_from_msgpack
     try:
         command = decoder.decode(payload)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-        return _malformed(payload, str(error), is_json=is_json)
-    fault = fault_of(command)
+        return _malformed(payload, (fault_of_json(payload) if is_json else None) or said_of(error), is_json=is_json)
+    fault = (fault_of_json(payload) if is_json else None) or fault_of(command)
     return command if fault is None else _malformed(payload, fault, is_json=is_json)
 
 

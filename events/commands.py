@@ -14,6 +14,8 @@ ClusterName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")]
 Words = Annotated[str, Meta(min_length=1)]
 TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
+# Kafka writes a topic's id as 22 characters of URL-safe base64.
+TopicId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{22}\Z")]
 Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 BrokerId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 # A replica list may name any number: a negative one is Kafka's INVALID_REPLICA_ASSIGNMENT for that partition alone.
@@ -36,14 +38,16 @@ class PartitionName(Struct, frozen=True, forbid_unknown_fields=True):
 class PartitionTarget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """One partition of an alter command.
 
-    `replicas` must be there: null stops that partition's move (KIP-455 page). `original_replicas` is an assertion
-    about the present list that is checked, never believed (R236-2).
+    `replicas` must be there: null stops that partition's move (KIP-455 page) and withdraws its entry in the queue.
+    `original_replicas` is an assertion about the present list that is checked, never believed (R236-2). `topic_id` is
+    one about the incarnation of the topic, in Kafka's own notation.
     """
 
     topic: TopicName
     partition: Index
     replicas: Replicas | None
     original_replicas: Replicas | None = None
+    topic_id: TopicId | None = None
 
     @property
     def key(self) -> TopicPartition:
@@ -102,6 +106,8 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
 
     Exactly one scope; scopes are resolved when decided, include what is queued, and never touch foreign moves.
     `queued` is the id of an alter command with `queue`: what of it still waits in the queue is withdrawn (R236-12).
+    Alter commands that wait for those they name in `after` belong to every scope; `deferred` withdraws a waiting
+    command of any type by its id.
     """
 
     mode: Literal["rollback", "stop"]
@@ -110,22 +116,32 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
     plan: Identifier | None = None
     all: bool = False
     queued: Identifier | None = None
+    deferred: Identifier | None = None
 
     def __post_init__(self) -> None:
         """Refuse an empty, a missing and a double scope."""
-        names = (self.partitions, self.topics, self.plan, self.queued)
+        names = (self.partitions, self.topics, self.plan, self.queued, self.deferred)
         if sum(name is not None for name in names) + self.all != 1:
-            raise ValueError("exactly one of partitions, topics, plan, queued and all must be given")
+            raise ValueError("exactly one of partitions, topics, plan, queued, deferred and all must be given")
         if self.partitions == () or self.topics == ():
             raise ValueError("the scope is empty")
 
 
+class Throttle(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="throttle"):
+    """Give a plan that has not ended another throttle, per broker; what it has in flight is throttled so at once."""
+
+    plan: Identifier
+    bytes_per_second: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
 class Freeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="freeze"):
-    """Let nothing new start on the cluster until an unfreeze (R236-9)."""
+    """Let nothing new start on the cluster until the same requester unfreezes it (R236-9)."""
 
 
 class Unfreeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="unfreeze"):
-    """Let work start again."""
+    """End the requester's own freeze, or with `all` everyone's; work starts again when none remains."""
+
+    all: bool = False
 
 
 class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="mend"):
@@ -183,7 +199,7 @@ class HealCommand(Command, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 # Which types may arrive on which command topic; a command that is added is added here.
-OnAlter = Alter
+OnAlter = Alter | Throttle
 OnCancel = Cancel | Freeze | Unfreeze | Repair
 OnBlacklist = Blacklist
 OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand

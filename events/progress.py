@@ -1,4 +1,4 @@
-"""Samples, of moving partitions and of projections: telemetry on its own topic, never folded into the state."""
+"""Samples of moving partitions, projections and workers: telemetry on its own topic, never folded into the state."""
 
 from msgspec import Struct
 
@@ -54,3 +54,21 @@ class ProjectionSample(Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     lag_ms: int
     drifted: int = 0
     error: str | None = None
+
+
+class OwnedShard(Struct, frozen=True):
+    """A shard that a worker owns, and under which epoch."""
+
+    shard: int
+    epoch: int
+
+
+class WorkerSample(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="worker"):
+    """A sign of life: a worker runs at `at_ms` (its wall clock, since epoch) and owns these shards."""
+
+    worker: str
+    at_ms: int
+    shards: tuple[OwnedShard, ...]
+
+
+Sample = Progress | ProjectionSample | WorkerSample

@@ -10,11 +10,15 @@ from events.clusters import (
     ClusterIdentified,
     ClusterMatched,
     ClusterMismatched,
+    ClusterOutOfReach,
     ClusterUnfrozen,
+    ClusterWithinReach,
+    FreezeEnded,
     LimitsSet,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.healing import HealingEvent
+from events.partitions import PartitionReference
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
 from events.reassignments import (
     CallAccepted,
@@ -55,6 +59,7 @@ from events.waiting import (
     CommandAdvanced,
     CommandBegun,
     CommandHeld,
+    CommandNarrowed,
     CommandReleased,
     QueueEntryAdded,
     QueueEntryRemoved,
@@ -62,7 +67,9 @@ from events.waiting import (
 
 SCHEMA_VERSION = 1
 
-ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | LimitsSet | ClusterFrozen | ClusterUnfrozen
+FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen
+ReachEvent = ClusterOutOfReach | ClusterWithinReach
+ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | ReachEvent | LimitsSet | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten
@@ -100,7 +107,15 @@ ThrottleEvent = (
     | TopicThrottleSet
     | TopicThrottleLeft
 )
-WaitingEvent = CommandHeld | CommandReleased | CommandBegun | CommandAdvanced | QueueEntryAdded | QueueEntryRemoved
+WaitingEvent = (
+    CommandHeld
+    | CommandNarrowed
+    | CommandReleased
+    | CommandBegun
+    | CommandAdvanced
+    | QueueEntryAdded
+    | QueueEntryRemoved
+)
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
@@ -113,13 +128,6 @@ AnyEvent = (
     | ForeignEvent
     | HealingEvent
 )
-
-
-class PartitionReference(Struct, frozen=True):
-    """A partition as outcomes name it."""
-
-    topic: str
-    partition: int
 
 
 class HeldOffCancel(Struct, frozen=True):
@@ -140,7 +148,9 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
     the command's whole content (R5); it is empty for a command that could not be read. `more` says that this is a part
-    of the outcome, of a command that is decided in several records: the next part follows.
+    of the outcome, of a command that is decided in several records: the next part follows. `withdrawn` holds the ids of
+    the held commands that a cancel has withdrawn: each has a refusal of its own. `remarks` are sentences for a person:
+    what an accepted command did not do, and what remains.
     """
 
     id: str
@@ -159,6 +169,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_offset: int | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
     more: bool = False
+    withdrawn: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Cursor(Struct, frozen=True):
@@ -196,7 +208,8 @@ class Acquire(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
 class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="batch"):
     """One decision of the shard's owner: all of it or nothing (R3); counts only under the current token (R2).
 
-    `sequence` counts valid batches from 1. `at_ms` is the owner's wall clock, never going back within a shard.
+    `sequence` counts valid batches from 1. `at_ms` is the time of the log's brokers as the owner knows it; within a
+    shard it goes back only with `corrects_time`, after a wrong clock had set it more than a minute ahead.
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
     batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
     """
@@ -212,6 +225,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     events: tuple[AnyEvent, ...] = ()
     state_hash: bytes | None = None
     state_hash_form: int = 1
+    corrects_time: bool = False
 
 
 Record = Genesis | Acquire | Batch

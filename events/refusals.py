@@ -26,6 +26,8 @@ class RefusalCode(StrEnum):
     HEALING_OFF = "healing-off"
     BROKER_NOT_AWAY = "broker-not-away"
     NOTHING_TO_STOP = "nothing-to-stop"
+    WITHDRAWN = "withdrawn"
+    FROZEN_BY_OTHERS = "frozen-by-others"
     DROVER_TOPIC = "drover-topic"
     UNKNOWN_TOPIC_OR_PARTITION = "unknown-topic-or-partition"
     INVALID_REPLICA_ASSIGNMENT = "invalid-replica-assignment"
@@ -34,6 +36,7 @@ class RefusalCode(StrEnum):
     FOREIGN_REASSIGNMENT = "foreign-reassignment"
     ORIGINAL_REPLICAS_DIFFER = "original-replicas-differ"
     NO_REASSIGNMENT_IN_PROGRESS = "no-reassignment-in-progress"
+    INCONSISTENT_TOPIC_ID = "inconsistent-topic-id"
 
 
 class Refusal(Struct, frozen=True, omit_defaults=True):

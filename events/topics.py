@@ -41,6 +41,11 @@ class TopicNames:
         """What could not be read as a command."""
         return f"{self.prefix}.dead-letters"
 
+    @property
+    def own(self) -> frozenset[str]:
+        """Every topic of Drover's own."""
+        return frozenset({*self.commands, self.events, self.snapshots, self.progress, self.dead_letters})
+
 
 def murmur2(data: bytes) -> int:
     """Hash `data` as the Java client's default partitioner does (32 bit MurmurHash2, seed 0x9747b28c)."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from events.base import Event, PartitionEvent
+from events.partitions import PartitionReference
 
 
 class QueueExit(StrEnum):
@@ -29,7 +30,7 @@ class CommandHeld(Event, frozen=True, kw_only=True, omit_defaults=True, tag="com
 
 
 class CommandReleased(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-released"):
-    """A held command is decided in this very record."""
+    """A held command is decided in this very record, or withdrawn by a cancel."""
 
     id: str
 
@@ -65,10 +66,18 @@ class CommandAdvanced(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
     decided: int
 
 
+class CommandNarrowed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-narrowed"):
+    """A cancel withdrew some partitions of a held alter; the others are decided when its turn comes."""
+
+    id: str
+    partitions: tuple[PartitionReference, ...]
+
+
 class QueueEntryAdded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-added"):
     """One partition of an alter command with `queue` waits behind everything that was accepted before (R236-12).
 
-    `id` is that command's. What it asks for is checked when there is room for it; until then nothing is looked at.
+    `id` is that command's. What it asks for is checked when there is room for it. `topic_id` is the incarnation of the
+    topic that was there at acceptance; it is None in logs from before entries remembered it.
     """
 
     id: str
@@ -77,6 +86,7 @@ class QueueEntryAdded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=T
     original_replicas: tuple[int, ...] | None = None
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
+    topic_id: str | None = None
 
 
 class QueueEntryRemoved(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-removed"):

@@ -27,6 +27,7 @@ from events.commands import (
 )
 from events.records import Outcome
 from events.refusals import Refusal, RefusalCode
+from events.words import said_of
 from projections.store import Examined
 
 PLAN = "/admin/reassign_partitions"
@@ -146,7 +147,8 @@ def command_of_removal(path: str, mark: str, cluster: str) -> AnyCommand | None:
     said: Any = {"id": f"{ID_PREFIX}gone-{mark}", "cluster": cluster, "by": BY}
     reason = f"{path} was removed in ZooKeeper"
     if path == FREEZE:
-        return Unfreeze(**said, reason=reason)
+        # One document stands for the freezes of everyone.
+        return Unfreeze(**said, reason=reason, all=True)
     if path == BLACKLIST:
         return Blacklist(**said, reason=reason, brokers=())
     return None
@@ -253,7 +255,7 @@ def _convert(said: object, kind: type[_Kind]) -> _Kind:
     try:
         return msgspec.convert(said, kind)
     except msgspec.ValidationError as error:
-        raise _UnreadableError(str(error)) from None
+        raise _UnreadableError(said_of(error)) from None
 
 
 def _check_version(version: int) -> None:

@@ -19,12 +19,11 @@ from drover.state.evolve import apply
 from drover.unmanaged.state import UnmanagedMove
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
-from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.healing import HealChunkBegun, HealChunkPlanned, HealEnded, HealPlanned
 from events.partitions import TopicPartition
 from events.plans import PlansForgotten
 from events.reassignments import TargetReplaced
-from events.records import AnyEvent, PlanEvent
+from events.records import AnyEvent, FreezeEvent, PlanEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
 
 # A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
@@ -177,7 +176,7 @@ class ClusterView:
             scope.heal_chunks.add(event.chunk)
         elif isinstance(event, BlacklistSet):
             scope.blacklist = True
-        elif isinstance(event, ClusterFrozen | ClusterUnfrozen):
+        elif isinstance(event, FreezeEvent):
             scope.freeze = True
 
     def _changed(

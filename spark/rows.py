@@ -11,7 +11,7 @@ import msgspec
 
 from events.base import Event
 from events.codec import UndecodableError, decode_record
-from events.progress import Progress, ProjectionSample
+from events.progress import Progress, ProjectionSample, Sample, WorkerSample
 from events.records import Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft
 from events.waiting import CommandBegun, CommandHeld
@@ -100,9 +100,7 @@ _RENAMED: Mapping[str, str] = {
 # These mean something else in the message than in the row, or have another shape.
 _SKIPPED = frozenset({"adding", "offset"})
 
-_sample_decoder: msgspec.msgpack.Decoder[Progress | ProjectionSample] = msgspec.msgpack.Decoder(
-    Progress | ProjectionSample
-)
+_sample_decoder: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sample)
 
 
 class Source(NamedTuple):
@@ -139,6 +137,9 @@ def _sample_rows(source: Source, payload: bytes | None) -> Iterator[Row]:
         sample = _sample_decoder.decode(payload)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
         yield _undecodable(source, f"sample not understood: {error}")
+        return
+    if isinstance(sample, WorkerSample):
+        # That a worker runs is in no table.
         return
     row = _row(SAMPLE if isinstance(sample, Progress) else PROJECTION, source, 0)
     _put(row, "record_bytes", len(payload))

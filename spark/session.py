@@ -1,8 +1,10 @@
 """The one way to a Spark session: quiet, small, with the jars of the lock and without looking anything up."""
 
+import contextlib
 import os
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from spark.java_home import java_home
 LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _LOG4J = """\
 status = error
 rootLogger.level = {level}
@@ -72,13 +75,41 @@ def open_session(
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        **(settings or {}),
     }
-    options[_JVM_OPTIONS] = f"{_quiet(directory)} {options.get(_JVM_OPTIONS, '')}".strip()
-    for key, value in options.items():
+    own = dict(settings or {})
+    options[_JVM_OPTIONS] = f"{_quiet(directory)} {own.pop(_JVM_OPTIONS, '')}".strip()
+    given = {key: value for key, value in options.items() if key not in own}
+    for key, value in ({**given, **own} if is_submitted else given).items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
+    with contextlib.nullcontext() if is_submitted else _handed_over(directory, own):
+        session: SparkSession = builder.getOrCreate()
     return session
+
+
+@contextlib.contextmanager
+def _handed_over(directory: Path, settings: Mapping[str, str]) -> Iterator[None]:
+    """Hand settings to the JVM in a file of this user's alone: they may be secrets, and its arguments anybody reads."""
+    file = directory / "options.properties"
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
+        stream.writelines(f"{_property(key)}={_property(value)}\n" for key, value in settings.items())
+    before = os.environ.get(_SUBMIT_ARGUMENTS)
+    os.environ[_SUBMIT_ARGUMENTS] = f"--properties-file {shlex.quote(str(file))} {before or 'pyspark-shell'}"
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        if before is None:
+            del os.environ[_SUBMIT_ARGUMENTS]
+        else:
+            os.environ[_SUBMIT_ARGUMENTS] = before
+
+
+def _property(text: str) -> str:
+    """Escape a key or a value as Java's property files want it."""
+    units = text.encode("utf-16-be")
+    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+    return "".join(chr(code) if chr(code).isascii() and chr(code).isalnum() else f"\\u{code:04x}" for code in codes)
 
 
 def jvm_pid(session: SparkSession) -> int:

@@ -25,7 +25,8 @@ class BatchBuilder:
 
     `now` is in log time, which never goes back; `at_ms` is the batch's time.
     `ended` and `intended` are the reassignments that end, and those that get an intent, in this batch.
-    `size` is how many bytes the outcomes and events take in the record.
+    `size` is how many bytes the outcomes and events take in the record; the first `decided` events belong to outcomes,
+    and are in one record with them.
     """
 
     def __init__(self, apply: Apply, now: Moment) -> None:
@@ -36,6 +37,7 @@ class BatchBuilder:
         self.events: list[AnyEvent] = []
         self.outcomes: list[Outcome] = []
         self.size = 0
+        self.decided = 0
         self.intended: set[tuple[str, TopicPartition]] = set()
         self.ended: set[tuple[str, TopicPartition]] = set()
 
@@ -58,6 +60,10 @@ class BatchBuilder:
         """Add events in their order."""
         for event in events:
             self.emit(event)
+
+    def end_decisions(self) -> None:
+        """Note that all commands of this batch are decided: what comes now may go into further records."""
+        self.decided = len(self.events)
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Add what became of a command."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from drover.facts import Move, PartitionFacts
+from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled
 from events.records import AnyEvent, HeldOffCancel
@@ -20,7 +21,8 @@ class Facts:
 
     `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
     nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
-    other partition, None if that is too long ago.
+    other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
+    bounds the times that clients write. `deferred` holds the cluster's deferred commands by id.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
@@ -30,6 +32,8 @@ class Facts:
     unavailable: str | None = None
     own_topics: frozenset[str] = frozenset()
     recent: Callable[[TopicPartition], PartitionFacts | None] = _nothing
+    appended_ms: int | None = None
+    deferred: Mapping[str, AnyCommand] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ class PartitionDecision:
 class Decision:
     """The decision about one command: events to record, and which partitions were accepted, unchanged or refused.
 
-    `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now.
+    `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now. `withdrawn` are the ids
+    of deferred commands that end with this one. `remarks` say what was not done, and what remains.
     """
 
     events: tuple[AnyEvent, ...] = ()
@@ -73,12 +78,14 @@ class Decision:
     refusals: tuple[Refusal, ...] = ()
     plan: str | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
         """Whether nothing of the command was accepted."""
         closed = any(isinstance(event, PlanCancelled) for event in self.events)
-        return bool(self.refusals) and not (self.accepted or self.unchanged or closed)
+        return bool(self.refusals) and not (self.accepted or self.unchanged or self.withdrawn or closed)
 
 
 def refuse(code: RefusalCode, detail: str, *, plan: str | None = None) -> Decision:

@@ -9,10 +9,14 @@ from events.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting."""
+    """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting.
+
+    `is_certain` says that `wall_ms` is the time of the log's brokers, and not of this machine's clock.
+    """
 
     wall_ms: int
     monotonic_ms: int
+    is_certain: bool = False
 
 
 # Inputs:
@@ -88,8 +92,25 @@ class ReplicasMeasured:
     sizes: Mapping[TopicPartition, Mapping[int, int]] | None
 
 
+@dataclass(frozen=True, slots=True)
+class OutOfReach:
+    """The cluster could not be looked at since `since_ms` (wall clock), which has lasted for a while."""
+
+    cluster: str
+    since_ms: int
+    detail: str
+
+
 Input = (
-    Observation | Identified | Survey | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled | ReplicasMeasured
+    Observation
+    | Identified
+    | Survey
+    | OutOfReach
+    | CallEnded
+    | ThrottlesRead
+    | ThrottlesChanged
+    | BytesSampled
+    | ReplicasMeasured
 )
 
 

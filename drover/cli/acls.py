@@ -2,8 +2,8 @@
 
 import click
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, print_document
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import output_option, print_document, say
 from drover.client.acls import Need, Part, Place, needs
 from drover.runtime.settings import Security, Settings
 
@@ -12,7 +12,7 @@ from drover.runtime.settings import Security, Settings
 @click.option("--part", type=click.Choice([part.value for part in Part]), help="Only the ACLs of this part.")
 @click.option("--user", help="For this user.  [default: the one in the settings, or the part's name]")
 @output_option
-@common_options
+@settings_options
 @pass_invocation
 def acls(invocation: Invocation, part: str | None, user: str | None, output: str) -> None:
     """Print the ACLs that Drover needs, as calls of Kafka's own tool; contacts no cluster.
@@ -39,7 +39,7 @@ def acls(invocation: Invocation, part: str | None, user: str | None, output: str
         print_document({"acls": rows}, rows, output)
         return
     for bootstrap, need, name in asked:
-        click.echo(f"# {need.part.value}, {_place(need)}: {need.purpose}\n{need.command(bootstrap, name)}")
+        say(f"# {need.part.value}, {_place(need)}: {need.purpose}\n{need.command(bootstrap, name)}")
 
 
 def _at(settings: Settings, need: Need) -> list[tuple[str, Security]]:

@@ -1,23 +1,25 @@
 """`drover alter`: move partitions to the replicas of a plan in the stock tool's format."""
 
 import asyncio
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from drover.cli.exits import ExitCode
+from drover.cli.altering import alter_options, check_rate_of, make_commands, show_commands, submit
+from drover.cli.exits import Failure
+from drover.cli.files import read_text
 from drover.cli.invocation import Invocation, pass_invocation
-from drover.cli.output import console, plural, print_document, table
-from drover.cli.parameters import Rate
-from drover.cli.plan_file import AlterRequest, alter_commands, parse_plan
-from drover.cli.submitting import checked, connect, make_request, plain, send, write_options
-from drover.errors import ConfigurationError
+from drover.cli.output import plural
+from drover.cli.plan_file import parse_plan
+from drover.cli.submitting import connect, make_request, require_reason, write_options_of_trial
 from drover.journal.connection import LogConnection
-from events.codec import encode_command
-from events.commands import Alter, PartitionTarget
+from events.commands import PartitionTarget
+from events.topics import TopicNames
+
+# A trial names so many refusals.
+MOST_REFUSALS = 20
 
 
 @click.command()
@@ -25,24 +27,25 @@ from events.commands import Alter, PartitionTarget
     "file", metavar="[PLAN.json]", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 )
 @click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
-@click.option("--plan", metavar="NAME", help="The plan's name; several commands may share one.  [default: the id]")
-@click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second.")
-@click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236).")
-@click.option("--follow", is_flag=True, help="Show the plan's progress until it ends.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show what would be sent, and send nothing; only --undo reads the log for this."
+    "--plan-hash", metavar="HASH", help="Refuse if the cluster is not what `drover plan` made this plan for any more."
 )
-@write_options
+@alter_options
+@click.option("--allow-drover-topics", is_flag=True, help="Move Drover's own topics too.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show what would be sent, refuse what no cluster would take, and send nothing; only --undo reads the log.",
+)
+@write_options_of_trial
 @pass_invocation
 def alter(
     invocation: Invocation,
     file: Path | None,
     undo: str | None,
-    plan: str | None,
-    throttle: int | None,
+    plan_hash: str | None,
     *,
-    queue: bool,
-    follow: bool,
+    allow_drover_topics: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -54,71 +57,53 @@ def alter(
     """
     if (file is None) is (undo is None):
         raise click.UsageError("give either a PLAN.json or --undo PLAN")
-    targets = () if file is None else parse_plan(_text(file), str(file))
+    if plan_hash is not None and file is None:
+        raise click.UsageError("--plan-hash goes with a PLAN.json")
+    _check_options(options, dry_run=dry_run)
+    plan = None if file is None else parse_plan(read_text(file, "plan"), str(file))
+    targets = () if plan is None else plan.targets
     if dry_run and undo is None:
         cluster = invocation.cluster_of(invocation.settings())
     else:
         connection, cluster = connect(invocation)
         targets = targets if undo is None else _undone(connection, cluster, undo)
-    request = make_request(invocation, "alter", cluster, options)
-    asked = AlterRequest(
-        request.id, cluster, request.by, request.reason, plan, throttle, queue=queue, after=request.after
-    )
-    commands = alter_commands(asked, targets)
+    if plan is not None and plan_hash is not None:
+        from drover.cli.plan_hash import hold_to_hash  # noqa: PLC0415 - the planner costs start-up time
+
+        targets = hold_to_hash(invocation, plan, str(file), plan_hash)
     if dry_run:
-        _show(commands, request.output)
+        _refuse_what_a_worker_would(targets, invocation.settings().log.topics)
+    request = make_request(invocation, "alter", cluster, options)
+    commands = make_commands(request, targets, options, allow_drover_topics=allow_drover_topics)
+    if dry_run:
+        show_commands(commands, request.output)
         return
-    if follow and request.timeout_s is None:
+    submit(connection, commands, request, follow=options["follow"])
+
+
+def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
+    if dry_run and (options["follow"] or options["no_wait"]):
+        raise click.UsageError("--dry-run sends nothing: leave out --follow and --no-wait")
+    if options["follow"] and options["no_wait"]:
         raise click.UsageError("--follow waits and --no-wait does not: choose one")
-    answers = send(connection, commands, request)
-    from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
+    if not dry_run:
+        require_reason(options)
+    check_rate_of(options)
 
-    if request.timeout_s is None:
-        return
-    print_answers(answers, request.output)
-    code = exit_code(answers)
-    if follow and any(answer.outcome.accepted for answer in answers):
-        from drover.cli.following import follow_plan  # noqa: PLC0415
 
-        code = max(code, follow_plan(connection, cluster, commands[0].plan_name, request.output))
-    raise click.exceptions.Exit(code)
+def _refuse_what_a_worker_would(targets: Sequence[PartitionTarget], topics: TopicNames) -> None:
+    """Refuse what is wrong whatever the cluster looks like; the cluster itself is not asked."""
+    # Imported here: only a trial decides anything in this process.
+    from drover.reassignment.targets import refused_anywhere  # noqa: PLC0415
+
+    refused = [refusal for target in targets if (refusal := refused_anywhere(target, topics.own)) is not None]
+    if refused:
+        lines = "\n".join(f"  {refusal.detail}" for refusal in refused[:MOST_REFUSALS])
+        more = f"\n  and {len(refused) - MOST_REFUSALS:,} more" if len(refused) > MOST_REFUSALS else ""
+        raise Failure(f"a worker would refuse {plural(len(refused), 'partition')}:\n{lines}{more}")
 
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:
     from drover.client.undo import read_undo  # noqa: PLC0415 - the Kafka client costs start-up time
 
     return asyncio.run(read_undo(connection, cluster, plan)).targets()
-
-
-def _text(file: Path) -> str:
-    try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"the plan {file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"the plan {file} is not UTF-8 text: {error}") from error
-
-
-def _show(commands: Sequence[Alter], output: str) -> ExitCode:
-    for command in commands:
-        checked(command)
-    if output != "table":
-        rows = [plain(command) for command in commands]
-        print_document({"commands": rows}, rows, output)
-        return ExitCode.DONE
-    lines = [_line(target) for command in commands for target in command.partitions]
-    console().print(table(("partition", "replicas", "expected now"), lines))
-    count = sum(len(command.partitions) for command in commands)
-    size = sum(len(encode_command(command)) for command in commands)
-    click.echo(
-        f"Would send {plural(count, 'partition')} in {plural(len(commands), 'command')} ({size:,} bytes) as plan "
-        f"{commands[0].plan_name} to cluster {commands[0].cluster}. Nothing was sent.",
-        err=True,
-    )
-    return ExitCode.DONE
-
-
-def _line(target: PartitionTarget) -> tuple[str, str, str]:
-    replicas = "stop its move" if target.replicas is None else ", ".join(map(str, target.replicas))
-    asserted = "" if target.original_replicas is None else ", ".join(map(str, target.original_replicas))
-    return str(target.key), replicas, asserted

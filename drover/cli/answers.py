@@ -1,18 +1,18 @@
 """How recorded outcomes of commands are shown, and the exit code they give."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
 import msgspec
 
 from drover.cli.exits import ExitCode
-from drover.cli.output import console, plural, print_document, table
+from drover.cli.output import console, plural, print_document, say, table
 from drover.client.answers import Answer
 from events.partitions import TopicPartition
 from events.records import Outcome
 from events.refusals import RefusalCode
 
+NOTHING_ELSE: Mapping[str, Any] = {}
 # Refusals by a rule that protects the cluster: the request was understood, but something has to be corrected first.
 GUARDS = frozenset(
     {
@@ -56,6 +56,8 @@ def answer_row(answer: Answer) -> dict[str, Any]:
             }
             for refusal in outcome.refusals
         ],
+        "withdrawn": list(outcome.withdrawn),
+        "remarks": list(outcome.remarks),
         "held_off": [msgspec.to_builtins(one) for one in outcome.held_off],
         "shard": answer.shard,
         "offset": answer.offset,
@@ -63,14 +65,16 @@ def answer_row(answer: Answer) -> dict[str, Any]:
     }
 
 
-def print_answers(answers: Sequence[Answer], output: str) -> None:
-    """Print outcomes: a sentence each, then one line per refusal."""
+def print_answers(answers: Sequence[Answer], output: str, told: Mapping[str, Any] = NOTHING_ELSE) -> None:
+    """Print outcomes: a sentence each, then one line per refusal; `told` goes before them in a document."""
     if output != "table":
         rows = [answer_row(answer) for answer in answers]
-        print_document({"outcomes": rows}, rows, output)
+        print_document({**told, "outcomes": rows}, rows, output)
         return
     for answer in answers:
-        click.echo(sentence(answer))
+        say(sentence(answer))
+        for remark in answer.outcome.remarks:
+            say(f"  {remark}")
     lines = [line for answer in answers for line in (*refusal_lines(answer.outcome), *held_off_lines(answer.outcome))]
     if lines:
         console().print(table(("partition", "code", "detail"), lines))
@@ -89,6 +93,8 @@ def sentence(answer: Answer) -> str:
     of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
     if of_partitions:
         parts.append(f"{of_partitions} refused")
+    if outcome.withdrawn:
+        parts.append(f"withdrawn: {', '.join(outcome.withdrawn)}")
     if outcome.held_off:
         parts.append(f"{len(outcome.held_off)} held off")
     again = "; this command had already been decided" if answer.repeated else ""

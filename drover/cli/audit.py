@@ -12,7 +12,7 @@ import click
 from drover.cli.audit_trees import compare_trees
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option
+from drover.cli.output import output_option, say
 from drover.cli.parameters import parse_duration
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
@@ -100,12 +100,12 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     from spark.audit.report import Wanted, report  # noqa: PLC0415
     from spark.audit.running import audited  # noqa: PLC0415
 
-    click.echo(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
+    say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     facts = audited(log, wish)
     found = report(facts, Wanted(cluster, asked["plan"], asked["topic"], asked["by"]))
     unreadable = found.totals["unreadable_records"]
     if unreadable:
-        click.echo(f"{unreadable} records could not be read; `drover audit verify` names them.", err=True)
+        say(f"{unreadable} records could not be read; `drover audit verify` names them.", err=True)
     named = {"cluster": cluster, **{name: asked[name] for name in ("plan", "topic", "by")}}
     try:
         _show(found, log, asked, {name: value for name, value in named.items() if value is not None})
@@ -237,7 +237,7 @@ def verify(invocation: Invocation, output: str) -> None:
     from drover.cli import audit_view  # noqa: PLC0415 - see audit
     from spark.audit.running import verified  # noqa: PLC0415
 
-    click.echo(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
+    say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     found = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
     broken = {one.finding.shard for one in found.findings}
     trees = asyncio.run(compare_trees(settings, cluster, len(log.ends), broken))

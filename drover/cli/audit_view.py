@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 
 from drover.cli.audit_trees import Compared
-from drover.cli.output import amount, console, duration, plural, print_document, table, timestamp
+from drover.cli.output import amount, console, duration, plural, print_document, say, table, timestamp
 from drover.shard.inspection import Summary
 from spark.audit.facts import Row
 from spark.audit.files import csv_text, write_csv, write_parquet
@@ -143,7 +142,7 @@ def print_report(found: Report, only: str | None) -> None:
             cells = COLUMNS[name]
             screen.print(table(tuple(cells), [[cell(row) for cell in cells.values()] for row in rows], right=_RIGHT))
     if not any(found.sections[name] for name in SECTIONS if only in {None, name}):
-        click.echo("That part of the log holds nothing of the kind.", err=True)
+        say("That part of the log holds nothing of the kind.", err=True)
 
 
 def totals_of(found: Report) -> list[tuple[str, str]]:
@@ -168,7 +167,7 @@ def print_json(found: Report, only: str | None) -> None:
 
 def print_csv(found: Report, section: str) -> None:
     """Print one section as CSV."""
-    click.echo(csv_text(section, found.sections[section]), nl=False)
+    say(csv_text(section, found.sections[section]), nl=False)
 
 
 def write_page(found: Report, log: str, asked: Mapping[str, str], end_ms: int, file: Path | None) -> None:
@@ -177,16 +176,16 @@ def write_page(found: Report, log: str, asked: Mapping[str, str], end_ms: int, f
 
     text = page(found, log=log, asked=asked, end_ms=end_ms)
     if file is None:
-        click.echo(text)
+        say(text)
     else:
         file.write_text(text, encoding="utf-8")
-        click.echo(f"Wrote {file}", err=True)
+        say(f"Wrote {file}", err=True)
 
 
 def write_files(found: Report, output: str, directory: Path) -> None:
     """Write every section to a file of its own; raises `OSError`."""
     files = (write_csv if output == "csv" else write_parquet)(found, directory)
-    click.echo(f"Wrote {plural(len(files), 'file')} to {directory}", err=True)
+    say(f"Wrote {plural(len(files), 'file')} to {directory}", err=True)
 
 
 def print_verification(found: Verification, trees: Sequence[Compared], output: str) -> None:
@@ -203,10 +202,10 @@ def print_verification(found: Verification, trees: Sequence[Compared], output: s
     records = sum(shard.records for shard in found.shards)
     hashes = sum(shard.state_hashes for shard in found.shards)
     for line in (line for tree in trees for line in tree.lines()):
-        click.echo(line)
+        say(line)
     broken = plural(len(found.findings), "broken rule") if found.findings else "no broken rule"
     said = f"{plural(records, 'record')} inspected, {hashes:,} recorded state hashes agree"
-    click.echo(f"{said}; {broken}.", err=True)
+    say(f"{said}; {broken}.", err=True)
 
 
 def verification_document(found: Verification) -> dict[str, Any]:

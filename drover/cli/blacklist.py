@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, print_document
+from drover.cli.output import output_option, print_document, say
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.errors import ConfigurationError
@@ -59,4 +59,4 @@ def show(invocation: Invocation, output: str) -> None:
         row = {"cluster": cluster, "brokers": list(brokers)}
         print_document(row, [row], output)
     else:
-        click.echo(", ".join(map(str, brokers)) if brokers else f"No broker of {cluster} is on the list.")
+        say(", ".join(map(str, brokers)) if brokers else f"No broker of {cluster} is on the list.")

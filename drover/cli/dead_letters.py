@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 import click
 import msgpack
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import console, output_option, print_document, table, timestamp
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import console, output_option, print_document, say, table, timestamp
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 
@@ -41,7 +41,7 @@ def dead_letters() -> None:
 
 @dead_letters.command(name="list")
 @output_option
-@common_options
+@settings_options
 @pass_invocation
 def list_(invocation: Invocation, output: str) -> None:
     """List every dead letter, oldest first."""
@@ -52,7 +52,7 @@ def list_(invocation: Invocation, output: str) -> None:
     elif letters:
         console().print(table(("time", "from", "why", "bytes", "content"), map(_cells, letters), right=("bytes",)))
     else:
-        click.echo("There are no dead letters.", err=True)
+        say("There are no dead letters.", err=True)
 
 
 async def _read(connection: LogConnection) -> list[DeadLetter]:

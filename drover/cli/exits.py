@@ -5,6 +5,7 @@ from enum import IntEnum
 import click
 
 from drover.errors import ClusterAccessError, ConfigurationError, CorruptLogError, DroverError, LogAccessError
+from events.bounds import visible
 
 
 class ExitCode(IntEnum):
@@ -23,7 +24,7 @@ class Failure(click.ClickException):
     """An error message for a person, and the exit code."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
-        super().__init__(message)
+        super().__init__(visible(message))
         self.exit_code = int(code)
 
 

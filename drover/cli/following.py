@@ -9,9 +9,9 @@ import click
 from rich.live import Live
 
 from drover.cli.exits import ExitCode
-from drover.cli.output import console, plural, print_line, timestamp
-from drover.cli.status_view import layout, summary
-from drover.client.views.present import queue_of, rows_of
+from drover.cli.output import console, plural, print_line, say, timestamp
+from drover.cli.status_view import Choice, layout, summary
+from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import StatusRow
 from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
@@ -22,9 +22,9 @@ PAUSE_S = 0.5
 OTHER_LINES = 8
 
 
-def follow_status(connection: LogConnection, cluster: str | None, output: str) -> None:
-    """Show everything of a cluster, or of all, until Ctrl-C."""
-    asyncio.run(_show(watch(connection, cluster, PAUSE_S), cluster, None, output, lambda _: False))
+def follow_status(connection: LogConnection, choice: Choice, output: str) -> None:
+    """Show what is meant until Ctrl-C."""
+    asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, lambda _: False))
 
 
 def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str) -> ExitCode:
@@ -39,16 +39,16 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
         return found.is_idle and not found.more
 
     try:
-        asyncio.run(_show(watch(connection, cluster, PAUSE_S), cluster, plan, output, ended))
+        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, ended))
     except KeyboardInterrupt:
-        click.echo(
+        say(
             f"Detached; plan {plan} goes on. Look again with: drover status --cluster {cluster} --follow, "
             f"or drover history --cluster {cluster} --plan {plan}",
             err=True,
         )
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     (found,) = last
-    click.echo(
+    say(
         f"Plan {plan} has ended: {plural(found.completed, 'partition')} completed, {found.rolled_back} rolled back, "
         f"{found.stopped} stopped, {found.failed} failed, {found.withdrawn} withdrawn.",
         err=True,
@@ -66,47 +66,55 @@ def plan_of(view: View, cluster: str, plan: str) -> Plan | None:
     return None
 
 
-async def _show(
-    views: AsyncGenerator[View, None], cluster: str | None, plan: str | None, output: str, ended: Callable[[View], bool]
-) -> None:
+async def _show(views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]) -> None:
     async with aclosing(views) as watching:
         if output == "table" and sys.stdout.isatty():
-            await _show_live(watching, cluster, plan, ended)
+            await _show_live(watching, choice, ended)
         else:
-            await _show_lines(watching, cluster, plan, output, ended)
+            await _show_lines(watching, choice, output, ended)
 
 
-async def _show_live(
-    views: AsyncGenerator[View, None], cluster: str | None, plan: str | None, ended: Callable[[View], bool]
-) -> None:
+async def _show_live(views: AsyncGenerator[View, None], choice: Choice, ended: Callable[[View], bool]) -> None:
     screen = console()
     with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         async for view in views:
             rows = max(1, screen.height - OTHER_LINES)
-            live.update(layout(view, cluster, plan, most_rows=rows), refresh=True)
+            live.update(layout(view, choice, most_rows=rows, is_live=True), refresh=True)
             if ended(view):
                 return
 
 
 async def _show_lines(
-    views: AsyncGenerator[View, None], cluster: str | None, plan: str | None, output: str, ended: Callable[[View], bool]
+    views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]
 ) -> None:
     shown: dict[tuple[str, str, int], StatusRow] = {}
     counted: tuple[list[tuple[str, str, int]], int] | None = None
+    unowned: dict[int, str] = {}
     async for view in views:
-        rows = {(row.cluster, row.topic, row.partition): row for row in rows_of(view, cluster, plan)}
+        if output == "table":
+            unowned = _print_ownership(view, unowned)
+        rows = {(row.cluster, row.topic, row.partition): row for row in choice.rows(view)}
         for key, row in rows.items():
             if shown.get(key) != row:
                 _print_row(row, shown.get(key), output)
         for key in shown.keys() - rows.keys():
             _print_gone(shown[key], output)
-        queued = len(queue_of(view, cluster, plan))
+        queued = len(choice.queue(view))
         if output == "table" and counted != (list(rows), queued):
             counted = (list(rows), queued)
-            click.echo(summary(list(rows.values()), queued))
+            say(summary(list(rows.values()), queued))
         shown = rows
         if ended(view):
             return
+
+
+def _print_ownership(view: View, unowned: dict[int, str]) -> dict[int, str]:
+    """Print once that a shard has lost its owner, and that it has one again; returns those without."""
+    now = {row.shard: row for row in shard_rows(view)}
+    for shard, row in now.items():
+        if row.is_owned == (shard in unowned):
+            say(row.sentence(view.now_ms))
+    return {shard: row.owner for shard, row in now.items() if not row.is_owned}
 
 
 def _print_row(row: StatusRow, before: StatusRow | None, output: str) -> None:
@@ -115,11 +123,11 @@ def _print_row(row: StatusRow, before: StatusRow | None, output: str) -> None:
     elif before is None or (before.state, before.step, before.waiting) != (row.state, row.step, row.waiting):
         waits = f", waits for {row.waiting}" if row.waiting else ""
         step = f" step {row.step}" if row.step else ""
-        click.echo(f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}")
+        say(f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}")
 
 
 def _print_gone(row: StatusRow, output: str) -> None:
     if output == "jsonl":
         print_line({**row.document(), "state": "ended"})
     else:
-        click.echo(f"{row.cluster} {row.topic}:{row.partition} ended")
+        say(f"{row.cluster} {row.topic}:{row.partition} ended")

@@ -21,10 +21,11 @@ def freeze(invocation: Invocation, **options: Any) -> None:
 
 
 @click.command()
+@click.option("--all", "everything", is_flag=True, help="End the freezes of everyone, not only your own.")
 @write_options
 @pass_invocation
-def unfreeze(invocation: Invocation, **options: Any) -> None:
-    """Allow new work to start again."""
+def unfreeze(invocation: Invocation, *, everything: bool, **options: Any) -> None:
+    """End your freeze of the cluster; new work starts again when nobody's is left."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "unfreeze", cluster, options)
-    send_one(connection, Unfreeze(**request.envelope), request)
+    send_one(connection, Unfreeze(**request.envelope, all=everything), request)

@@ -9,7 +9,7 @@ import click
 from drover.cli import diff_view
 from drover.cli.diff_view import diff_document
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import console, output_option, print_document, table, timestamp
+from drover.cli.output import console, output_option, print_document, say, table, timestamp
 from drover.cli.parameters import Moment, Partition
 from drover.cli.past import Place, place_text
 from drover.client import differences
@@ -68,7 +68,7 @@ def history(
     elif rows:
         console().print(table(COLUMNS, map(cells_of, rows), right=("log",)))
     else:
-        click.echo("The log holds nothing of that kind.", err=True)
+        say("The log holds nothing of that kind.", err=True)
 
 
 def _show_difference(connection: LogConnection, cluster: str, points: tuple[Point, Point], output: str) -> None:
@@ -84,7 +84,7 @@ def _show_difference(connection: LogConnection, cluster: str, points: tuple[Poin
     elif changes:
         console().print(table(diff_view.COLUMNS, map(diff_view.cells_of, changes)))
     else:
-        click.echo(f"Nothing has changed in {cluster}.", err=True)
+        say(f"Nothing has changed in {cluster}.", err=True)
 
 
 async def _read(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:

@@ -79,12 +79,18 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
 
 
 def common_options(command: Decorated) -> Decorated:
+    """Add the options that every command about a cluster takes, before or after its name."""
+    return settings_options(
+        click.option(
+            "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="Which cluster, if there are several."
+        )(command)
+    )
+
+
+def settings_options(command: Decorated) -> Decorated:
     """Add the options that every command takes, before or after its name."""
     for option in (
         click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
-        click.option(
-            "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="Which cluster, if there are several."
-        ),
         click.option(
             "--config",
             type=click.Path(dir_okay=False, path_type=Path),

@@ -7,6 +7,7 @@ import click
 
 from drover.cli.exits import ExitCode, failure_of
 from drover.cli.invocation import Invocation
+from drover.cli.output import say
 from drover.errors import DroverError
 
 _NO_ALIASES: Mapping[str, str] = {}
@@ -53,5 +54,5 @@ class LazyGroup(click.Group):
                 raise
             raise failure_of(error) from error
         except KeyboardInterrupt:
-            click.echo("Interrupted.", err=True)
+            say("Interrupted.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)

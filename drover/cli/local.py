@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from drover.cli.output import output_option, print_document
+from drover.cli.output import output_option, print_document, say
 from drover.local import ClusterStatus, LocalCluster, prepare
 from drover.local.layout import ADMIN, OPERATOR, WORKER
 from drover.local.seed import seed as seed_topic
@@ -88,9 +88,7 @@ def down(directory: Path, *, keep: bool) -> None:
     cluster = LocalCluster(directory)
     was_there = _run(cluster.down(keep=keep))
     kept = "; its data is kept" if keep else ""
-    click.echo(
-        f"The cluster in {cluster.directory} is down{kept}." if was_there else f"Nothing runs in {cluster.directory}."
-    )
+    say(f"The cluster in {cluster.directory} is down{kept}." if was_there else f"Nothing runs in {cluster.directory}.")
 
 
 @local.command()
@@ -112,7 +110,7 @@ def status(output: str, directory: Path) -> None:
 def kill(node: str, directory: Path) -> None:
     """End a node at once, as a power cut would (kill -9)."""
     _run(LocalCluster(directory).kill(node))
-    click.echo(f"Node {node} is dead.")
+    say(f"Node {node} is dead.")
 
 
 @local.command()
@@ -121,7 +119,7 @@ def kill(node: str, directory: Path) -> None:
 def pause(node: str, directory: Path) -> None:
     """Stop a node's process: its connections stay open and nothing answers."""
     _run(LocalCluster(directory).pause(node))
-    click.echo(f"Node {node} is paused.")
+    say(f"Node {node} is paused.")
 
 
 @local.command()
@@ -132,7 +130,7 @@ def resume(node: str, directory: Path) -> None:
     cluster = LocalCluster(directory)
     _run(cluster.resume(node))
     _run(cluster.wait_until_serving(node))
-    click.echo(f"Node {node} serves.")
+    say(f"Node {node} serves.")
 
 
 @local.command()
@@ -141,7 +139,7 @@ def resume(node: str, directory: Path) -> None:
 def start(node: str, directory: Path) -> None:
     """Start a dead node on its old data, and wait until it serves."""
     started = _run(LocalCluster(directory, prepare()).start(node))
-    click.echo(f"Node {node} serves." if started else f"Node {node} was already running and serves.")
+    say(f"Node {node} serves." if started else f"Node {node} was already running and serves.")
 
 
 @local.command()
@@ -154,7 +152,7 @@ def logs(node: str, lines: int | None, directory: Path) -> None:
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     kept = text.splitlines() if lines is None else text.splitlines()[-lines:]
     for line in kept:
-        click.echo(line)
+        say(line)
 
 
 @local.command()
@@ -170,7 +168,7 @@ def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: 
     """
     connection = LocalCluster(directory).connection()
     _run(seed_topic(connection, topic, partitions=partitions, replicas=replicas, megabytes=megabytes))
-    click.echo(f"Topic {topic} has {partitions} partitions of {megabytes} MB, {replicas} replicas each.")
+    say(f"Topic {topic} has {partitions} partitions of {megabytes} MB, {replicas} replicas each.")
 
 
 def status_document(found: ClusterStatus) -> dict[str, Any]:

@@ -11,8 +11,11 @@ COMMANDS = {
     "acls": ("drover.cli.acls:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.worker:worker", "Run a worker."),
     "project": ("drover.cli.project:project", "Write the state to ZooKeeper."),
+    "describe": ("drover.cli.describe:describe", "Show what lies where, who leads, and how even it is."),
+    "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
+    "throttle": ("drover.cli.throttle:throttle", "Give a running plan another throttle."),
     "repair": ("drover.cli.repair:repair", "End moves that can never end by themselves."),
     "freeze": ("drover.cli.freeze:freeze", "Start nothing new."),
     "unfreeze": ("drover.cli.freeze:unfreeze", "Allow new work to start again."),
@@ -32,6 +35,8 @@ COMMANDS = {
 }
 # Names that commands had before; they work, and are not listed.
 ALIASES = {"mend": "repair"}
+# What these do is not about one managed cluster.
+WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters"})
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, aliases=ALIASES)
@@ -46,7 +51,9 @@ def cli(context: click.Context) -> None:
     guard, 5 the log is corrupt, 130 interrupted.
     """
     # Made here, so that options after a command's name and the error handling around it share one.
-    context.ensure_object(Invocation)
+    invocation = context.ensure_object(Invocation)
+    if invocation.cluster is not None and context.invoked_subcommand in WITHOUT_CLUSTER:
+        raise click.UsageError(f"--cluster has no meaning for `drover {context.invoked_subcommand}`: leave it out")
 
 
 def main() -> None:

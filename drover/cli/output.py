@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from events.bounds import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FORMATS = ("table", "json", "jsonl", "yaml")
@@ -27,7 +30,7 @@ def print_document(document: Mapping[str, Any], rows: Iterable[Mapping[str, Any]
     """Print for programs: the document as json or yaml, its rows one by one as jsonl."""
     match output:
         case "json":
-            click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+            click.echo(_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
         case "jsonl":
             for row in rows:
                 print_line(row)
@@ -35,12 +38,34 @@ def print_document(document: Mapping[str, Any], rows: Iterable[Mapping[str, Any]
             import yaml  # noqa: PLC0415 - few ask for it
 
             plain = msgspec.to_builtins(document, str_keys=True)
-            click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
+            said = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+            if visible(said) != said:
+                said = yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)
+            click.echo(said, nl=False)
 
 
 def print_line(row: Mapping[str, Any]) -> None:
     """Print one row as a line of JSON, at once."""
-    click.echo(msgspec.json.encode(row).decode())
+    click.echo(_json(msgspec.json.encode(row).decode()))
+
+
+def _json(text: str) -> str:
+    """Escape what a terminal would act on; in JSON that stands inside strings only, and reads back as the same."""
+    return (
+        "".join(one if visible(one) == one else f"\\u{ord(one):04x}" for one in text) if visible(text) != text else text
+    )
+
+
+def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a sentence for a person; what it quotes cannot act on the terminal."""
+    click.echo(visible(text), err=err, nl=nl)
+
+
+def styled(text: str, style: str = "") -> "Text":
+    """Return a text for a table or a live view; what it quotes can neither act on the terminal nor break the line."""
+    from rich.text import Text  # noqa: PLC0415 - see console
+
+    return Text(visible(text).replace("\n", "\\n"), style=style)
 
 
 def console() -> "Console":
@@ -55,14 +80,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Seque
     """Lay rows out in columns; those named in `right` are numbers."""
     from rich import box  # noqa: PLC0415 - see console
     from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
 
     laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
         laid.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         # Text and not markup: a topic's name may hold brackets.
-        laid.add_row(*(Text(cell) for cell in row))
+        laid.add_row(*map(styled, row))
     return laid
 
 
@@ -88,6 +112,6 @@ def amount(count: float) -> str:
     return f"{count:.0f} B"
 
 
-def plural(count: int, noun: str) -> str:
-    """Write a number of things."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """Write a number of things; `many` is the plural where an `s` does not make it."""
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"

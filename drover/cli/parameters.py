@@ -8,13 +8,26 @@ import click
 
 from events.partitions import TopicPartition
 
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)(?:/s|ps)?", re.IGNORECASE)
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)(B?)(?:/s|ps)?")
+_BITS = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)i?(?:b|bits?)(?:/s|ps)?")
+# Slower than that nothing ever catches up, and no broker's network is faster.
+SLOWEST_LIKELY_RATE = 1_000
+FASTEST_LIKELY_RATE = 100_000_000_000
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def parse_rate(text: str) -> int:
-    """Read `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second. Raises `ValueError`."""
+    """Read `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second; bits are refused. Raises `ValueError`."""
+    bits = _BITS.fullmatch(text.strip())
+    if bits is not None:
+        count, scale = bits.groups()
+        raise ValueError(
+            f"{text!r} counts bits, and throttles count bytes: write {float(count) / 8:g}{scale}B/s if bits are meant, "
+            f"{count}{scale}B/s if not"
+        )
     match = _RATE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a rate: write 10MB/s, 50MiB or a number of bytes per second")
@@ -24,6 +37,48 @@ def parse_rate(text: str) -> int:
     if rate < 1:
         raise ValueError(f"{text!r} would stop all copying: give at least 1 byte per second")
     return rate
+
+
+def check_rate(rate: int, *, force: bool) -> None:
+    """Refuse a rate that is probably a mistake of units, unless it is meant. Raises `ValueError`."""
+    if force or SLOWEST_LIKELY_RATE <= rate <= FASTEST_LIKELY_RATE:
+        return
+    why = "nothing would ever catch up" if rate < SLOWEST_LIKELY_RATE else "no network is that fast"
+    raise ValueError(f"{rate:,} bytes per second is an unlikely throttle ({why}): write 10MB/s, or add --force")
+
+
+def parse_size(text: str) -> int:
+    """Read `500GB` (decimal), `2TiB` (binary) or plain bytes. Raises `ValueError`."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a size: write 500GB, 2TiB or a number of bytes")
+    amount, scale, binary = match.groups()
+    return int(float(amount) * (1024 if binary else 1000) ** (" kmgt".index(scale.lower() or " ")))
+
+
+def parse_share(text: str) -> float:
+    """Read `85%` as 0.85. Raises `ValueError`."""
+    match = _SHARE.fullmatch(text.strip())
+    share = None if match is None else float(match.group(1)) / 100
+    if share is None or not 0 < share <= 1:
+        raise ValueError(f"{text!r} is not a share of a disk: write 85%, and at most 100%")
+    return share
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Read `a,b`. Raises `ValueError`."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError(f"{text!r} has an empty name: write one,two,three")
+    return names
+
+
+def parse_brokers(text: str) -> tuple[int, ...]:
+    """Read `3,4` as ids of brokers. Raises `ValueError`."""
+    names = parse_names(text)
+    if not all(name.isdecimal() for name in names):
+        raise ValueError(f"{text!r} are not ids of brokers: write 3,4")
+    return tuple(map(int, names))
 
 
 def parse_duration(text: str) -> float:
@@ -80,6 +135,46 @@ class Rate(_Parsed):
     def parse(self, text: str) -> int:
         """Read a rate."""
         return parse_rate(text)
+
+
+class Size(_Parsed):
+    """Bytes."""
+
+    name = "size"
+
+    def parse(self, text: str) -> int:
+        """Read a size."""
+        return parse_size(text)
+
+
+class Share(_Parsed):
+    """A share of something, 0 to 1."""
+
+    name = "share"
+
+    def parse(self, text: str) -> float:
+        """Read a share."""
+        return parse_share(text)
+
+
+class Names(_Parsed):
+    """Names, separated by commas."""
+
+    name = "names"
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Read names."""
+        return parse_names(text)
+
+
+class Brokers(_Parsed):
+    """Ids of brokers, separated by commas."""
+
+    name = "brokers"
+
+    def parse(self, text: str) -> tuple[int, ...]:
+        """Read ids."""
+        return parse_brokers(text)
 
 
 class Duration(_Parsed):

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import msgspec
 
 from drover.errors import ConfigurationError
+from drover.planning.proposal import Basis
 from events.codec import MAX_COMMAND_BYTES
 from events.commands import Alter, PartitionTarget
+from events.words import fault_of_json, said_of
 
 PROPOSED_HEADING = "Proposed partition reassignment configuration"
 CURRENT_HEADING = "Current partition replica assignment"
@@ -27,9 +29,45 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     original_replicas: tuple[int, ...] | None = None
 
 
+class SavedProposal(msgspec.Struct, frozen=True):
+    """What `drover plan --to` writes beside the partitions: what was asked, the plan's hash, and what it depends on."""
+
+    asked: str
+    hash: str
+    basis: Basis
+
+
 class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partitions: tuple[_Entry, ...]
     version: int = 1
+    proposal: SavedProposal | None = None
+
+
+class _TopicPartition(msgspec.Struct, frozen=True):
+    topic: str
+    partition: int
+
+
+class _CruiseControlProposal(msgspec.Struct, frozen=True, rename="camel"):
+    topic_partition: _TopicPartition
+    new_replicas: tuple[int, ...]
+
+
+class _CruiseControl(msgspec.Struct, frozen=True):
+    """What Cruise Control answers to `rebalance?json=true` and its kin; its other fields are not read."""
+
+    proposals: tuple[_CruiseControlProposal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan that was read, and the proposal that it was, if `drover plan` has written it."""
+
+    targets: tuple[PartitionTarget, ...]
+    proposal: SavedProposal | None = None
+
+
+Lists = dict[tuple[str, int], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +82,39 @@ class AlterRequest:
     throttle_bytes_per_second: int | None = None
     queue: bool = False
     after: tuple[str, ...] = ()
+    allow_drover_topics: bool = False
 
 
-def parse_plan(text: str, name: str) -> tuple[PartitionTarget, ...]:
+def parse_plan(text: str, name: str) -> PlanFile:
     """Read `{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}`, or the output of `--generate`.
 
-    Of that output the proposed block is taken. Two things are read beyond the stock format: `replicas` may be null,
-    which stops that partition's move, and `original_replicas` (KIP-236) is an assertion about the present list. Raises
-    `ConfigurationError` that names the file and the place.
+    Of that output the proposed block is taken. Three things are read beyond the stock format: `replicas` may be null,
+    which stops that partition's move, `original_replicas` (KIP-236) is an assertion about the present list, and
+    `proposal` is what `drover plan --to` adds. Cruise Control's JSON is read too. Raises `ConfigurationError` that
+    names the file and the place.
     """
     try:
-        plan = msgspec.json.decode(_document(text, name), type=_Plan)
+        text = _document(text.removeprefix("\ufeff"), name)
+        fault = fault_of_json(text.encode(errors="surrogatepass"))
+        if fault is not None:
+            raise ConfigurationError(f"{name}: {fault}")
+        document = msgspec.json.decode(text)
+        if isinstance(document, dict) and "proposals" in document:
+            plan = _of_cruise_control(msgspec.convert(document, _CruiseControl))
+        else:
+            plan = msgspec.convert(document, _Plan)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{name} is not in the stock tool's format: {error}") from None
-    except (msgspec.DecodeError, json.JSONDecodeError) as error:
+        raise ConfigurationError(f"{name} is not in the stock tool's format: {said_of(error)}") from None
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"{name} is not JSON: {said_of(error)}") from None
+    except json.JSONDecodeError as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
     if plan.version != 1:
         raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")
     if not plan.partitions:
         raise ConfigurationError(f"{name} names no partition: there is nothing to do")
     _check_entries(plan.partitions, name)
-    return tuple(
+    targets = tuple(
         PartitionTarget(
             topic=entry.topic,
             partition=entry.partition,
@@ -73,6 +123,44 @@ def parse_plan(text: str, name: str) -> tuple[PartitionTarget, ...]:
         )
         for entry in plan.partitions
     )
+    return PlanFile(targets, plan.proposal)
+
+
+def lists_of(plan: PlanFile, name: str) -> Lists:
+    """Return the lists that a plan asks for. Raises `ConfigurationError` for one that stops moves, which has none."""
+    lists: Lists = {}
+    for target in plan.targets:
+        if target.replicas is None:
+            raise ConfigurationError(f"{name} stops the move of {target.key}: only plans that move can be judged")
+        lists[target.topic, target.partition] = target.replicas
+    return lists
+
+
+def _of_cruise_control(answer: _CruiseControl) -> _Plan:
+    # Its `oldReplicas` begin with the leader of the moment, and so assert nothing about the order.
+    return _Plan(
+        tuple(
+            _Entry(one.topic_partition.topic, one.topic_partition.partition, one.new_replicas)
+            for one in answer.proposals
+        )
+    )
+
+
+def stock_json(lists: Iterable[tuple[str, int, Sequence[int]]]) -> str:
+    """Write replica lists in the stock tool's format, one partition to a line, so that people can edit them."""
+    entries = ({"topic": topic, "partition": number, "replicas": replicas} for topic, number, replicas in lists)
+    return f'{{"version": 1, "partitions": [\n{_lines(entries)}\n]}}\n'
+
+
+def proposal_json(targets: Iterable[PartitionTarget], proposal: SavedProposal) -> str:
+    """Write a proposal in the stock tool's format, which ignores what Drover adds to it."""
+    partitions = _lines(msgspec.to_builtins(target) for target in targets)
+    added = msgspec.json.encode(proposal).decode()
+    return f'{{"version": 1, "partitions": [\n{partitions}\n],\n"proposal": {added}}}\n'
+
+
+def _lines(entries: Iterable[object]) -> str:
+    return ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
 
 
 def _document(text: str, name: str) -> str:
@@ -126,6 +214,7 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             throttle_bytes_per_second=request.throttle_bytes_per_second,
             queue=request.queue,
             after=request.after,
+            allow_drover_topics=request.allow_drover_topics,
         )
         for number, part in enumerate(parts, start=1)
     )

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import amount, console, duration, output_option, print_document, print_line, table, timestamp
+from drover.cli.output import (
+    amount,
+    console,
+    duration,
+    output_option,
+    print_document,
+    print_line,
+    say,
+    styled,
+    table,
+    timestamp,
+)
 from drover.cli.spark import directory_of
 
 if TYPE_CHECKING:
@@ -143,7 +154,7 @@ def _print_change(shown: dict[tuple[Any, ...], Any], key: tuple[Any, ...], row: 
 
         print_line(asdict(row))
     else:
-        click.echo(line)
+        say(line)
 
 
 def _has_finished(view: "Overview", plan: str | None) -> bool:
@@ -165,7 +176,6 @@ def _line(row: "Progress") -> str:
 
 def _layout(view: "Overview") -> "Group":
     from rich.console import Group  # noqa: PLC0415 - for people only
-    from rich.text import Text  # noqa: PLC0415
 
     plans = table(
         PLAN_COLUMNS,
@@ -192,7 +202,7 @@ def _layout(view: "Overview") -> "Group":
         ],
         right=("step", "done", "of", "rate", "to go"),
     )
-    return Group(plans, Text(""), rows, Text(""), Text(_age(view)))
+    return Group(plans, styled(""), rows, styled(""), styled(_age(view)))
 
 
 def _age(view: "Overview") -> str:

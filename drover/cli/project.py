@@ -7,7 +7,7 @@ import click
 
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, plural, print_document
+from drover.cli.output import output_option, plural, print_document, say
 
 
 @click.group(invoke_without_command=True)
@@ -43,7 +43,7 @@ def rebuild(invocation: Invocation) -> None:
     from drover.runtime.projecting import rebuild_tree  # noqa: PLC0415 - see project
 
     made = asyncio.run(rebuild_tree(settings, cluster))
-    click.echo(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
+    say(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
 
 
 @project.command()
@@ -62,7 +62,7 @@ def verify(invocation: Invocation, output: str) -> None:
         print_document({**asdict(found), "differences": rows}, rows, output)
     else:
         for difference in found.differences:
-            click.echo(f"{difference.path} {difference.what}")
+            say(f"{difference.path} {difference.what}")
         verdict = plural(len(found.differences), "difference") if found.differences else "no difference"
-        click.echo(f"{cluster}: {plural(found.nodes, 'node')}, {verdict}, {plural(found.behind, 'event')} behind.")
+        say(f"{cluster}: {plural(found.nodes, 'node')}, {verdict}, {plural(found.behind, 'event')} behind.")
     raise click.exceptions.Exit(ExitCode.FAILED if found.differences else ExitCode.DONE)

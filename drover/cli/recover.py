@@ -5,7 +5,7 @@ import asyncio
 import click
 
 from drover.cli.invocation import Invocation, author_option, common_options, pass_invocation
-from drover.cli.output import plural, timestamp
+from drover.cli.output import plural, say, timestamp
 from drover.shard.fold import ShardFold
 
 
@@ -34,16 +34,16 @@ def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool
     connection = invocation.settings().log.connection()
     fold = asyncio.run(folded_to_end(connection, shard))
     if fold.damage is None:
-        click.echo(f"The log of shard {shard} is not damaged.")
+        say(f"The log of shard {shard} is not damaged.")
         return
-    click.echo(_found(fold))
+    say(_found(fold))
     if offset is None:
-        click.echo(f"Let it go on from there with: drover recover {shard} --after {fold.damage.offset}")
+        say(f"Let it go on from there with: drover recover {shard} --after {fold.damage.offset}")
         return
     if not (yes or click.confirm("Is all of that to be as if it had never been written?", err=True)):
         raise click.UsageError("nothing was written")
     asyncio.run(resume_shard(connection, fold, offset, f"{invocation.author}, drover recover"))
-    click.echo(f"Shard {shard} goes on with the state from before offset {offset}; a worker takes it within a minute.")
+    say(f"Shard {shard} goes on with the state from before offset {offset}; a worker takes it within a minute.")
 
 
 def _found(fold: ShardFold) -> str:

@@ -9,7 +9,7 @@ import click
 
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import console, output_option, plural, print_document, table
+from drover.cli.output import console, output_option, plural, print_document, say, table
 from drover.client.history import ValidRecord, open_log
 from drover.client.verifying import SnapshotCheck
 from drover.journal.connection import LogConnection
@@ -78,20 +78,20 @@ def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
     document = {**replay_document(shards, seconds), **({"snapshots": len(snapshots)} if verify else {})}
     wrong = [why for why in snapshots if why]
     for why in wrong:
-        click.echo(why, err=True)
+        say(why, err=True)
     if output != "table":
         print_document(document, document["shards"], output)
         _end(wrong)
         return
     console().print(table(COLUMNS, map(cells_of, shards), right=COLUMNS[:7]))
-    click.echo(
+    say(
         f"{plural(document['events'], 'event')} in {seconds:.2f} s, {document['events_per_second']:,.0f} events/s",
         err=True,
     )
     if verify:
         old = document["old_state_hashes"]
         passed_over = f" ({old:,} more have a form that is not made any more)" if old else ""
-        click.echo(
+        say(
             f"Verified: {plural(document['batches'], 'chain link')} and {document['state_hashes'] - old:,} recorded "
             f"state hashes agree{passed_over}; {len(snapshots) - len(wrong)} of "
             f"{plural(len(snapshots), 'stored snapshot')} agree with the log."

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import say
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.runtime.settings import Settings, SparkSettings
+from drover.runtime.section_settings import SparkSettings
+from drover.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from spark.job import JobOptions
@@ -32,7 +34,7 @@ def spark() -> None:
     help="The job's directory.  [default: .local/spark]",
 )
 @click.option("--history", is_flag=True, help="Also keep everything that has ended, in Parquet files.")
-@common_options
+@settings_options
 @pass_invocation
 def run(invocation: Invocation, master: str | None, directory: Path | None, *, history: bool) -> None:
     """Read the log and the samples into tables, until SIGTERM or Ctrl-C; `drover progress` shows them.
@@ -47,9 +49,9 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    click.echo(f"Starting Spark; its own log is {options.files.spark_log}", err=True)
-    run_job(options, stop, started=lambda: click.echo(f"Keeping the tables in {options.files.tables}", err=True))
-    click.echo("Stopped; when started again, the job continues from here.", err=True)
+    say(f"Starting Spark; its own log is {options.files.spark_log}", err=True)
+    run_job(options, stop, started=lambda: say(f"Keeping the tables in {options.files.tables}", err=True))
+    say("Stopped; when started again, the job continues from here.", err=True)
 
 
 @spark.command()
@@ -57,7 +59,7 @@ def jars() -> None:
     """Print the files to pass to spark-submit with --jars, separated by commas; downloads them once."""
     from drover.jars import ensure  # noqa: PLC0415 - the other commands need it only with Spark
 
-    click.echo(",".join(map(str, ensure("spark"))))
+    say(",".join(map(str, ensure("spark"))))
 
 
 async def _check_topics(connection: LogConnection) -> None:

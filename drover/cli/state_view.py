@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
-from drover.cli.output import amount, plural, table, timestamp
+from drover.cli.output import amount, plural, styled, table, timestamp
 from drover.client.differences import plain
 from drover.reassignment.state import Block
 from drover.scheduling.state import Limits
@@ -57,11 +56,11 @@ def _about(key: tuple[str, int], entry: Any) -> dict[str, Any]:
 
 def layout(where: str, states: Sequence[ClusterState]) -> RenderableType:
     """Lay clusters out for people; empty tables are left out."""
-    parts: list[RenderableType] = [Text(f"As of {where}.", style="dim")]
+    parts: list[RenderableType] = [styled(f"As of {where}.", style="dim")]
     for state in states:
-        parts += [Text(""), Text(state.name, style="bold"), *map(Text, _lines(state)), *_tables(state)]
+        parts += [styled(""), styled(state.name, style="bold"), *map(styled, _lines(state)), *_tables(state)]
     if not states:
-        parts.append(Text("No cluster lives in this shard yet."))
+        parts.append(styled("No cluster lives in this shard yet."))
     return Group(*parts)
 
 
@@ -69,9 +68,7 @@ def _lines(state: ClusterState) -> list[str]:
     lines = [f"Kafka cluster {state.kafka_cluster_id or 'not seen yet'}; {_limits(state.limits)}."]
     if state.mismatched_kafka_cluster_id is not None:
         lines.append(f"Another Kafka cluster answers under this name: {state.mismatched_kafka_cluster_id}.")
-    if state.freeze is not None:
-        since = timestamp(state.freeze.since_ms)
-        lines.append(f"Frozen by {state.freeze.by} since {since}: {state.freeze.reason}.")
+    lines += [f"Frozen by {one.by} since {timestamp(one.since_ms)}: {one.reason}." for one in state.freezes]
     if state.blacklist:
         lines.append(f"Brokers that should not lead: {_list(state.blacklist)}.")
     if state.failed_brokers:
@@ -102,7 +99,7 @@ def _tables(state: ClusterState) -> list[RenderableType]:
         (("topic throttle", "leaders", "followers", "state"), _topic_throttles(state)),
     ):
         if rows:
-            found += [Text(""), table(columns, rows)]
+            found += [styled(""), table(columns, rows)]
     return found
 
 

@@ -2,18 +2,21 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
-from rich.text import Text
 
-from drover.cli.output import amount, duration, plural, table
+from drover.cli.output import amount, duration, plural, styled, table
+from drover.client.transfers import FRESH_MS
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
+from drover.client.views.shard_rows import ShardRow, shard_rows
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, notices, totals
 from drover.client.views.waiting_rows import HeldRow, QueueRow, held_rows
 from drover.client.watching import View
+from drover.state.cluster import ClusterState
 
 COLUMNS = (
     "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",
@@ -25,37 +28,75 @@ RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
 COLOURS = {"copying": "green", "queued": "dim"}
 
 
-def layout(view: View, cluster: str | None, plan: str | None = None, most_rows: int | None = None) -> RenderableType:
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to show: all, or what is of a cluster, of a plan, of a topic, and in a state."""
+
+    cluster: str | None = None
+    plan: str | None = None
+    topic: str | None = None
+    state: str | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing of the cluster is left out."""
+        return self.plan is None and self.topic is None and self.state is None
+
+    def rows(self, view: View) -> list[StatusRow]:
+        """Return the reassignments that are meant."""
+        return rows_of(view, self.cluster, self.plan, topic=self.topic, state=self.state)
+
+    def queue(self, view: View) -> list[QueueRow]:
+        """Return the entries of the queue that are meant; they are in no state of a reassignment."""
+        return [] if self.state is not None else queue_of(view, self.cluster, self.plan, topic=self.topic)
+
+
+def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live: bool = False) -> RenderableType:
     """Lay the present out; with `most_rows` only so many reassignments are listed, and of the queue what fits below."""
-    rows = rows_of(view, cluster, plan)
-    queue = queue_of(view, cluster, plan)
-    states = [state for state, _, _ in clusters_of(view, cluster)]
+    rows = choice.rows(view)
+    queue = choice.queue(view)
+    states = [state for state, _, _ in clusters_of(view, choice.cluster)]
     parts: list[RenderableType] = [
-        Text(line, style="yellow") for state in states for line in notices(state, view.projections.get(state.name))
+        styled(row.sentence(view.now_ms), style="dim" if row.is_owned else "yellow") for row in _shards(view, states)
+    ]
+    parts += [
+        styled(line, style="yellow")
+        for state in states
+        for line in notices(state, view.projections.get(state.name), view.now_ms)
     ]
     if rows:
-        parts.append(_table(rows[:most_rows], several=len(states) > 1, live=most_rows is not None))
+        parts.append(_table(rows[:most_rows], several=len(states) > 1, live=is_live))
     if most_rows is not None and len(rows) > most_rows:
-        parts.append(Text(f"and {len(rows) - most_rows:,} more", style="dim"))
-    unmanaged = unmanaged_of(view, cluster) if plan is None else []
+        hint = "" if is_live else ": --limit, --plan, --topic and --state choose, -o json has all"
+        parts.append(styled(f"and {len(rows) - most_rows:,} more{hint}", style="dim"))
+    unmanaged = unmanaged_of(view, choice.cluster) if choice.is_all else []
     if unmanaged:
         parts.append(_unmanaged_table(unmanaged[:MOST_UNMANAGED_ROWS], several=len(states) > 1))
     if len(unmanaged) > MOST_UNMANAGED_ROWS:
-        parts.append(Text(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
+        parts.append(styled(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
     fitting = None if most_rows is None else max(1, most_rows - len(rows))
     if queue:
         parts.append(_queue_table(queue[:fitting], several=len(states) > 1))
     if fitting is not None and len(queue) > fitting:
-        parts.append(Text(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
-    parts += [Text(held_line(row), style="yellow") for state in states for row in held_rows(state)]
-    parts.append(Text(summary(rows, len(queue))))
+        parts.append(styled(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
+    parts += [styled(held_line(row), style="yellow") for state in states for row in held_rows(state)]
+    parts.append(styled(summary(rows, len(queue))))
     return Group(*parts)
+
+
+def _shards(view: View, states: Sequence[ClusterState]) -> list[ShardRow]:
+    """Choose the shards to name: those with something in them, and those without an owner if there is nothing else."""
+    rows = shard_rows(view)
+    homes = {shard for shard, fold in view.log.folds.items() if any(fold.state.clusters.get(it.name) for it in states)}
+    told = [row for row in rows if row.shard in homes or row.undecided]
+    return told or [row for row in rows if not row.is_owned][:1]
 
 
 def held_line(row: HeldRow) -> str:
     """Say in one line what a command waits for."""
     waited = duration(int(time.time() * 1000) - row.since_ms)
-    return f"{row.cluster}: {row.type} {row.id} by {row.by} has waited {waited} for {', '.join(row.after)}"
+    waits = f"{row.cluster}: {row.type} {row.id} by {row.by} has waited {waited} for {', '.join(row.after)}"
+    return f"{waits}; `drover cancel --deferred {row.id}` withdraws it"
 
 
 def summary(rows: Sequence[StatusRow], queued: int = 0) -> str:
@@ -68,6 +109,8 @@ def summary(rows: Sequence[StatusRow], queued: int = 0) -> str:
     line = f"{plural(len(rows), 'reassignment')}: {states}"
     if sums["bytes_total"]:
         line += f"; {amount(sums['bytes_done'])} of {amount(sums['bytes_total'])} copied"
+        if sums["bytes_unknown"]:
+            line += f" without {sums['bytes_unknown']:,} of unknown size"
     if sums["rate"] > 0:
         line += f", {amount(sums['rate'])}/s"
     return line + waiting
@@ -81,7 +124,7 @@ def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> Table:
         laid.add_column(column, justify="right" if column in RIGHT else "left", no_wrap=column != "waits for")
     now_ms = int(time.time() * 1000)
     for row in rows:
-        cells: list[Any] = [Text(cell) for cell in cells_of(row, now_ms, several=several)]
+        cells: list[Any] = [styled(cell) for cell in cells_of(row, now_ms, several=several)]
         if live and row.fraction is not None:
             cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
         laid.add_row(
@@ -116,7 +159,7 @@ def _unmanaged_table(rows: Sequence[UnmanagedRow], *, several: bool) -> Table:
         laid.add_column(column, justify="right" if column == "for" else "left", no_wrap=column != "what to do")
     now_ms = int(time.time() * 1000)
     for row in rows:
-        cells = [Text(cell) for cell in unmanaged_cells_of(row, now_ms, several=several)]
+        cells = [styled(cell) for cell in unmanaged_cells_of(row, now_ms, several=several)]
         laid.add_row(*cells, style="yellow" if row.never_ends else "dim")
     return laid
 
@@ -148,11 +191,20 @@ def cells_of(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
         "-" if row.bytes_done is None else amount(row.bytes_done),
         "-" if row.bytes_total is None else amount(row.bytes_total),
         "-" if fraction is None else f"{fraction * 100:.0f}",
-        "-" if row.rate is None else f"{amount(row.rate)}/s",
+        _rate(row, now_ms),
         "-" if row.eta_ms is None else duration(row.eta_ms),
         duration(now_ms - row.since_ms),
         "; ".join(part for part in (row.waiting, row.held_off) if part),
     )
+
+
+def _rate(row: StatusRow, now_ms: int) -> str:
+    """Write the rate; without one, since when the bytes are known only from before."""
+    if row.rate is not None:
+        return f"{amount(row.rate)}/s"
+    if row.seen_ms is None or now_ms - row.seen_ms <= FRESH_MS:
+        return "-"
+    return f"last seen {duration(now_ms - row.seen_ms)} ago"
 
 
 def _list(replicas: Sequence[int]) -> str:

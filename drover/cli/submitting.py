@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypedDict, TypeVar
@@ -13,7 +13,7 @@ import msgspec
 
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, author_option, common_options
-from drover.cli.output import FORMATS
+from drover.cli.output import FORMATS, say
 from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Sent
 from drover.journal.connection import LogConnection
@@ -21,6 +21,10 @@ from events.codec import Malformed, decode_command, encode_command
 from events.commands import Command
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+# An owner gives a sign of life every two seconds.
+SILENT_S = 10
+# What a command that is only shown gives as its reason, if none was given.
+DRY_RUN_REASON = "dry run"
 AnyCommandType = TypeVar("AnyCommandType", bound=Command)
 
 
@@ -60,6 +64,21 @@ class Request:
 
 def write_options(command: Decorated) -> Decorated:
     """Add `--reason`, `--id`, `--after`, `--timeout`, `--no-wait` and `-o`."""
+    return _write_options(command, reason_required=True)
+
+
+def write_options_of_trial(command: Decorated) -> Decorated:
+    """Add the same, for a command that may send nothing: see `require_reason`."""
+    return _write_options(command, reason_required=False)
+
+
+def require_reason(options: Mapping[str, Any]) -> None:
+    """Refuse a command without a reason as click does."""
+    if options["reason"] is None:
+        raise click.MissingParameter(param_type="option", param_hint="'--reason'")
+
+
+def _write_options(command: Decorated, *, reason_required: bool) -> Decorated:
     for option in (
         click.option(
             "-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
@@ -79,7 +98,7 @@ def write_options(command: Decorated) -> Decorated:
             help="Decide this only after the command with that id, which must come within 30 s; may be repeated.",
         ),
         click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id takes effect once."),
-        click.option("--reason", required=True, help="Why; kept in the log for ever."),
+        click.option("--reason", required=reason_required, help="Why; kept in the log for ever."),
     ):
         command = option(command)
     return common_options(author_option(command))
@@ -96,7 +115,7 @@ def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[
         id=options["id_"] or new_id(kind),
         cluster=cluster,
         by=invocation.author,
-        reason=options["reason"],
+        reason=DRY_RUN_REASON if options["reason"] is None else options["reason"],
         timeout_s=None if options["no_wait"] else options["timeout"],
         output=options["output"],
         after=tuple(dict.fromkeys(options["after"])),
@@ -127,7 +146,7 @@ def send(connection: LogConnection, commands: Sequence[Command], request: Reques
             if sent
             else "Interrupted; the command may have been written."
         )
-        click.echo(f"{said} {_look_again(request)}", err=True)
+        say(f"{said} {_look_again(request)}", err=True)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     except OutcomeMissingError as error:
         raise _unfinished(error, request) from error
@@ -143,8 +162,8 @@ async def _send(
         sent.extend(await client.submit_all(commands))
         if request.timeout_s is None:
             for one in sent:
-                click.echo(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
-            click.echo(_look_again(request), err=True)
+                say(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
+            say(_look_again(request), err=True)
             return ()
         return await client.outcomes(sent, request.timeout_s)
 
@@ -160,10 +179,13 @@ def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
     elif not shard.owner:
         word = f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
     else:
-        silent = time.time() - (shard.last_record_ms or 0) / 1000
+        silent = time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000
+        owner = f"{shard.owner} (epoch {shard.epoch})"
         word = (
-            f"shard {shard.shard} was last owned by {shard.owner} (epoch {shard.epoch}), "
-            f"which last wrote {max(0, silent):.0f} s ago: check whether that worker is running"
+            f"nobody has owned shard {shard.shard} for {silent:.0f} s, as far as was heard: start a worker with "
+            f"`drover worker` (the last owner was {owner})"
+            if silent > SILENT_S
+            else f"shard {shard.shard} is owned by {owner}, which runs: look at its log"
         )
     count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
     return Failure(

@@ -6,8 +6,8 @@ from dataclasses import asdict
 import click
 
 from drover.cli.exits import ExitCode
-from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, print_document
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import output_option, print_document, say
 from drover.runtime import topics as own_topics
 from events.topics import DEFAULT_SHARDS
 
@@ -25,18 +25,18 @@ def topics() -> None:
     show_default=True,
     help="How many; fixed for ever once the log has begun.",
 )
-@common_options
+@settings_options
 @pass_invocation
 def init(invocation: Invocation, shards: int) -> None:
     """Create missing topics and begin every shard of the log; harmless when repeated."""
     log = invocation.settings().log
     created = asyncio.run(own_topics.init(log.connection(), shards))
-    click.echo(f"Created {', '.join(created)}." if created else "Every topic already exists.")
+    say(f"Created {', '.join(created)}." if created else "Every topic already exists.")
 
 
 @topics.command()
 @output_option
-@common_options
+@settings_options
 @pass_invocation
 def check(invocation: Invocation, output: str) -> None:
     """Compare every topic with what Drover needs; for a difference, print a remedy and end with exit code 1."""
@@ -47,7 +47,7 @@ def check(invocation: Invocation, output: str) -> None:
         print_document({"findings": rows}, rows, output)
     else:
         for finding in findings:
-            click.echo(f"{finding.detail}; correct it with\n  {finding.remedy}")
+            say(f"{finding.detail}; correct it with\n  {finding.remedy}")
         if not findings:
-            click.echo("Every topic is configured as Drover needs it.")
+            say("Every topic is configured as Drover needs it.")
     raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)

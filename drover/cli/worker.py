@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
 
 
 @click.command()
@@ -12,7 +12,10 @@ from drover.cli.invocation import Invocation, common_options, pass_invocation
 @click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
 @click.option("--instance-id", help="Static membership: unique per worker, and the same after a restart.")
 @click.option("--listen", metavar="HOST:PORT", help="Where to serve /livez, /readyz and /metrics; port 0 picks one.")
-@common_options
+@click.option(
+    "--log-format", type=click.Choice(["auto", "json", "text"]), help="How to log.  [default: JSON, text on a terminal]"
+)
+@settings_options
 @pass_invocation
 def worker(invocation: Invocation, **flags: Any) -> None:
     """Decide commands and move partitions, until SIGTERM or Ctrl-C.

@@ -90,6 +90,8 @@ def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
         Need(operator, log, topic, (topics.snapshots,), (read,), "status and outcomes without a long replay"),
         Need(operator, log, topic, (topics.progress,), (read,), "how far each copy is"),
         Need(operator, log, topic, (topics.dead_letters,), (read,), "shows the dead letters"),
+        Need(operator, managed, Resource.CLUSTER, (CLUSTER_NAME,), (describe,), "describe and plan: moves, disks"),
+        Need(operator, managed, topic, (EVERY,), (describe,), "describe and plan: replicas, leaders and ISR"),
         Need(setup, log, topic, every_topic, (create, describe_configs), "drover topics init and check"),
         Need(setup, log, topic, (topics.events,), (write,), "the first record of every shard"),
         Need(setup, log, topic, every_topic[1:], (describe,), "sees whether a topic is there"),

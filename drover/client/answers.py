@@ -38,13 +38,15 @@ class Answer:
 class Ownership:
     """The owner of a shard, by its log; `owner` is empty if there has been none.
 
-    `last_record_ms` is the broker's time of the shard's last record, None if there is none.
+    `last_record_ms` is the broker's time of the shard's last record, `heard_ms` the owner's of its last sign of life
+    within the last minute; None if there is none.
     """
 
     shard: int
     owner: str
     epoch: int
     last_record_ms: int | None
+    heard_ms: int | None = None
 
 
 class OutcomeMissingError(DroverError):

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,7 +12,8 @@ from aiokafka.errors import KafkaError
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
 from drover.client.history import warn_unused
-from drover.errors import ConfigurationError, CorruptLogError
+from drover.client.watching import heard_of
+from drover.errors import ConfigurationError, CorruptLogError, DroverError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
@@ -24,6 +25,7 @@ from events.commands import TYPES_BY_TOPIC, Command
 from events.topics import TopicNames, shard_of
 
 REQUEST_TIMEOUT_MS = 10_000
+HEARING_S = 5.0
 CLIENT_ID = "drover-client"
 
 
@@ -150,7 +152,21 @@ class Client:
                     "resumed, see docs/recovery.md"
                 ) from error
             answers = watch.answers
-            raise OutcomeMissingError(answers.missing(), answers.found(), watch.ownership) from error
+            ownership = await self._heard(watch.ownership)
+            raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
+
+    async def _heard(self, ownership: Ownership | None) -> Ownership | None:
+        """Add the owner's last sign of life, if the log's Kafka answers at all."""
+        if ownership is None:
+            return None
+        try:
+            async with asyncio.timeout(HEARING_S):
+                heard = await heard_of(self.connection, ownership.shard)
+        except (TimeoutError, DroverError):
+            return ownership
+        if heard is None or heard.epoch != ownership.epoch:
+            return ownership
+        return replace(ownership, heard_ms=heard.at_ms)
 
     def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
         decided = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))

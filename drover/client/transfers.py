@@ -1,12 +1,19 @@
 """PURE: byte samples of moving partitions, turned into amounts, a smoothed rate and a time of arrival."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from drover.reassignment.copy_pace import HALF_MS
 from events.partitions import TopicPartition
 from events.progress import Progress
 
 WINDOW_MS = 15_000
+# A rate is only shown while samples come: several of them, however far apart they are.
+FRESH_MS = 5_000
+FRESH_SAMPLES = 3
+# Copies come in bursts: that one never ends is said as late as the owner says it (L6).
+HISTORY_MS = 2 * HALF_MS + WINDOW_MS
 # Below this much history a rate would be a guess.
 LEAST_SPAN_MS = 500
 
@@ -17,7 +24,8 @@ class Transfer:
 
     `rate` is bytes copied per second over the last seconds, `closing_rate` by how much per second the rest shrank: less
     than `rate` while producers write on, negative when they write faster than is copied. Both are None when there are
-    too few samples.
+    too few samples, or the last one is too old. `falls_behind` says that the rest has grown for a minute. The last
+    sample was taken at `at_ms`.
     """
 
     step: int
@@ -26,6 +34,7 @@ class Transfer:
     rate: float | None
     closing_rate: float | None
     at_ms: int
+    falls_behind: bool = False
 
     @property
     def remaining_ms(self) -> int | None:
@@ -57,19 +66,38 @@ class Transfers:
         if samples and sample.at_ms <= samples[-1].at_ms:
             return
         samples.append(sample)
-        while samples[-1].at_ms - samples[0].at_ms > WINDOW_MS:
+        while samples[-1].at_ms - samples[0].at_ms > HISTORY_MS:
             samples.popleft()
 
-    def transfer(self, cluster: str, key: TopicPartition, step: int) -> Transfer | None:
-        """Tell how far this step of a partition is; None without a sample of it."""
+    def transfer(self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0) -> Transfer | None:
+        """Tell how far this step of a partition is at `now_ms` (wall clock); None without a sample of it."""
         samples = self._samples.get((cluster, key))
         if not samples or samples[-1].step != step:
             return None
-        first, last = samples[0], samples[-1]
+        last = samples[-1]
+        recent = [sample for sample in samples if last.at_ms - sample.at_ms <= WINDOW_MS]
+        first = recent[0]
+        if now_ms - last.at_ms > max(FRESH_MS, FRESH_SAMPLES * _pace_ms(recent)):
+            return Transfer(step, last.bytes_done, last.bytes_total, None, None, last.at_ms)
         span_ms = last.at_ms - first.at_ms
         rate = closing_rate = None
         if span_ms >= LEAST_SPAN_MS:
             rate = (last.bytes_done - first.bytes_done) / span_ms * 1000
             closed = (first.bytes_total - first.bytes_done) - (last.bytes_total - last.bytes_done)
             closing_rate = closed / span_ms * 1000
-        return Transfer(step, last.bytes_done, last.bytes_total, rate, closing_rate, last.at_ms)
+        return Transfer(step, last.bytes_done, last.bytes_total, rate, closing_rate, last.at_ms, _falls_behind(samples))
+
+
+def _pace_ms(samples: Sequence[Progress]) -> float:
+    return (samples[-1].at_ms - samples[0].at_ms) / max(1, len(samples) - 1)
+
+
+def _falls_behind(samples: Sequence[Progress]) -> bool:
+    """Whether what is left has not shrunk in either half of a minute while producers wrote."""
+    last = samples[-1]
+    middle = next((one for one in reversed(samples) if last.at_ms - one.at_ms >= HALF_MS), None)
+    first = next((one for one in reversed(samples) if last.at_ms - one.at_ms >= 2 * HALF_MS), None)
+    if first is None or middle is None or last.bytes_total <= first.bytes_total:
+        return False
+    lacks = [one.bytes_total - one.bytes_done for one in (first, middle, last)]
+    return lacks[2] > 0 and lacks[0] <= lacks[1] <= lacks[2]

@@ -1,7 +1,7 @@
 """The inverse of a plan: for each partition that it has completed, the replica list from before."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drover.client.history import ValidRecord, open_log, read_log
 from drover.errors import NothingToUndoError
@@ -20,20 +20,21 @@ class _Completed:
 
     original: tuple[int, ...]
     reached: tuple[int, ...]
+    topic_id: str
 
 
 class Undo:
     """PURE: collects what one plan of a cluster has completed; give it the valid batches in the order of the log.
 
     A partition that the plan has moved several times is taken back to where the first of these moves began, as long as
-    nobody else moved it in between.
+    nobody else moved it in between. Each is taken back only in the incarnation of its topic that was moved.
     """
 
     def __init__(self, cluster: str, plan: str) -> None:
         self.cluster = cluster
         self.plan = plan
         self._opened = False
-        self._running: dict[TopicPartition, tuple[str, tuple[int, ...]]] = {}
+        self._running: dict[TopicPartition, tuple[str, tuple[int, ...], str]] = {}
         self._completed: dict[TopicPartition, _Completed] = {}
 
     def see(self, records: Iterable[ValidRecord]) -> None:
@@ -48,19 +49,19 @@ class Undo:
             case PlanOpened():
                 self._opened = self._opened or event.plan == self.plan
             case ReassignmentQueued() | ReassignmentAdopted():
-                self._running[event.key] = (event.plan, event.original)
+                self._running[event.key] = (event.plan, event.original, event.topic_id)
             case ReassignmentCompleted():
-                plan, original = self._running[event.key]
+                plan, original, topic_id = self._running[event.key]
                 if plan == self.plan:
-                    self._complete(event.key, original, event.replicas)
+                    self._complete(event.key, _Completed(original, event.replicas, topic_id))
             case _:
                 pass
 
-    def _complete(self, key: TopicPartition, original: tuple[int, ...], reached: tuple[int, ...]) -> None:
+    def _complete(self, key: TopicPartition, done: _Completed) -> None:
         earlier = self._completed.get(key)
-        if earlier is not None and earlier.reached == original:
-            original = earlier.original
-        self._completed[key] = _Completed(original, reached)
+        if earlier is not None and (earlier.reached, earlier.topic_id) == (done.original, done.topic_id):
+            done = replace(done, original=earlier.original)
+        self._completed[key] = done
 
     def targets(self) -> tuple[PartitionTarget, ...]:
         """Return the inverse, each partition asserted to be where the plan has left it.
@@ -69,7 +70,11 @@ class Undo:
         """
         targets = tuple(
             PartitionTarget(
-                topic=key.topic, partition=key.partition, replicas=done.original, original_replicas=done.reached
+                topic=key.topic,
+                partition=key.partition,
+                replicas=done.original,
+                original_replicas=done.reached,
+                topic_id=done.topic_id,
             )
             for key, done in sorted(self._completed.items())
             if done.original != done.reached

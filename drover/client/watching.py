@@ -7,14 +7,25 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from drover.client.history import FoldedLog, ValidRecord, fold_to_end, follow_log
-from drover.client.transfers import WINDOW_MS, Transfers
+from drover.client.transfers import HISTORY_MS, Transfers
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from events.codec import decode_progress
-from events.progress import ProjectionSample
+from events.progress import ProjectionSample, WorkerSample
 
 # Samples older than this say nothing about a move that is still copying.
-SAMPLES_MS = 4 * WINDOW_MS
+SAMPLES_MS = HISTORY_MS
+# How often the ends of the command topics are looked up.
+UNDECIDED_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The last sign of life of a shard's owner: its name, its epoch there, and its wall clock."""
+
+    worker: str
+    epoch: int
+    at_ms: int
 
 
 @dataclass(slots=True)
@@ -22,12 +33,17 @@ class View:
     """The folded log and the samples, up to now; `news` is what was recorded since it was last shown.
 
     `projections` holds, per cluster, the last sample of the projector that writes it, or else of one that waits to.
+    `workers` holds the last sign of life of each shard's owner, and `undecided` how many commands wait in each shard.
+    `now_ms` is the reader's wall clock.
     """
 
     log: FoldedLog
     transfers: Transfers
     news: list[ValidRecord] = field(default_factory=list)
     projections: dict[str, ProjectionSample] = field(default_factory=dict)
+    workers: dict[int, Heard] = field(default_factory=dict)
+    undecided: dict[int, int] = field(default_factory=dict)
+    now_ms: int = 0
 
 
 async def look(connection: LogConnection, cluster: str | None = None) -> View:
@@ -35,6 +51,8 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
     async with LogReader(connection) as reader:
         view = await _opened(reader, connection, cluster)
         await _read_samples(reader, connection, view)
+        await _count_undecided(reader, connection, view)
+    view.now_ms = _now_ms()
     return view
 
 
@@ -50,9 +68,11 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
         following = (
             asyncio.create_task(_follow(log_reader, connection, view, fresh)),
             asyncio.create_task(_follow_samples(sample_reader, connection, view, starts)),
+            asyncio.create_task(_keep_counting(log_reader, connection, view)),
         )
         try:
             while True:
+                view.now_ms = _now_ms()
                 yield view
                 view.news.clear()
                 fresh.clear()
@@ -78,11 +98,41 @@ async def _read_samples(reader: LogReader, connection: LogConnection, view: View
     topic = connection.topics.progress
     partitions = range(await reader.partitions(topic))
     ends = await reader.end_offsets(topic, partitions)
-    recent = await reader.start_offsets(topic, partitions, since_ms=int(time.time() * 1000) - SAMPLES_MS)
+    recent = await reader.start_offsets(topic, partitions, since_ms=_now_ms() - SAMPLES_MS)
     async for records in reader.read(topic, recent):
         for record in records:
             _see(view, record.payload)
     return ends
+
+
+async def _count_undecided(reader: LogReader, connection: LogConnection, view: View) -> None:
+    """Count what the shards have not decided, by the ends of their command topics."""
+    folds = view.log.folds
+    counts = dict.fromkeys(folds, 0)
+    for index, topic in enumerate(connection.topics.commands):
+        ends = await reader.end_offsets(topic, folds.keys())
+        for shard, fold in folds.items():
+            decided = fold.cursors[index].next_offset if fold.cursors else 0
+            counts[shard] += max(0, ends.get(shard, 0) - decided)
+    view.undecided.update(counts)
+
+
+async def _keep_counting(reader: LogReader, connection: LogConnection, view: View) -> None:
+    while True:
+        await _count_undecided(reader, connection, view)
+        await asyncio.sleep(UNDECIDED_S)
+
+
+async def heard_of(connection: LogConnection, shard: int) -> Heard | None:
+    """Return the last sign of life of a shard's owner within the last minute; None if there was none."""
+    async with LogReader(connection) as reader:
+        found = View(FoldedLog({}), Transfers())
+        await _read_samples(reader, connection, found)
+    return found.workers.get(shard)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 async def _follow(reader: LogReader, connection: LogConnection, view: View, fresh: asyncio.Event) -> None:
@@ -106,6 +156,11 @@ def _see(view: View, payload: bytes) -> None:
         # Projectors that only follow are ignored while the one that writes sends samples.
         if known is None or sample.role == "writing" or known.writer == sample.writer or _is_silent(known, sample):
             view.projections[sample.cluster] = sample
+    elif isinstance(sample, WorkerSample):
+        for owned in sample.shards:
+            before = view.workers.get(owned.shard)
+            if before is None or (owned.epoch, sample.at_ms) > (before.epoch, before.at_ms):
+                view.workers[owned.shard] = Heard(sample.worker, owned.epoch, sample.at_ms)
     elif sample is not None:
         view.transfers.see(sample)
 

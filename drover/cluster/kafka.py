@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
-from drover.cluster import configs, messages
+from drover.cluster import configs, inventory_requests, messages
 from drover.cluster.agreement import Described, agreed_moves, agreed_partitions
+from drover.cluster.inventory import Inventory, LogDirectory, named_brokers
 from drover.cluster.messages import Metadata
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -17,7 +19,7 @@ from drover.cluster.port import (
 )
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
-from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import (
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -127,12 +129,7 @@ class KafkaDriver:
             started_ms=started_ms,
             ended_ms=_now_ms(),
             live_brokers=tuple(metadata.racks),
-            partitions={
-                TopicPartition(name, number): facts
-                for name, topic in sorted(metadata.topics.items())
-                if topic.code == NONE
-                for number, facts in topic.partitions.items()
-            },
+            partitions=metadata.partitions(),
             racks=metadata.racks,
         )
 
@@ -164,6 +161,33 @@ class KafkaDriver:
             }
             for partition in asked
         }
+
+    async def inventory(self) -> Inventory:
+        """See `ClusterDriver.inventory`."""
+        deadline = self._deadline()
+        registered = await self._observations.send(inventory_requests.brokers_request(), deadline)
+        before = await self._list(deadline)
+        metadata = await self._metadata(self._observations, None, deadline)
+        moves = {**before.moves, **(await self._list(deadline)).moves}
+        partitions = {
+            partition: replace(facts, move=moves.get(partition)) for partition, facts in metadata.partitions().items()
+        }
+        brokers = named_brokers(inventory_requests.read_brokers(registered, metadata), partitions)
+        live = list(metadata.racks)
+        on_disk = dict(
+            zip(live, await asyncio.gather(*(self._disks_of(broker, deadline) for broker in live)), strict=True)
+        )
+        return Inventory(
+            kafka_cluster_id=metadata.kafka_cluster_id,
+            seen_ms=_now_ms(),
+            brokers={
+                broker: replace(found, directories=on_disk.get(broker, (None, {}))[0])
+                for broker, found in brokers.items()
+            },
+            partitions=partitions,
+            replica_bytes=inventory_requests.by_partition({broker: held for broker, (_, held) in on_disk.items()}),
+            internal_topics=frozenset(name for name, topic in metadata.topics.items() if topic.is_internal),
+        )
 
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
         """See `ClusterDriver.broker_rates`; a live broker that does not answer in time is left out like a dead one."""
@@ -198,7 +222,8 @@ class KafkaDriver:
         started_ms = _now_ms()
         response = await self._observations.send(messages.list_request(), deadline)
         if response.error_code != NONE:
-            raise ClusterUnavailableError(
+            fault = ClusterAccessError if response.error_code in configs.NOT_AUTHORIZED else ClusterUnavailableError
+            raise fault(
                 f"cluster {self.cluster_name} does not list its reassignments: Kafka error {response.error_code}"
                 f" ({response.error_message})"
             )
@@ -221,6 +246,20 @@ class KafkaDriver:
             return messages.read_log_dirs(await self._samples.send(request, deadline, broker=broker))
         except ClusterUnavailableError:
             return {}  # it died a moment ago; byte samples are best effort and the other brokers' count
+
+    async def _disks_of(
+        self, broker: int, deadline: Deadline
+    ) -> tuple[tuple[LogDirectory, ...] | None, dict[TopicPartition, int]]:
+        request = inventory_requests.every_directory_request()
+        try:
+            response = await self._samples.send(request, deadline, broker=broker)
+        except ClusterUnavailableError:
+            return None, {}  # it died a moment ago, or hangs
+        if response.error_code in configs.NOT_AUTHORIZED:
+            raise ClusterAccessError(
+                f"cluster {self.cluster_name} does not show its log directories: the user needs Describe on the cluster"
+            )
+        return inventory_requests.read_directories(response), messages.read_log_dirs(response)
 
 
 def _described(partitions: Collection[TopicPartition], metadata: Metadata) -> Described:

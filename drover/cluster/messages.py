@@ -40,6 +40,7 @@ class DescribedTopic:
     code: int
     topic_id: str
     partitions: Mapping[int, PartitionFacts]
+    is_internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,15 @@ class Metadata:
     kafka_cluster_id: str
     racks: Mapping[int, str | None]
     topics: Mapping[str, DescribedTopic]
+
+    def partitions(self) -> dict[TopicPartition, PartitionFacts]:
+        """Return every partition of every topic that exists, in their order."""
+        return {
+            TopicPartition(name, number): facts
+            for name, topic in sorted(self.topics.items())
+            if topic.code == NONE
+            for number, facts in topic.partitions.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ def _read_topic(topic: Any) -> DescribedTopic:
         )
         for found in sorted(topic.partitions, key=lambda found: found.partition_index)
     }
-    return DescribedTopic(topic.error_code, topic_id, partitions)
+    return DescribedTopic(topic.error_code, topic_id, partitions, bool(topic.is_internal))
 
 
 def alter_request(requests: Sequence[AlterRequest]) -> Any:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from drover.cluster.inventory import Inventory
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from events.partitions import TopicPartition
 
@@ -117,6 +118,14 @@ class ClusterDriver(Protocol):
 
     async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
         """Bytes on disk per partition and broker, from DescribeLogDirs of the live brokers; future logs left out."""
+        ...
+
+    async def inventory(self) -> Inventory:
+        """Look at the whole cluster once, for a planner; see `Inventory`.
+
+        The only method whose cost follows the size of the cluster: give the driver a long `call_timeout_ms`. A live
+        broker that does not answer in time has no directories, and no bytes.
+        """
         ...
 
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:

@@ -1,12 +1,15 @@
 """The simulated twin of the real driver: the same port on a `ClusterModel`, with a network's faults to switch on."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import TypeVar
 
 from drover.cluster.agreement import agreed_moves, agreed_partitions
 from drover.cluster.controller_model import Election
+from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -34,6 +37,7 @@ from drover.facts import (
 from events.partitions import TopicPartition
 
 BROKER_NOT_AVAILABLE = 8
+DISK_BYTES = 1 << 40
 OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER})
 
 Answer = TypeVar("Answer")
@@ -150,6 +154,10 @@ class SimulatedDriver:
         """See `ClusterDriver.replica_bytes`."""
         return await self._read(lambda: self._replica_bytes(topics))
 
+    async def inventory(self) -> Inventory:
+        """See `ClusterDriver.inventory`; every live broker has one directory of `DISK_BYTES`."""
+        return await self._read(self._inventory, of_controller=True)
+
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
         """See `ClusterDriver.broker_rates`."""
         live = self.model.live_brokers
@@ -222,6 +230,35 @@ class SimulatedDriver:
             partitions=agreed_partitions(partitions, before.moves, described, after),
             min_isr={name: self.model.min_isr(name) for name in topics} if with_min_isr else {},
         )
+
+    def _inventory(self) -> Inventory:
+        model, moves = self.model, self.model.moves()
+        partitions = {
+            partition: replace(facts, move=moves.get(partition))
+            for partition, _ in model.each_partition()
+            if (facts := self._facts(partition)) is not None
+        }
+        held = self._replica_bytes(model.topics)
+        used: Counter[int] = Counter()
+        for sizes in held.values():
+            used.update(sizes)
+        live = model.live_brokers()
+        registered = {
+            broker: RegisteredBroker(broker, state.rack, broker in live, self._directories(broker, used[broker]))
+            for broker, state in model.brokers.items()
+        }
+        return Inventory(
+            kafka_cluster_id=model.kafka_cluster_id,
+            seen_ms=model.now_ms,
+            brokers=named_brokers(registered, partitions),
+            partitions=partitions,
+            replica_bytes=held,
+        )
+
+    def _directories(self, broker: int, used_bytes: int) -> tuple[LogDirectory, ...] | None:
+        if broker not in self.model.live_brokers():
+            return None
+        return (LogDirectory("/simulated", DISK_BYTES, DISK_BYTES - used_bytes),)
 
     def _survey(self, started_ms: int) -> Survey:
         return Survey(

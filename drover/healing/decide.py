@@ -8,36 +8,43 @@ from events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
 from events.records import AnyEvent
 
 
-def decide_broker_failed(command: BrokerFailed, state: ClusterState, _facts: Facts) -> Decision:
-    """R46-1: the first report's time stands until the broker returns.
+def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Facts) -> Decision:
+    """R46-1: the first report's time stands until the broker returns; no report is about the future.
 
     Where healing is set up, the timer runs from the record of this very decision: a client's clock moves nothing.
     """
-    if command.broker in state.failed_brokers:
-        return Decision()
+    earlier_ms = state.failed_brokers.get(command.broker)
+    if earlier_ms is not None:
+        since = f"broker {command.broker} had been reported as failed already, and that report's time stands"
+        return Decision(remarks=(since,))
+    at_ms, remarks = _bounded(command.at_ms, facts)
     event = BrokerFailureRecorded(
         cluster=state.name,
         broker=command.broker,
-        failed_at_ms=command.at_ms,
+        failed_at_ms=at_ms,
         by=command.by,
         reason=command.reason,
     )
     noted: tuple[AnyEvent, ...] = ()
     if state.limits.healing is not None and command.broker not in state.outages:
         noted = (BrokerOutageNoted(cluster=state.name, broker=command.broker, seen=False),)
-    return Decision(events=(event, *noted))
+    return Decision(events=(event, *noted), remarks=remarks)
 
 
-def decide_broker_returned(command: BrokerReturned, state: ClusterState, _facts: Facts) -> Decision:
+def decide_broker_returned(command: BrokerReturned, state: ClusterState, facts: Facts) -> Decision:
     """R46-2: forget the failure; a return from before the failure is an old report and has no effect."""
     failed_at_ms = state.failed_brokers.get(command.broker)
-    if failed_at_ms is None or command.at_ms < failed_at_ms:
-        return Decision()
+    if failed_at_ms is None:
+        return Decision(remarks=(f"broker {command.broker} was not reported as failed",))
+    at_ms, remarks = _bounded(command.at_ms, facts)
+    # A failure in the future, from before such times were bounded, cannot be later than a return.
+    if at_ms < failed_at_ms and not (facts.appended_ms is not None and failed_at_ms > facts.appended_ms):
+        return Decision(remarks=(f"broker {command.broker} failed after that: it remains reported as failed",))
     event = BrokerReturnRecorded(
         cluster=state.name,
         broker=command.broker,
         failed_at_ms=failed_at_ms,
-        returned_at_ms=command.at_ms,
+        returned_at_ms=at_ms,
         by=command.by,
         reason=command.reason,
     )
@@ -45,4 +52,12 @@ def decide_broker_returned(command: BrokerReturned, state: ClusterState, _facts:
     if command.broker in state.outages:
         why = OutageEnd.REPORTED_BACK
         ended = (BrokerOutageEnded(cluster=state.name, broker=command.broker, why=why),)
-    return Decision(events=(event, *ended))
+    return Decision(events=(event, *ended), remarks=remarks)
+
+
+def _bounded(at_ms: int, facts: Facts) -> tuple[int, tuple[str, ...]]:
+    """Take the broker's time of the report where the client's is later."""
+    if facts.appended_ms is None or at_ms <= facts.appended_ms:
+        return at_ms, ()
+    ahead_s = (at_ms - facts.appended_ms) / 1000
+    return facts.appended_ms, (f"the time is {ahead_s:.3f} s in the future by Kafka's clock: that clock's was taken",)

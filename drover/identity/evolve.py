@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drover.identity.state import IdentityState
+from drover.identity.state import IdentityState, Outage
 from events.base import Event
-from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched
+from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched, ClusterOutOfReach, ClusterWithinReach
 
 
 def _identified(state: IdentityState, event: ClusterIdentified, _at_ms: int) -> None:
@@ -20,8 +20,18 @@ def _matched(state: IdentityState, _event: ClusterMatched, _at_ms: int) -> None:
     state.mismatched_kafka_cluster_id = None
 
 
+def _out_of_reach(state: IdentityState, event: ClusterOutOfReach, _at_ms: int) -> None:
+    state.outage = Outage(event.since_ms, event.detail)
+
+
+def _within_reach(state: IdentityState, _event: ClusterWithinReach, _at_ms: int) -> None:
+    state.outage = None
+
+
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ClusterIdentified: _identified,
     ClusterMismatched: _mismatched,
     ClusterMatched: _matched,
+    ClusterOutOfReach: _out_of_reach,
+    ClusterWithinReach: _within_reach,
 }

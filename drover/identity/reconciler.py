@@ -1,20 +1,26 @@
-"""Cluster identity: record first contact, and stop every call when another cluster answers."""
+"""Cluster identity: record first contact, outages, and stop every call when another cluster answers."""
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler
-from drover.capability.messages import Identified, Input, Moment
+from drover.capability.messages import Identified, Input, Moment, OutOfReach
 from drover.facts import Observation, Survey
-from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched
+from events.bounds import shortened
+from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched, ClusterOutOfReach, ClusterWithinReach
 
 
 class IdentityReconciler(Reconciler):
     """Compares Kafka's own id of the cluster with the one that was first seen under its name."""
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Record who answers, once as long as that stays the same."""
+        """Record who answers, or that nobody does, once as long as that stays the same."""
+        state = self.state
+        if isinstance(entry, OutOfReach) and state.outage is None:
+            batch.emit(ClusterOutOfReach(cluster=state.name, since_ms=entry.since_ms, detail=shortened(entry.detail)))
         if not isinstance(entry, Observation | Identified | Survey):
             return
-        state, found = self.state, entry.kafka_cluster_id
+        found = entry.kafka_cluster_id
+        if state.outage is not None:
+            batch.emit(ClusterWithinReach(cluster=state.name))
         if state.kafka_cluster_id is None:
             batch.emit(ClusterIdentified(cluster=state.name, kafka_cluster_id=found))
         elif state.kafka_cluster_id == found:
@@ -30,7 +36,9 @@ class IdentityReconciler(Reconciler):
             )
 
     def wants_brokers(self, now: Moment) -> bool:
-        """Look again while another cluster answers, or none has answered yet and something is queued for it."""
+        """Look again while none or another cluster answers, or none has answered yet and something is queued for it."""
         del now
         state = self.state
+        if state.outage is not None:
+            return True
         return state.mismatched_kafka_cluster_id is not None or (bool(state.queue) and state.kafka_cluster_id is None)

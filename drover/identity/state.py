@@ -1,15 +1,28 @@
-"""The slice of the state that says which Kafka cluster answers under a name."""
+"""The slice of the state that says which Kafka cluster answers under a name, if any does."""
 
 from dataclasses import dataclass
+
+from msgspec import Struct
 
 from drover.state.declared import ClusterSlice, recorded
 
 
+class Outage(Struct, frozen=True, omit_defaults=True):
+    """Since when (ms since epoch) the owner could not look at the cluster, and why."""
+
+    since_ms: int
+    detail: str
+
+
 @dataclass(eq=False)
 class IdentityState(ClusterSlice):
-    """Kafka's own id of the cluster that was first seen, and of another one that answers now; None if there is none."""
+    """Kafka's own id of the cluster that was first seen, and of another one that answers now; None if there is none.
+
+    `outage` is None while the cluster is within reach, as far as the owner knows.
+    """
 
     kafka_cluster_id: str | None = recorded("kafka_cluster_id", told_as=("kafka cluster id",))
     mismatched_kafka_cluster_id: str | None = recorded(
         "mismatched_kafka_cluster_id", told_as=("mismatched kafka cluster id",)
     )
+    outage: Outage | None = recorded("outage", told_as=("outage",))

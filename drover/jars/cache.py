@@ -7,6 +7,7 @@ verified here: a start must not hash 50 MB.
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -53,8 +54,11 @@ def mark_verified(directory: Path, jars: Iterable[Jar]) -> None:
 
 
 def untrusted(directory: Path, jars: Iterable[Jar]) -> tuple[Jar, ...]:
-    """Return the jars that are absent, of another size, or never verified here; reads sizes only."""
-    verified = read_marker(directory)
+    """Return the jars that are absent, of another size, or never verified here; reads sizes only.
+
+    In a directory that others may write nothing counts as verified: its files are hashed each time.
+    """
+    verified = {} if _is_foreign(directory) else read_marker(directory)
     return tuple(
         jar
         for jar in jars
@@ -69,6 +73,14 @@ def verify_present(directory: Path, jar: Jar) -> bool:
         return True
     file.unlink(missing_ok=True)
     return False
+
+
+def _is_foreign(directory: Path) -> bool:
+    try:
+        found = directory.stat()
+    except FileNotFoundError:
+        return False
+    return found.st_uid not in {os.geteuid(), 0} or bool(found.st_mode & stat.S_IWOTH)
 
 
 def _size_bytes(file: Path) -> int | None:

@@ -7,6 +7,7 @@ import http.client
 import os
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,8 @@ from drover.jars.lock import Jar
 
 DEFAULT_MIRROR = "https://repo1.maven.org/maven2"
 MIRROR_VARIABLE = "DROVER_MAVEN_MIRROR"
+HTTP_VARIABLE = "DROVER_MAVEN_MIRROR_ALLOWS_HTTP"
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 ATTEMPTS = 4
 FIRST_PAUSE_S = 0.5
 SOCKET_TIMEOUT_S = 20
@@ -32,8 +35,14 @@ class DownloadCancelledError(Exception):
 def mirror_base(mirror: str | None = None) -> str:
     """Return the Maven repository to fetch from: the argument, else `DROVER_MAVEN_MIRROR`, else Maven Central."""
     base = (mirror or os.environ.get(MIRROR_VARIABLE) or DEFAULT_MIRROR).rstrip("/")
-    if not base.startswith(("https://", "http://")):
+    address = urllib.parse.urlsplit(base)
+    if address.scheme not in {"https", "http"}:
         raise ConfigurationError(f"{MIRROR_VARIABLE} must be an http or https address, not {base!r}")
+    if address.scheme == "http" and address.hostname not in _LOOPBACK and os.environ.get(HTTP_VARIABLE) != "1":
+        raise ConfigurationError(
+            f"{base} is not encrypted, so anybody on the way sees what is fetched and can stop it: use https, or set "
+            f"{HTTP_VARIABLE}=1 if that is meant (what is fetched is compared with its locked hash all the same)"
+        )
     return base
 
 
@@ -113,6 +122,11 @@ def _fetch_rest(address: str, part: Path, jar: Jar, advance: Advance, cancelled:
             while chunk := response.read(CHUNK_BYTES):
                 if cancelled.is_set():
                     raise DownloadCancelledError
+                if stream.tell() + len(chunk) > jar.size_bytes:
+                    raise ConfigurationError(
+                        f"{address} is larger than the {jar.size_bytes:,} bytes that are locked: the mirror or "
+                        f"something before it changed the file; choose another with {MIRROR_VARIABLE}"
+                    )
                 stream.write(chunk)
                 advance(len(chunk))
     if _offset(part) < jar.size_bytes:

@@ -58,6 +58,10 @@ class KafkaJournal:
         """Produce one record to any topic."""
         await self._producer.send(topic, value, partition=partition, key=key, headers=headers)
 
+    def broker_time_ms(self) -> int | None:
+        """Return the time of the log's brokers."""
+        return self._producer.broker_time_ms()
+
     async def next_records(self) -> Sequence[TailRecord]:
         """Return what the log has got since."""
         return await self._tail.next_records()

@@ -28,7 +28,7 @@ class MemoryBroker:
 
     `lost_acknowledgements` counts down: that many next appends are written, and their writer is not told. Of topics
     named in `missing` nothing can be read or written; `aside_sends` counts down to when nothing more can be written
-    aside, None for never.
+    aside, None for never. `time_ms` is the broker's time, None if it does not say.
     """
 
     topics: TopicNames = field(default_factory=TopicNames)
@@ -38,6 +38,7 @@ class MemoryBroker:
     lost_acknowledgements: int = 0
     missing: set[str] = field(default_factory=set)
     aside_sends: int | None = None
+    time_ms: int | None = None
     grown: asyncio.Event = field(default_factory=asyncio.Event)
 
     def put(self, topic: str, partition: int, record: StoredRecord | None) -> int:
@@ -87,6 +88,10 @@ class MemoryJournal:
     ) -> None:
         """Produce one record to any topic; without a partition to the first."""
         await self._write(topic, partition or 0, StoredRecord(value, key, headers))
+
+    def broker_time_ms(self) -> int | None:
+        """Return what the broker says."""
+        return self._broker.time_ms
 
     async def next_records(self) -> Sequence[TailRecord]:
         """Return what the log has got since."""

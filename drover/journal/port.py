@@ -90,6 +90,13 @@ class Journal(Protocol):
         """Produce one record to any topic and return once it is acknowledged; errors as `append`."""
         ...
 
+    def broker_time_ms(self) -> int | None:
+        """Return the time of the log's brokers, by the last acknowledgement and how long ago that was.
+
+        None while nothing has been appended, or where brokers do not say.
+        """
+        ...
+
     async def next_records(self) -> Sequence[TailRecord]:
         """Return what the log has got since; waits up to half a second, then returns nothing."""
         ...

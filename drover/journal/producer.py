@@ -1,6 +1,7 @@
 """The idempotent producer of a worker: one record, one acknowledgement, and no guessing about the outcome (R7)."""
 
 import asyncio
+import time
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
@@ -15,6 +16,8 @@ from drover.journal.port import Headers, RecordTooLargeError
 APPEND_TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_MS = 5_000
 MAX_REQUEST_BYTES = 8 * 1024 * 1024
+# What Kafka calls the kind of a timestamp that the broker made.
+LOG_APPEND_TIME = 1
 
 
 class LogProducer:
@@ -22,6 +25,8 @@ class LogProducer:
 
     def __init__(self, connection: LogConnection, client_id: str) -> None:
         self._connection = connection
+        # The broker's time of the last record that it stamped, and when (monotonic) it told it.
+        self._told: tuple[int, float] | None = None
         self._producer = AIOKafkaProducer(
             client_id=client_id,
             enable_idempotence=True,
@@ -62,7 +67,16 @@ class LogProducer:
         offset = int(answer.offset)
         if offset < 0:
             raise AppendUnknownError(f"{where}: the broker acknowledged a record without telling its offset")
+        if answer.timestamp_type == LOG_APPEND_TIME:
+            self._told = (int(answer.timestamp), time.monotonic())
         return offset
+
+    def broker_time_ms(self) -> int | None:
+        """Return the time of the brokers: what the last acknowledgement told, and how long ago that was."""
+        if self._told is None:
+            return None
+        told_ms, when = self._told
+        return told_ms + int((time.monotonic() - when) * 1000)
 
     async def close(self) -> None:
         """Send what is left and let go; idempotent."""

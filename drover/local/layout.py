@@ -233,9 +233,16 @@ def read_spec(layout: Layout) -> ClusterSpec | None:
         ) from error
 
 
+def make_private(directory: Path) -> None:
+    """Make a directory, and .local above it, for its owner alone: passwords, keys and data lie there."""
+    for one in (directory.parent, directory) if directory.parent.name == ".local" else (directory,):
+        one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        one.chmod(0o700)
+
+
 def write_spec(layout: Layout, spec: ClusterSpec) -> None:
     """Remember the spec, atomically."""
-    layout.directory.mkdir(parents=True, exist_ok=True)
+    make_private(layout.directory)
     content = {
         "cluster_id": spec.cluster_id,
         "brokers": [asdict(each) for each in spec.brokers],

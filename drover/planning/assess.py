@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from drover.planning.figures import balance_of, broker_figures, loads_of
@@ -83,31 +84,47 @@ def move_of(partition: Partition, after: tuple[int, ...], reasons: tuple[Reason,
 def basis_of(model: ClusterModel, targets: Targets) -> Basis:
     """Collect what these targets depend on in this cluster: the present lists and the brokers of both."""
     partitions = model.partition_by_name
-    lists = tuple((*name, partitions[name].replicas if name in partitions else ()) for name in sorted(targets))
-    ids = {broker for _, _, replicas in lists for broker in replicas}
+    moving = tuple(_place(name, partitions.get(name)) for name in sorted(targets))
+    ids = {broker for _, _, _, replicas in moving for broker in replicas}
     ids.update(broker for after in targets.values() for broker in after)
+    counts = Counter(broker for partition in model.partitions for broker in partition.replicas)
     known = model.broker_by_id
-    return Basis(lists, tuple(_life(known.get(broker), broker) for broker in sorted(ids)))
+    return Basis(
+        model.cluster_id, moving, tuple(_life(known.get(broker), broker, counts[broker]) for broker in sorted(ids))
+    )
 
 
 def digest_of(basis: Basis, targets: Targets) -> str:
     """Hash what a plan depends on and what it does; the same in any process, 16 hexadecimal digits.
 
-    `alter --plan-hash` computes it again from the cluster and the file: it differs if a list, a rack or a broker's
-    life has changed since. Sizes, leaders and ISRs change all the time and are left out.
+    `alter --plan-hash` computes it again from the cluster and the file: it differs if the cluster is another one, or if
+    a topic was made anew, a list has changed, or a broker has died, come back, gone to another rack, or has more or
+    fewer replicas. Sizes, leaders and ISRs change all the time and are left out.
     """
-    content = [basis.partitions, basis.brokers, sorted((*name, after) for name, after in targets.items())]
+    moves = sorted((*name, after) for name, after in targets.items())
+    content = [basis.cluster_id, basis.partitions, basis.brokers, moves]
     encoded = json.dumps(content, separators=(",", ":"), ensure_ascii=True).encode()
     return hashlib.sha256(encoded).hexdigest()[:16]
 
 
 def changes(before: Basis, after: Basis) -> tuple[str, ...]:
     """Say in words what differs between the cluster that a proposal was made for and the present one."""
-    return (*_changed_lists(before, after), *_changed_brokers(before, after))
+    if before.cluster_id != after.cluster_id:
+        was, now = before.cluster_id or "one of unknown id", after.cluster_id or "one of unknown id"
+        return (f"the plan was made for Kafka cluster {was}, and this is {now}",)
+    return (*_changed_topics(before, after), *_changed_lists(before, after), *_changed_brokers(before, after))
+
+
+def _changed_topics(before: Basis, after: Basis) -> Iterable[str]:
+    old, new = ({topic: topic_id for topic, _, topic_id, _ in basis.partitions} for basis in (before, after))
+    for topic in sorted(old):
+        # Without an id it does not exist any more, which its lists tell.
+        if old[topic] and new.get(topic) and new[topic] != old[topic]:
+            yield f"topic {topic} was deleted and made anew"
 
 
 def _changed_lists(before: Basis, after: Basis) -> Iterable[str]:
-    old, new = ({(topic, number): lists for topic, number, lists in basis.partitions} for basis in (before, after))
+    old, new = ({(topic, number): lists for topic, number, _, lists in basis.partitions} for basis in (before, after))
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name, ()), new.get(name, ())
         if was != now:
@@ -115,21 +132,27 @@ def _changed_lists(before: Basis, after: Basis) -> Iterable[str]:
 
 
 def _changed_brokers(before: Basis, after: Basis) -> Iterable[str]:
-    old, new = ({broker: (rack, alive) for broker, rack, alive in basis.brokers} for basis in (before, after))
+    old, new = ({broker: facts for broker, *facts in basis.brokers} for basis in (before, after))
     for broker in sorted(old.keys() & new.keys()):
-        (rack, alive), (rack_now, alive_now) = old[broker], new[broker]
+        (rack, alive, count), (rack_now, alive_now, count_now) = old[broker], new[broker]
         if alive != alive_now:
             yield f"broker {broker} {'has come back' if alive_now else 'is not alive any more'}"
         if rack != rack_now:
             yield f"broker {broker} was in rack {rack}, and now is in rack {rack_now}"
+        if count != count_now:
+            yield f"broker {broker} had {count} replicas, and now has {count_now}"
 
 
 def _said(replicas: tuple[int, ...]) -> str:
     return str(list(replicas)) if replicas else "no broker"
 
 
-def _life(broker: Broker | None, number: int) -> tuple[int, str | None, bool]:
-    return (number, None, False) if broker is None else (number, broker.rack, broker.alive)
+def _place(name: tuple[str, int], partition: Partition | None) -> tuple[str, int, str, tuple[int, ...]]:
+    return (*name, "", ()) if partition is None else (*name, partition.topic_id, partition.replicas)
+
+
+def _life(broker: Broker | None, number: int, count: int) -> tuple[int, str | None, bool, int]:
+    return (number, None, False, count) if broker is None else (number, broker.rack, broker.alive, count)
 
 
 def _broken(model: ClusterModel, moves: Sequence[Move]) -> Iterable[Unmet]:

@@ -51,7 +51,8 @@ class Partition:
     """A partition with its replicas in their order, the first of which is the preferred leader.
 
     `leader` is None when nobody leads. `size_bytes` is the size of one copy, `ingest_bytes_per_s` what is appended to
-    it, None where unknown. `moving` says that Kafka is reassigning it: a proposal leaves it alone.
+    it, None where unknown. `moving` says that Kafka is reassigning it: a proposal leaves it alone. `topic_id` tells a
+    topic from one that is made anew under its name; empty is unknown.
     """
 
     topic: str
@@ -63,6 +64,7 @@ class Partition:
     ingest_bytes_per_s: float | None = None
     internal: bool = False
     moving: bool = False
+    topic_id: str = ""
 
     @property
     def name(self) -> tuple[str, int]:
@@ -74,18 +76,21 @@ class Partition:
 class ClusterModel:
     """A cluster at one moment: brokers by id, partitions by name. `ClusterModel.of` puts both in order.
 
-    A replica on a broker that is not listed counts as being on a dead broker without a rack.
+    A replica on a broker that is not listed counts as being on a dead broker without a rack. `cluster_id` is Kafka's id
+    of the cluster; empty is unknown.
     """
 
     brokers: tuple[Broker, ...]
     partitions: tuple[Partition, ...]
+    cluster_id: str = ""
 
     @classmethod
-    def of(cls, brokers: Iterable[Broker], partitions: Iterable[Partition]) -> "ClusterModel":
+    def of(cls, brokers: Iterable[Broker], partitions: Iterable[Partition], cluster_id: str = "") -> "ClusterModel":
         """Make the model. The same cluster gives the same model, in whatever order it was read."""
         return cls(
             tuple(sorted(brokers, key=lambda broker: broker.id)),
             tuple(sorted(partitions, key=lambda partition: (partition.topic, partition.partition))),
+            cluster_id,
         )
 
     @cached_property

@@ -136,10 +136,15 @@ class BalanceFigures:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a proposal depends on: the lists of the partitions that it moves, and the brokers in these lists."""
+    """What a proposal depends on: Kafka's id of the cluster, the partitions that move, and the brokers of their lists.
 
-    partitions: tuple[tuple[str, int, tuple[int, ...]], ...]
-    brokers: tuple[tuple[int, str | None, bool], ...]
+    `partitions` holds topic, number, topic id and list; `brokers` id, rack, whether it lives, and how many replicas it
+    has, also of partitions that do not move. An id that is unknown is empty.
+    """
+
+    cluster_id: str
+    partitions: tuple[tuple[str, int, str, tuple[int, ...]], ...]
+    brokers: tuple[tuple[int, str | None, bool, int], ...]
 
 
 @dataclass(frozen=True, slots=True)

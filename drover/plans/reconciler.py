@@ -41,7 +41,7 @@ class PlansReconciler(Reconciler):
             batch.emit(PlansForgotten(cluster=self.state.name, plans=forgotten))
 
     def _waits(self, plan: Plan, at_ms: int) -> bool:
-        return plan.more and at_ms - plan.extended_ms < MORE_WAIT_MS
+        return plan.more and 0 <= at_ms - plan.extended_ms < MORE_WAIT_MS
 
     def _to_forget(self, at_ms: int) -> Iterator[str]:
         excess = len(self.state.ended_plans) - MAX_ENDED_PLANS

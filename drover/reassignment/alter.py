@@ -1,11 +1,11 @@
 """Deciding an alter command: each partition is accepted, already as asked, or refused for a named reason (KIP-455)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from msgspec.structs import replace
+from msgspec.structs import replace as with_fields
 
 from drover.capability.decision import (
-    NO_LOOKS,
     Decision,
     Facts,
     Looks,
@@ -13,10 +13,11 @@ from drover.capability.decision import (
     refuse,
     refuse_partition,
 )
+from drover.plans.decide import told_rate
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel, has_lost_its_start
-from drover.reassignment.targets import NewTarget, decide_target, refuse_original
-from drover.scheduling.queue_entries import enter
+from drover.reassignment.targets import NewTarget, decide_target, refuse_incarnation, refuse_original
+from drover.scheduling.queue_entries import enter, leave, withdraw
 from drover.state.cluster import ClusterState
 from events.commands import Alter, PartitionTarget
 from events.partitions import TopicPartition
@@ -24,6 +25,7 @@ from events.plans import PlanExtended, PlanOpened, PlanThrottleSet
 from events.reassignments import CancelMode
 from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
+from events.waiting import QueueExit
 
 
 def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
@@ -31,6 +33,7 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
 
     A partition whose list is null is stopped, which needs neither a plan nor a look at the cluster (R455-1). With
     `queue` the others wait behind everything that was accepted, and what they ask for is checked later (R236-12).
+    Otherwise an accepted partition leaves the queue: the later request wins.
     """
     whole = _refuse_whole(command, state, facts)
     if whole is not None:
@@ -49,12 +52,14 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
         events += decided.events
         joins = joins or decided.joins
     plan_events = _plan_events(command, state, joins=joins, unchanged=bool(unchanged))
+    is_throttled = any(isinstance(event, PlanThrottleSet) for event in plan_events)
     return Decision(
         events=(*plan_events, *events),
         accepted=tuple(accepted),
         unchanged=tuple(unchanged),
         refusals=tuple(refusals),
         plan=command.plan_name if moves(command) else command.plan,
+        remarks=_told_throttle(command, unchanged, state, is_set=is_throttled),
     )
 
 
@@ -64,7 +69,7 @@ def part_of_alter(command: Alter, keys: Sequence[TopicPartition], *, is_last: bo
     Its plan is not finished before the last part. What was required when the command arrived is not asked again.
     """
     wanted = frozenset(keys)
-    return replace(
+    return with_fields(
         command,
         partitions=tuple(target for target in command.partitions if target.key in wanted),
         plan=command.plan_name if moves(command) else command.plan,
@@ -73,10 +78,29 @@ def part_of_alter(command: Alter, keys: Sequence[TopicPartition], *, is_last: bo
     )
 
 
+def _told_throttle(
+    command: Alter, unchanged: Sequence[TopicPartition], state: ClusterState, *, is_set: bool
+) -> tuple[str, ...]:
+    """Say the throttle back; or that it is not set, and how to set that of the plans that move its partitions."""
+    rate, name = command.throttle_bytes_per_second, command.plan_name
+    if rate is None:
+        return ()
+    plan = state.plans.get(name)
+    if is_set or (plan is not None and plan.throttle_bytes_per_second == rate):
+        return (told_rate(name, rate),)
+    said = f"the throttle of {rate:,} bytes per second was not set: nothing was added to plan {name}"
+    others = {found.plan for key in unchanged if (found := state.reassignments.get(key)) is not None} - {name}
+    if others:
+        what = " and ".join(f"`drover throttle set {other} {rate}`" for other in sorted(others))
+        said += f"; what it names is being moved by plan {', '.join(sorted(others))}: {what}"
+    return (said,)
+
+
 def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
-    """Say which partitions to look at: those that go somewhere else than Drover is taking them already."""
-    if command.queue:
-        return NO_LOOKS
+    """Say which partitions to look at: those that go somewhere else than Drover is taking them already.
+
+    Of one that enters the queue only the topic's id is needed, which is known of a partition that Drover is moving.
+    """
     worth: list[TopicPartition] = []
     required: list[TopicPartition] = []
     for target in command.partitions:
@@ -90,7 +114,9 @@ def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
             continue
         if has_lost_its_start(moving):
             required.append(key)
-        if moving.target != target.replicas or moving.is_cancelled:
+            if command.queue:
+                worth.append(key)
+        if not command.queue and (moving.target != target.replicas or moving.is_cancelled):
             worth.append(key)
     return Looks(tuple(worth), tuple(required))
 
@@ -158,21 +184,37 @@ def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterSta
         original_replicas=target.original_replicas,
         allow_replication_factor_change=command.allow_replication_factor_change,
         allow_drover_topics=command.allow_drover_topics,
+        topic_id=target.topic_id,
     )
-    return enter(new, command.id, state, facts) if command.queue else decide_target(new, state, facts)
+    if command.queue:
+        return enter(new, command.id, state, facts)
+    return _ahead_of_the_queue(decide_target(new, state, facts), new.key, state)
+
+
+def _ahead_of_the_queue(decided: PartitionDecision, key: TopicPartition, state: ClusterState) -> PartitionDecision:
+    """Let an earlier entry of the partition go: at its turn it would undo what is asked for now."""
+    if decided.refusal is not None or key not in state.queue:
+        return decided
+    return replace(decided, events=(leave(key, QueueExit.REPLACED, state.name), *decided.events))
 
 
 def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> PartitionDecision:
-    """R455-1: null is KIP-455's way to cancel, which keeps what is in sync (R455-9)."""
+    """R455-1: null is KIP-455's way to cancel, which keeps what is in sync (R455-9); an entry in the queue goes too."""
     key = target.key
     active = state.reassignments.get(key)
+    withdrawn = withdraw((key,), state.name) if key in state.queue else ()
+    if active is None and withdrawn:
+        return PartitionDecision(events=withdrawn)
     if active is None:
         detail = f"Drover is not moving {key}: there is nothing to stop"
         return PartitionDecision(refusal=refuse_partition(key, RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail))
-    refusal = refuse_original(key, target.original_replicas, active.original)
+    refusal = refuse_incarnation(key, target.topic_id, active.topic_id)
+    refusal = refusal or refuse_original(key, target.original_replicas, active.original)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     found = cancel(active, CancelMode.STOP, asked, state.name)
     if isinstance(found, Refusal):
-        return PartitionDecision(refusal=found)
-    return PartitionDecision(events=found, unchanged=not found)
+        # What it withdraws is withdrawn all the same.
+        return PartitionDecision(events=withdrawn) if withdrawn else PartitionDecision(refusal=found)
+    events = (*withdrawn, *found)
+    return PartitionDecision(events=events, unchanged=not events)

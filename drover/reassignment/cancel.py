@@ -1,7 +1,7 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
-import dataclasses
 from collections.abc import Iterable, Sequence
+from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
 
@@ -10,6 +10,7 @@ from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel, withdraw_replacement
 from drover.reassignment.state import Reassignment
 from drover.scheduling.queue_entries import withdraw
+from drover.scheduling.withdrawing import Withdrawal, withdrawal
 from drover.state.cluster import ClusterState
 from events.commands import Cancel
 from events.healing import HealEnd, HealEnded
@@ -20,17 +21,39 @@ from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
 
 
-def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decision:
+def decide_cancel(command: Cancel, state: ClusterState, facts: Facts) -> Decision:
     """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
 
-    Entries in the queue are withdrawn. What is accepted and untouched ends at once: the cluster knows nothing of it.
+    Entries in the queue are withdrawn, and so are alters that wait for other commands. What is accepted and untouched
+    ends at once: the cluster knows nothing of it.
     What is being cancelled that way already is unchanged. A rollback overrules a stop; a stop of a rollback is refused.
     """
+    found = withdrawal(command, state, facts.deferred)
+    decision = _cancel_accepted(command, state, found)
+    if not (found.ids or found.narrowed):
+        return decision
+    accepted = dict.fromkeys((*decision.accepted, *found.keys))
+    return with_fields(
+        decision,
+        events=(*decision.events, *found.narrowed),
+        accepted=tuple(accepted),
+        unchanged=tuple(key for key in decision.unchanged if key not in accepted),
+        withdrawn=found.ids,
+    )
+
+
+def _cancel_accepted(command: Cancel, state: ClusterState, found: Withdrawal) -> Decision:
+    """Cancel what was accepted; `found` is what is withdrawn besides."""
+    if command.deferred is not None:
+        if found.ids:
+            return Decision()
+        detail = f"no command {command.deferred} waits for others in {state.name}"
+        return refuse(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
     if command.queued is not None:
-        return _withdraw_queued(command.queued, state)
+        return _withdraw_queued(command.queued, state, found)
     if command.plan is not None:
-        return _cancel_plan(command, command.plan, state)
-    keys, refusals = _resolve(command, state)
+        return _cancel_plan(command, command.plan, state, found)
+    keys, refusals = _resolve(command, state, found)
     return _ending_heal(command, state, _cancel_all(command, state, keys, refusals))
 
 
@@ -57,20 +80,22 @@ def _ending_heal(command: Cancel, state: ClusterState, decision: Decision) -> De
         return decision
     why, dropped = HealEnd.CANCELLED, len(state.heal_chunks)
     end = HealEnded(cluster=state.name, heal=state.heal.name, why=why, dropped=dropped, leaves_rest=True)
-    return dataclasses.replace(decision, events=(end, *decision.events))
+    return with_fields(decision, events=(end, *decision.events))
 
 
-def _withdraw_queued(command_id: str, state: ClusterState) -> Decision:
+def _withdraw_queued(command_id: str, state: ClusterState, found: Withdrawal) -> Decision:
     keys = tuple(key for key, entry in state.queue.items() if entry.id == command_id)
-    if not keys:
+    if not keys and not found.ids:
         detail = f"nothing of command {command_id} waits in the queue of {state.name}"
         return refuse(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
     return Decision(events=withdraw(keys, state.name), accepted=keys)
 
 
-def _cancel_plan(command: Cancel, name: str, state: ClusterState) -> Decision:
+def _cancel_plan(command: Cancel, name: str, state: ClusterState, found: Withdrawal) -> Decision:
     """Cancel all of the plan: its moves, its entries in the queue, and its targets that wait for another move."""
     plan = state.plans.get(name)
+    if found.ids and (plan is None or plan.status is PlanStatus.FINISHED):
+        return Decision(plan=name)
     if plan is None:
         return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)
     if plan.status is PlanStatus.FINISHED:
@@ -94,9 +119,10 @@ def _belongs(reassignment: Reassignment, plan: str) -> bool:
     return reassignment.plan == plan or (waiting is not None and waiting.plan == plan)
 
 
-def _resolve(command: Cancel, state: ClusterState) -> tuple[list[TopicPartition], list[Refusal]]:
+def _resolve(command: Cancel, state: ClusterState, found: Withdrawal) -> tuple[list[TopicPartition], list[Refusal]]:
     nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
     known = dict.fromkeys((*state.reassignments, *state.queue))
+    deferred = set(found.keys)
     if command.all:
         return list(known), []
     keys: list[TopicPartition] = []
@@ -104,12 +130,12 @@ def _resolve(command: Cancel, state: ClusterState) -> tuple[list[TopicPartition]
     for name in dict.fromkeys(partition.key for partition in command.partitions or ()):
         if name in known:
             keys.append(name)
-        else:
+        elif name not in deferred:
             refusals.append(refuse_partition(name, nothing, f"Drover is not moving {name}"))
     for topic in dict.fromkeys(command.topics or ()):
         of_topic = [key for key in known if key.topic == topic]
         keys += of_topic
-        if not of_topic:
+        if not of_topic and all(key.topic != topic for key in deferred):
             refusals.append(Refusal(nothing, f"Drover is moving no partition of {topic}", topic=topic))
     return keys, refusals
 

@@ -14,6 +14,7 @@ from drover.reassignment.cancellation import (
 )
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
+from events.commands import PartitionTarget
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued, TargetReplaced, WithdrawalReason
 from events.records import ReassignmentEvent
@@ -24,7 +25,8 @@ from events.refusals import Refusal, RefusalCode
 class NewTarget:
     """One partition of an alter command, or of an entry in the queue, and the plan it belongs to.
 
-    `original_replicas` is an assertion about the present list, None if nothing is asserted.
+    `original_replicas` is an assertion about the present list, `topic_id` one about the incarnation of the topic; None
+    if nothing is asserted.
     """
 
     key: TopicPartition
@@ -34,6 +36,7 @@ class NewTarget:
     original_replicas: tuple[int, ...] | None = None
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
+    topic_id: str | None = None
 
 
 def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> PartitionDecision:
@@ -53,7 +56,8 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     if seen is None:
         detail = f"{new.key} does not exist in {state.name}"
         return PartitionDecision(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
-    refusal = _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, facts)
+    refusal = refuse_incarnation(new.key, new.topic_id, seen.topic_id)
+    refusal = refusal or _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     if new.replicas == seen.replicas:
@@ -62,7 +66,8 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
 
 
 def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, facts: Facts) -> PartitionDecision:
-    refusal = refuse_original(new.key, new.original_replicas, active.original)
+    refusal = refuse_incarnation(new.key, new.topic_id, active.topic_id)
+    refusal = refusal or refuse_original(new.key, new.original_replicas, active.original)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     if active.target == new.replicas and not active.is_cancelled:
@@ -94,6 +99,17 @@ def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
     return None
 
 
+def refused_anywhere(target: PartitionTarget, own_topics: frozenset[str]) -> Refusal | None:
+    """Say why a partition of an alter would be refused in any cluster; None if that depends on the cluster."""
+    if target.replicas is None:
+        return None
+    key, replicas = target.key, target.replicas
+    if min(replicas, default=0) < 0:
+        detail = f"{key}: broker {min(replicas)} is no broker"
+        return refuse_partition(key, RefusalCode.INVALID_REPLICA_ASSIGNMENT, detail)
+    return refuse_form(NewTarget(key, replicas, "", Asking("", "")), Facts(own_topics=own_topics))
+
+
 def _refuse_replicas(new: NewTarget, present: tuple[int, ...], facts: Facts) -> Refusal | None:
     """R455-3 and the guard of KIP-860: refuse what Kafka itself would refuse, before anything is queued."""
     key, replicas = new.key, new.replicas
@@ -121,6 +137,17 @@ def _refuse_situation(new: NewTarget, seen: PartitionFacts, facts: Facts) -> Ref
         detail = f"{new.key} is being moved by somebody else: wait for that, or cancel it with their tool"
         return refuse_partition(new.key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
     return refuse_original(new.key, new.original_replicas, seen.replicas)
+
+
+def refuse_incarnation(key: TopicPartition, asserted: str | None, present: str) -> Refusal | None:
+    """Refuse what was meant for a topic of this name that is gone (promise 10)."""
+    if asserted in {None, present}:
+        return None
+    detail = (
+        f"{key}: the topic was deleted and created again since (its id was {asserted}, it is {present}): nothing is "
+        "moved; ask for it anew if that is meant"
+    )
+    return refuse_partition(key, RefusalCode.INCONSISTENT_TOPIC_ID, detail)
 
 
 def refuse_original(key: TopicPartition, asserted: tuple[int, ...] | None, original: tuple[int, ...]) -> Refusal | None:

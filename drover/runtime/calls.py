@@ -4,7 +4,7 @@ Nothing is retried here, because the core decides what follows.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from drover.capability.contract import Urgency
 from drover.capability.messages import (
@@ -81,6 +81,23 @@ def has_answer(ended: Input) -> bool:
             return ended.sizes is not None
         case _:
             return True
+
+
+def result_of(ended: Input) -> str:
+    """Name the result of a call: accepted, rejected (at least in part), lapsed (never sent), or lost (unknown)."""
+    match ended:
+        case CallEnded(results=None):
+            return "lost" if ended.lost else "lapsed"
+        case CallEnded():
+            return _judged((ended.results or {}).values())
+        case ThrottlesChanged() if has_answer(ended):
+            return _judged((*ended.brokers.values(), *ended.topics.values()))
+        case _:
+            return "accepted" if has_answer(ended) else "lost"
+
+
+def _judged(results: Iterable[CallResult]) -> str:
+    return "accepted" if all(result.accepted for result in results) else "rejected"
 
 
 async def _alter(driver: ClusterDriver, effect: AlterPartitions, clock: Clock) -> CallEnded:

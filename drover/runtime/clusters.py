@@ -12,10 +12,10 @@ from typing import Any
 import structlog
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import BytesSampled, Effect, Input, ReadThrottles
+from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
-from drover.runtime.calls import carry_out, has_answer, look
+from drover.runtime.calls import carry_out, has_answer, look, result_of
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore
@@ -34,6 +34,8 @@ GATHER_RETRY_MS = 100
 BREAKER_MS = 5000
 PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
 UNREACHABLE_PACE_MS = 1000
+# An outage goes into the log once it has lasted: a broker that restarts is none.
+OUTAGE_MS = 2000
 SAMPLE_MS = 1000
 # A sample may take this share of the time: listing every log directory of a large cluster is not free.
 SAMPLE_SHARE = 5
@@ -136,7 +138,10 @@ class ClusterServices:
                     self._deliver(core, token, seen)
             except ClusterError as error:
                 self._out_of_reach(cluster, error)
-                pace_ms = max(pace_ms, UNREACHABLE_PACE_MS)
+                self._deliver_outage(core, core.token, cluster, error)
+                # Once it is in the log that nobody answers, an idle cluster is asked no more often than otherwise.
+                is_told = core.cluster(cluster).state.outage is not None
+                pace_ms = max(pace_ms, UNREACHABLE_PACE_MS) if is_told else UNREACHABLE_PACE_MS
             wake()
             nudge.clear()
             try:
@@ -200,7 +205,7 @@ class ClusterServices:
             return
         ended = await carry_out(self._drivers[effect.cluster], effect, now)
         kind, known = type(effect).__name__, has_answer(ended)
-        self._metrics.call_ended(effect.cluster, kind, "answered" if known else "unanswered")
+        self._metrics.call_ended(effect.cluster, kind, result_of(ended))
         if not known:
             log.warning(
                 "call without an answer", cluster=effect.cluster, call=kind, detail=getattr(ended, "detail", "")
@@ -217,6 +222,13 @@ class ClusterServices:
         """Hand an input to the core, unless the shard has changed hands since it was asked for."""
         if core.token == token:
             core.deliver(entry)
+
+    def _deliver_outage(self, core: ShardCore, token: bytes | None, cluster: str, error: ClusterError) -> None:
+        """Tell the core of an outage that has lasted; it records it once."""
+        moment = now()
+        lasted_ms = moment.monotonic_ms - self._unreachable_ms[cluster]
+        if lasted_ms >= OUTAGE_MS:
+            self._deliver(core, token, OutOfReach(cluster, moment.wall_ms - lasted_ms, str(error)))
 
     def _reached(self, cluster: str) -> None:
         self._metrics.observed(cluster, "ok")
@@ -249,14 +261,16 @@ def _samples(
     copying: Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]],
     sizes: Mapping[TopicPartition, Mapping[int, int]],
 ) -> list[Progress]:
-    """Turn sizes on disk into samples; the total is the leader's size for every replica being added."""
+    """Turn sizes on disk into samples; the total is the leader's size for every replica being added.
+
+    While the leader's broker does not tell its size the total is unknown, and there is no sample.
+    """
     samples = []
     for key, (step, adding, leader) in copying.items():
         held = sizes.get(key)
-        if held is None or not adding:
+        if held is None or not adding or leader is None or leader not in held:
             continue
-        source = held.get(leader, 0) if leader is not None else 0
-        total = max(source, *(held.get(broker, 0) for broker in adding)) * len(adding)
+        total = max(held[leader], *(held.get(broker, 0) for broker in adding)) * len(adding)
         samples.append(
             Progress(
                 cluster=cluster,

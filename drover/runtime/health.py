@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,15 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
+import structlog
+
 from drover.errors import ConfigurationError
 from drover.runtime.metrics import CONTENT_TYPE, Metrics
 
 REQUEST_TIMEOUT_S = 5.0
+# More are closed at once: a scrape and two probes need three.
+MAX_CONNECTIONS = 64
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,7 @@ class HealthServer:
         self._metrics = metrics
         self._checks: Mapping[str, Callable[[], Sequence[Check]]] = {"/livez": live, "/readyz": ready}
         self._server: asyncio.Server | None = None
+        self._connections = 0
 
     async def __aenter__(self) -> Self:
         """Listen. Raises `ConfigurationError` if the address cannot be used."""
@@ -63,6 +70,12 @@ class HealthServer:
                 f"cannot listen on {self._host}:{self._port} ({error.strerror or error}): "
                 "choose another address with `worker.listen` or `drover worker --listen`; port 0 takes any"
             ) from error
+        if not _is_loopback(self._host):
+            _log.warning(
+                "health and metrics are served without a password, to whoever can reach this address",
+                host=self._host,
+                port=self.port,
+            )
         return self
 
     async def __aexit__(
@@ -91,6 +104,16 @@ class HealthServer:
         return Reply(HTTPStatus.NOT_FOUND, "text/plain", b"there are /livez, /readyz and /metrics\n")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._connections >= MAX_CONNECTIONS:
+            writer.close()
+            return
+        self._connections += 1
+        try:
+            await self._answer(reader, writer)
+        finally:
+            self._connections -= 1
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # One request per connection; a connection without a proper one in time is closed.
         with contextlib.suppress(TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
@@ -102,6 +125,15 @@ class HealthServer:
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _checked(checks: Sequence[Check]) -> Reply:

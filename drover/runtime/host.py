@@ -15,6 +15,7 @@ from agents.ports import CommandSource
 from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import Journal
+from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
 from drover.runtime.settings import Settings
@@ -24,11 +25,15 @@ from drover.runtime.watchdog import EXIT_FAULT
 from drover.shard.core import ShardCore
 from drover.shard.fold import Damage, Folded, RecordVerdict
 from drover.shard.messages import Arrival
+from events.codec import encode_progress
+from events.progress import OwnedShard, WorkerSample
 from events.records import Acquire
 
 BARRIER_TIMEOUT_S = 30.0
 HOUSEKEEPING_S = 0.5
 MEASURE_S = 5.0
+# Clients take a worker that is silent for five of these for gone.
+SIGN_OF_LIFE_S = 2.0
 _log = structlog.get_logger(__name__)
 
 
@@ -73,6 +78,7 @@ class ShardHost:
             fail=self.fail,
             metrics=metrics,
             snapshots=snapshots,
+            broker_time_ms=journal.broker_time_ms,
         )
         limits = settings.limits
         self.shards = tuple(
@@ -111,6 +117,7 @@ class ShardHost:
             asyncio.create_task(self._guarded("following the log", self.log.follow())),
             asyncio.create_task(self._guarded("housekeeping", self._keep_house())),
             asyncio.create_task(self._guarded("measuring", self._measure())),
+            asyncio.create_task(self._guarded("giving signs of life", self._give_signs_of_life())),
         ]
         self._loops = [
             asyncio.create_task(self._guarded(f"the loop of shard {shard.number}", shard.run()))
@@ -265,6 +272,19 @@ class ShardHost:
                 await self._measure_lag(owned)
             except LogUnavailableError as error:
                 _log.warning("the lag could not be measured", error=str(error))
+
+    async def _give_signs_of_life(self) -> None:
+        """Say on the progress topic which shards this worker owns, so that clients notice when nobody does."""
+        topic, name = self._settings.log.topics.progress, self._settings.worker.full_name
+        while True:
+            owned = tuple(OwnedShard(shard.number, shard.fold.epoch) for shard in self.shards if shard.holds_token)
+            sample = WorkerSample(worker=name, at_ms=now().wall_ms, shards=owned)
+            try:
+                await self.log.journal.send(topic, encode_progress(sample), key=name.encode())
+            except LogUnavailableError as error:
+                # Telemetry: clients then see that nobody was heard of, which is true for them.
+                _log.warning("a sign of life was not published", error=str(error))
+            await asyncio.sleep(SIGN_OF_LIFE_S)
 
     async def _keep_house(self) -> None:
         """Join again if a shard of ours is unowned for two session timeouts (R1)."""

@@ -15,7 +15,7 @@ from drover.errors import DroverError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.runtime.health import Check, HealthServer
-from drover.runtime.logs import configure_logging
+from drover.runtime.logs import announce_plaintext, configure_logging
 from drover.runtime.metrics import Metrics
 from drover.runtime.sending import CommandSender
 from drover.runtime.settings import Settings
@@ -70,7 +70,8 @@ def serve_projection(settings: Settings, cluster: str | None) -> int:
 
     Raises `ConfigurationError` for settings that cannot be used, `CorruptLogError` for a corrupt log.
     """
-    configure_logging()
+    configure_logging(settings.worker.log_format)
+    announce_plaintext(settings)
     asyncio.run(_serve(settings, cluster))
     return 0
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
+from drover.runtime.addresses import check_addresses, parse_address
 from drover.runtime.healing_settings import HealingSettings
+from drover.runtime.secret import Secret, unusable
+from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.scheduling.state import Limits
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions
@@ -26,17 +29,8 @@ if TYPE_CHECKING:
 _STRICT: Mapping[str, Any] = {"extra": "forbid"}
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+LogFormat = Literal["auto", "json", "text"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-
-
-class Secret(str):
-    """A password: what is printed, logged or put into an error message does not show it."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        """Hide it: the clients log their options."""
-        return "'***'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +108,10 @@ class Security:
         try:
             text = Path(self.sasl_plain_password_file).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise _unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, error) from error
+            raise unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, error) from error
         if not text:
             empty = ValueError("it is empty")
-            raise _unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, empty)
+            raise unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, empty)
         return Secret(text)
 
     def _tls_context(self, section: str) -> "SSLContext":
@@ -128,20 +122,13 @@ class Security:
             # that this machine trusts for the web.
             context = ssl.create_default_context(cafile=self.ssl_cafile)
         except OSError as error:  # what ssl raises for unreadable and for senseless files
-            raise _unusable(section, "ssl_cafile", self.ssl_cafile, error) from error
+            raise unusable(section, "ssl_cafile", self.ssl_cafile, error) from error
         try:
             if self.ssl_certfile is not None:
                 context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
         except OSError as error:
-            raise _unusable(section, "ssl_certfile or ssl_keyfile", self.ssl_certfile, error) from error
+            raise unusable(section, "ssl_certfile or ssl_keyfile", self.ssl_certfile, error) from error
         return context
-
-
-def _unusable(section: str, setting: str, file: str | None, error: Exception) -> ConfigurationError:
-    said = getattr(error, "strerror", None) or str(error)
-    return ConfigurationError(
-        f"{section}.{setting}: the file {file} cannot be used ({said}); correct it or name another"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +140,12 @@ class LogSettings:
     bootstrap: str
     prefix: str = DEFAULT_PREFIX
     security: Security = Security()
+
+    def __post_init__(self) -> None:
+        """Refuse what is no address, and a prefix that no topic can have."""
+        check_addresses("bootstrap", self.bootstrap)
+        if re.fullmatch(r"[A-Za-z0-9._-]{1,200}", self.prefix) is None:
+            raise ValueError(f"prefix must be 1 to 200 of letters, digits, '.', '_' and '-', and not {self.prefix!r}")
 
     @property
     def topics(self) -> TopicNames:
@@ -189,7 +182,8 @@ class ClusterSettings:
     healing: HealingSettings | None = None
 
     def __post_init__(self) -> None:
-        """Refuse limits under which nothing could ever move."""
+        """Refuse what is no address, and limits under which nothing could ever move."""
+        check_addresses("bootstrap", self.bootstrap)
         for name in ("max_partitions_in_flight", "max_moves_per_broker", "max_replicas_per_step"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
@@ -213,7 +207,7 @@ class WorkerSettings:
     `name` defaults to host and process id, `group` to `<log prefix>-worker`. `instance_id` makes group membership
     static: unique per worker, the same after its restart. `listen` is where /livez, /readyz and /metrics are served
     (port 0: any free one). `snapshot_every_records` is how many records a shard grows by between two snapshots, 0 for
-    none.
+    none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it holds for `drover project` too.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -224,10 +218,11 @@ class WorkerSettings:
     session_timeout_ms: int = 10_000
     listen: str = "127.0.0.1:8150"
     snapshot_every_records: int = 10_000
+    log_format: LogFormat = "auto"
 
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on."""
-        _parse_address(self.listen)
+        parse_address(self.listen)
         if self.session_timeout_ms < 1000:
             raise ValueError("session_timeout_ms must be at least 1000")
         if self.snapshot_every_records < 0:
@@ -236,7 +231,7 @@ class WorkerSettings:
     @property
     def address(self) -> tuple[str, int]:
         """Host and port to listen on."""
-        return _parse_address(self.listen)
+        return parse_address(self.listen)
 
     @property
     def session_timeout_s(self) -> float:
@@ -281,6 +276,8 @@ class ZooKeeperSettings:
         """Refuse what no client could use, and a root that is not Drover's to write."""
         if re.fullmatch(r"(/[^/]+)+", self.root) is None or self.root.split("/")[1] == "zookeeper":
             raise ValueError(f"root must be an absolute path of its own, such as /drover, and not {self.root!r}")
+        if self.hosts is not None:
+            check_addresses("hosts", self.hosts)
         if (self.username is None) is not (self.password is None):
             raise ValueError("username and password belong together")
         if (self.cert_file is None) is not (self.key_file is None):
@@ -294,7 +291,7 @@ class ZooKeeperSettings:
             raise ValueError(
                 f"reader {wrong[0]!r} is not an ACL id: scheme:id, such as digest:ops:HASH or world:anyone"
             )
-        _parse_address(self.listen)
+        parse_address(self.listen)
         if self.session_timeout_ms < 1000:
             raise ValueError("session_timeout_ms must be at least 1000")
 
@@ -306,7 +303,7 @@ class ZooKeeperSettings:
     @property
     def address(self) -> tuple[str, int]:
         """Host and port to listen on."""
-        return _parse_address(self.listen)
+        return parse_address(self.listen)
 
     def options(self) -> ZooKeeperOptions:
         """Return what the store is opened with; raises `ConfigurationError` for what must not or cannot be used."""
@@ -330,37 +327,6 @@ class ZooKeeperSettings:
         )
 
 
-def _parse_address(listen: str) -> tuple[str, int]:
-    host, colon, port = listen.rpartition(":")
-    if not (host and colon and port.isdecimal() and int(port) <= 65535):
-        raise ValueError(f"listen must be host:port, such as 127.0.0.1:8150, and not {listen!r}")
-    return host.strip("[]"), int(port)
-
-
-@dataclass(frozen=True, slots=True)
-class SparkSettings:
-    """The Spark job: `directory` holds its tables and checkpoints; spark/README.md tells what each setting means.
-
-    `master` is Spark's own; None means what spark-submit said, else two threads of this machine. `options` are Spark's
-    own settings. `keeps_history` adds a Parquet history of everything that has ended.
-    """
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
-
-    directory: str = ".local/spark"
-    master: str | None = None
-    trigger_ms: int = 1000
-    max_records_per_batch: int = 100_000
-    keeps_history: bool = False
-    options: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Refuse what no query could run with."""
-        for name in ("trigger_ms", "max_records_per_batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings; `clusters` is by the operator's name for each."""
@@ -372,6 +338,7 @@ class Settings:
     worker: WorkerSettings = WorkerSettings()
     zookeeper: ZooKeeperSettings = ZooKeeperSettings()
     spark: SparkSettings = field(default_factory=SparkSettings)
+    planning: PlanningSettings = field(default_factory=PlanningSettings)
 
     @property
     def group(self) -> str:
@@ -388,4 +355,13 @@ class Settings:
         """Whether there is anything that must not be written to disk."""
         everywhere = (self.log.security, *(cluster.security for cluster in self.clusters.values()))
         kafka = any(security.sasl_plain_password is not None for security in everywhere)
-        return kafka or self.zookeeper.password is not None
+        return kafka or self.zookeeper.password is not None or bool(self.spark.options)
+
+    @property
+    def plaintext(self) -> tuple[str, ...]:
+        """Name the connections over which everything, or a password, goes readable for anybody on the network."""
+        named = {"log": self.log.security} | {f"clusters.{name}": one.security for name, one in self.clusters.items()}
+        found = [name for name, security in named.items() if not security.uses_tls]
+        if self.zookeeper.hosts is not None and self.zookeeper.username is not None and not self.zookeeper.use_tls:
+            found.append("zookeeper (with its password)")
+        return tuple(found)

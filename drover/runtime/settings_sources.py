@@ -9,6 +9,8 @@ import dataclasses
 import difflib
 import hashlib
 import os
+import re
+import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +20,9 @@ import msgspec
 import platformdirs
 
 from drover.errors import ConfigurationError
+from drover.runtime import addresses
 from drover.runtime import settings as shapes
+from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings
 from events.commands import is_cluster_name
 
@@ -30,6 +34,8 @@ CACHE_VARIABLE = "DROVER_CACHE_DIR"
 FILE_NAME = "drover.toml"
 PREFIX = "DROVER_"
 NESTED = "__"
+# The machine's own administrator, beside whoever runs this.
+TRUSTED_OWNERS = frozenset({0})
 # A cluster's settings that were renamed. The earlier name beside the present one is refused, as any unknown key is.
 EARLIER_NAMES = {"mends_by_itself": "repairs_by_itself"}
 
@@ -42,6 +48,8 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | Non
     `ConfigurationError` that names key, place and remedy.
     """
     file = find_file(config)
+    if file is not None and not _is_named(config):
+        _check_owner(file)
     content = b"" if file is None else _content(file)
     flags = dict(overrides or {})
     kept = _kept_file(file)
@@ -64,6 +72,24 @@ def find_file(config: Path | None) -> Path | None:
         return here
     users = platformdirs.user_config_path("drover") / FILE_NAME
     return users if users.is_file() else None
+
+
+def _is_named(config: Path | None) -> bool:
+    return config is not None or bool(os.environ.get(CONFIG_VARIABLE))
+
+
+def _check_owner(file: Path) -> None:
+    """Refuse a file that was found, and not named, if others could have put it there: it says where commands go."""
+    try:
+        found = file.stat()
+    except OSError:
+        return
+    if found.st_uid not in {os.geteuid(), *TRUSTED_OWNERS} or found.st_mode & stat.S_IWOTH:
+        why = "anybody may write it" if found.st_mode & stat.S_IWOTH else f"it belongs to user {found.st_uid}"
+        raise ConfigurationError(
+            f"the settings file {file.absolute()} is not used, because {why}: name it with --config or "
+            f"{CONFIG_VARIABLE} if it is meant"
+        )
 
 
 def _content(file: Path) -> bytes:
@@ -89,7 +115,8 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         clusters: dict[str, shapes.ClusterSettings] = pydantic.Field(default_factory=dict)
         worker: shapes.WorkerSettings = shapes.WorkerSettings()
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
-        spark: shapes.SparkSettings = pydantic.Field(default_factory=shapes.SparkSettings)
+        spark: SparkSettings = pydantic.Field(default_factory=SparkSettings)
+        planning: PlanningSettings = PlanningSettings()
 
         @pydantic.field_validator("clusters", mode="before")
         @classmethod
@@ -118,7 +145,7 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
     except ValueError as error:  # what tomllib and the text decoder raise
         raise ConfigurationError(f"{place} is not valid TOML: {error}") from error
-    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark)
+    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning)
     _check_names(settings, place)
     _check_variables()
     return settings
@@ -176,10 +203,32 @@ def _origin(path: Sequence[str], file: Path | None) -> str:
     named = next((name for name in os.environ if name.upper() == variable), None)
     if named is not None:
         return f"environment variable {named}"
-    return f"settings file {file}" if file is not None else f"settings (no {FILE_NAME} was found)"
+    if file is None:
+        return f"settings (no {FILE_NAME} was found)"
+    line = _line_of(path, file)
+    return f"settings file {file}" if line is None else f"settings file {file}, line {line}"
+
+
+def _line_of(path: Sequence[str], file: Path) -> int | None:
+    """Find the line that says what is at this path, or else that of its section; None if no line does."""
+    section: list[str] = []
+    found: int | None = None
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        heading = re.match(r"\s*\[([^\[\]]+)\]", line)
+        if heading is not None:
+            section = [part.strip(" \"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", heading[1])]
+            if section and section == list(path[: len(section)]):
+                found = number
+        key = re.match(r"\s*([A-Za-z0-9_-]+|\"[^\"]*\")\s*=", line)
+        if key is not None and [*section, key[1].strip('"')] == list(path[: len(section) + 1]):
+            return number
+    return found
 
 
 def _remedy(path: Sequence[str], file: Path | None) -> str:
+    if "bootstrap" in _keys_at(path):
+        # A section is not a value: what it must hold is.
+        path = [*path, "bootstrap"]
     variable = PREFIX + NESTED.join(path).upper()
     if file is None:
         return f"name a settings file with --config or {CONFIG_VARIABLE}, or set {variable}"
@@ -214,7 +263,7 @@ def _kept_file(file: Path | None) -> Path:
 
 def _fingerprint(file: Path | None, content: bytes, flags: Mapping[str, Any]) -> bytes:
     variables = sorted((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
-    code = [Path(source).stat().st_mtime_ns for source in (__file__, shapes.__file__)]
+    code = [Path(source).stat().st_mtime_ns for source in (__file__, shapes.__file__, addresses.__file__)]
     parts = msgspec.json.encode([str(file), variables, flags, code])
     return hashlib.blake2b(parts + content, digest_size=16).hexdigest().encode()
 

@@ -16,6 +16,7 @@ from time import monotonic
 import structlog
 
 from agents.ports import CommandSource
+from drover.capability.messages import Moment
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import RecordTooLargeError
@@ -46,7 +47,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ShardServices:
-    """What all shards of a worker share; `fail` ends the process. Without `snapshots` none are written."""
+    """What all shards of a worker share; `fail` ends the process. Without `snapshots` none are written.
+
+    `broker_time_ms` is the time of the log's brokers, as far as it is known.
+    """
 
     settings: Settings
     log: FoldedLog
@@ -55,6 +59,7 @@ class ShardServices:
     fail: Callable[[str, BaseException | None], object]
     metrics: Metrics
     snapshots: SnapshotKeeper | None = None
+    broker_time_ms: Callable[[], int | None] = lambda: None
 
 
 class HostedShard:
@@ -84,6 +89,11 @@ class HostedShard:
         self._resets = 0
         self._behind_gap: dict[int, deque[Arrival]] = {}
         self._proofs: set[asyncio.Task[None]] = set()
+
+    def _now(self) -> Moment:
+        """The present, by the clock of the brokers: a machine whose clock is wrong must not set the log's."""
+        moment, broker_ms = now(), self._services.broker_time_ms()
+        return moment if broker_ms is None else Moment(broker_ms, moment.monotonic_ms, is_certain=True)
 
     # -- called by the group: assignment, arrival
 
@@ -185,7 +195,7 @@ class HostedShard:
     async def close(self) -> None:
         """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then end."""
         if self.assigned and self.holds_token:
-            proposed = self.core.closing_batch(now())
+            proposed = self.core.closing_batch(self._now())
             if proposed is not None:
                 await self._services.log.append(self.number, proposed.record, proposed.payload)
                 if self._services.snapshots is not None:
@@ -196,7 +206,7 @@ class HostedShard:
         return self.assigned and not self._closing
 
     async def _wait(self) -> None:
-        moment = now()
+        moment = self._now()
         due_ms = self.core.wake_at_ms(moment) if self.assigned and self.core.owned else None
         seconds = None if due_ms is None else max(SHORTEST_WAIT_S, (due_ms - moment.monotonic_ms) / 1000)
         try:
@@ -220,7 +230,7 @@ class HostedShard:
         unavailable = await self._services.clusters.gather(self.core, needed) if needed else {}
         proposed = None
         if self.tenure == tenure and self.holds_token:
-            proposed = self.core.propose(now(), arrivals, unavailable)
+            proposed = self.core.propose(self._now(), arrivals, unavailable)
         if proposed is None:
             self.inbox.give_back()
             self._start_effects()
@@ -257,10 +267,10 @@ class HostedShard:
             return True
         if not self._is_narrow:
             self._is_narrow = True
-            self.core.own(self._token, now())
+            self.core.own(self._token, self._now())
             self.inbox.give_back()
             return True
-        proposed = self.core.propose_refusal(now(), arrivals, f"deciding it takes more than one record: {error}")
+        proposed = self.core.propose_refusal(self._now(), arrivals, f"deciding it takes more than one record: {error}")
         if proposed is None:
             raise error
         self._is_narrow = False
@@ -290,7 +300,7 @@ class HostedShard:
         """Start what is due, after each record even if that is nothing: an idle cluster may need a look."""
         if not self.holds_token:
             return
-        effects = self.core.effects(now())
+        effects = self.core.effects(self._now())
         if effects or is_news:
             self._services.clusters.start(self.core, effects, self.wake)
 
@@ -339,7 +349,7 @@ class HostedShard:
             # Taken between acquire and here: the loop will see it and decide what to do.
             return
         self.unowned_since = None
-        self.core.own(self._token, now())
+        self.core.own(self._token, self._now())
         self._services.clusters.own(self.core, self.wake)
 
     def _disown(self) -> None:

@@ -19,7 +19,7 @@ from drover.runtime import topics
 from drover.runtime.clusters import ClusterServices
 from drover.runtime.health import Check, HealthServer
 from drover.runtime.host import ShardHost
-from drover.runtime.logs import configure_logging
+from drover.runtime.logs import announce_plaintext, configure_logging
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import BesideWorker, ClusterSide
 from drover.runtime.settings import Settings
@@ -67,7 +67,8 @@ def serve(settings: Settings, new_clusters: ClusterSideFactory = cluster_service
     Raises `ConfigurationError` before anything is joined when a setting cannot be used or a topic breaks its rules.
     A fault while it runs ends the process with 70, a stop that takes too long with 71.
     """
-    configure_logging()
+    configure_logging(settings.worker.log_format)
+    announce_plaintext(settings)
     return run_process(lambda stop, watchdog: _run(settings, new_clusters, stop, watchdog))
 
 

@@ -9,11 +9,12 @@ from drover.plans.evolve import stop_waiting, wait
 from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry, SchedulingState
 from drover.state.cluster import ClusterState
 from events.base import Event
-from events.clusters import ClusterFrozen, ClusterUnfrozen, LimitsSet
+from events.clusters import ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsSet
 from events.waiting import (
     CommandAdvanced,
     CommandBegun,
     CommandHeld,
+    CommandNarrowed,
     CommandReleased,
     QueueEntryAdded,
     QueueEntryRemoved,
@@ -32,15 +33,33 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
 
 
 def _frozen(state: SchedulingState, event: ClusterFrozen, at_ms: int) -> None:
-    state.freeze = Freeze(event.by, event.reason, at_ms)
+    freeze = Freeze(event.by, event.reason, at_ms)
+    if state.freeze is None:
+        state.freeze = freeze
+    else:
+        state.later_freezes[event.by] = freeze
+
+
+def _freeze_ended(state: SchedulingState, event: FreezeEnded, _at_ms: int) -> None:
+    if event.by in state.later_freezes:
+        del state.later_freezes[event.by]
+    else:
+        oldest = next(iter(state.later_freezes))
+        state.freeze = state.later_freezes.pop(oldest)
 
 
 def _unfrozen(state: SchedulingState, _event: ClusterUnfrozen, _at_ms: int) -> None:
     state.freeze = None
+    state.later_freezes.clear()
 
 
 def _deferred(state: SchedulingState, event: CommandHeld, at_ms: int) -> None:
     state.deferred[event.id] = DeferredCommand(event.payload, event.topic, event.offset, at_ms)
+
+
+def _narrowed(state: SchedulingState, event: CommandNarrowed, _at_ms: int) -> None:
+    before = state.deferred[event.id]
+    state.deferred[event.id] = replace(before, withdrawn=(*before.withdrawn, *(one.key for one in event.partitions)))
 
 
 def _released(state: SchedulingState, event: CommandReleased, _at_ms: int) -> None:
@@ -72,6 +91,7 @@ def _queued(state: ClusterState, event: QueueEntryAdded, at_ms: int) -> None:
         original_replicas=event.original_replicas,
         allow_replication_factor_change=event.allow_replication_factor_change,
         allow_drover_topics=event.allow_drover_topics,
+        topic_id=event.topic_id,
     )
     wait(state, event.plan)
 
@@ -84,8 +104,10 @@ def _unqueued(state: ClusterState, event: QueueEntryRemoved, at_ms: int) -> None
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     LimitsSet: _limits_set,
     ClusterFrozen: _frozen,
+    FreezeEnded: _freeze_ended,
     ClusterUnfrozen: _unfrozen,
     CommandHeld: _deferred,
+    CommandNarrowed: _narrowed,
     CommandReleased: _released,
     CommandBegun: _begun,
     CommandAdvanced: _advanced,

@@ -1,23 +1,29 @@
 """The queue of KIP-236 (R236-12): partitions that wait behind everything that was accepted.
 
 An entry is checked when there is room for it, as an alter command is when it arrives. A partition that Drover is moving
-by then is rolled back first; an entry whose partition somebody else is moving waits.
+by then is rolled back first; an entry whose partition somebody else is moving waits. An entry is for the incarnation of
+its topic that was there when it was accepted, and for no later one (promise 10).
 """
 
 from collections.abc import Iterable
 
-from drover.capability.decision import Facts, PartitionDecision
+from drover.capability.decision import Facts, PartitionDecision, refuse_partition
 from drover.reassignment.cancellation import Asking, done_already, has_lost_its_start
-from drover.reassignment.targets import NewTarget, decide_target, queued_from, refuse_form
+from drover.reassignment.targets import NewTarget, decide_target, queued_from, refuse_form, refuse_incarnation
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.records import AnyEvent
+from events.refusals import RefusalCode
 from events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
 
 
 def enter(new: NewTarget, command_id: str, state: ClusterState, facts: Facts) -> PartitionDecision:
     """Put one partition at the end of the queue; it replaces an earlier entry of the same partition."""
-    refusal = refuse_form(new, facts)
+    topic_id = _incarnation(new.key, state, facts)
+    if topic_id is None:
+        detail = f"{new.key} does not exist in {state.name}"
+        return PartitionDecision(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
+    refusal = refuse_form(new, facts) or refuse_incarnation(new.key, new.topic_id, topic_id)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     added = QueueEntryAdded(
@@ -30,9 +36,19 @@ def enter(new: NewTarget, command_id: str, state: ClusterState, facts: Facts) ->
         original_replicas=new.original_replicas,
         allow_replication_factor_change=new.allow_replication_factor_change,
         allow_drover_topics=new.allow_drover_topics,
+        topic_id=topic_id,
     )
     before = (leave(new.key, QueueExit.REPLACED, state.name),) if new.key in state.queue else ()
     return PartitionDecision(events=(*before, added), joins=True)
+
+
+def _incarnation(key: TopicPartition, state: ClusterState, facts: Facts) -> str | None:
+    """Return the id of the topic as it is now, None if there is none; of a moving partition, the one that moves."""
+    active = state.reassignments.get(key)
+    if active is not None and not has_lost_its_start(active):
+        return active.topic_id
+    seen = facts.partitions.get(key)
+    return None if seen is None else seen.topic_id
 
 
 def leave(key: TopicPartition, why: QueueExit, cluster: str, detail: str = "") -> QueueEntryRemoved:
@@ -104,4 +120,5 @@ def _asked_for(key: TopicPartition, state: ClusterState) -> NewTarget:
         original_replicas=entry.original_replicas,
         allow_replication_factor_change=entry.allow_replication_factor_change,
         allow_drover_topics=entry.allow_drover_topics,
+        topic_id=entry.topic_id,
     )

@@ -29,12 +29,16 @@ class Freeze(Struct, frozen=True, omit_defaults=True):
 
 
 class DeferredCommand(Struct, frozen=True, omit_defaults=True):
-    """A command that waits for those it names in `after`: its bytes, its place in its topic, and since when."""
+    """A command that waits for those it names in `after`: its bytes, its place in its topic, and since when.
+
+    `withdrawn` are the partitions of an alter that a cancel has withdrawn meanwhile.
+    """
 
     payload: bytes
     topic: str
     offset: int
     since_ms: int
+    withdrawn: tuple[TopicPartition, ...] = ()
 
 
 class PartlyDecided(Struct, frozen=True, omit_defaults=True):
@@ -67,17 +71,23 @@ class QueueEntry(Struct, frozen=True, omit_defaults=True):
     original_replicas: tuple[int, ...] | None = None
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
+    topic_id: str | None = None
 
 
 @dataclass(eq=False)
 class SchedulingState(ClusterSlice):
-    """The limits, the freeze, the queue, the deferred commands, and the one that is decided in several records.
+    """The limits, the freezes, the queue, the deferred commands, and the one that is decided in several records.
 
+    `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
+    order in which they came.
     `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
     others, by id. `partly_decided` has one entry at most, by id.
     """
 
     freeze: Freeze | None = recorded("freeze", told_as=("freeze",))
+    later_freezes: dict[str, Freeze] = recorded(
+        "later_freezes", factory=dict, content=items_in_order, told_as=("further freeze", "begun", "ended")
+    )
     limits: Limits = recorded("limits", Limits(), content=not_default, told_as=("limits",))
     queue: dict[TopicPartition, QueueEntry] = recorded(
         "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")
@@ -93,3 +103,8 @@ class SchedulingState(ClusterSlice):
     def is_withheld(self) -> bool:
         """Whether nothing may start: the cluster is frozen, or a large cancel is being decided."""
         return self.freeze is not None or any(begun.withholds for begun in self.partly_decided.values())
+
+    @property
+    def freezes(self) -> tuple[Freeze, ...]:
+        """Every freeze, the oldest first."""
+        return () if self.freeze is None else (self.freeze, *self.later_freezes.values())

@@ -24,6 +24,8 @@ from events.topics import TopicNames, shard_of
 
 CALL_START_MS = 1000
 STATE_HASH_EVERY = 1000
+# Clocks of brokers differ a little, and log time waits for the slower ones. What is further ahead is put right.
+MAX_AHEAD_MS = 60_000
 
 
 class ShardCore:
@@ -130,6 +132,7 @@ class ShardCore:
             go_on(batch, cluster, self._clusters, looked_for, unavailable.get(name))
             deferred.release(batch, cluster, self._clusters, index, looked_for, unavailable.get(name))
         intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
+        batch.end_decisions()
         owes = self._reconcile(batch)
         if not (intake.taken or batch.events or owes):
             return None
@@ -225,7 +228,9 @@ class ShardCore:
         return now.monotonic_ms if self._rest else self._agenda.next_ms(now.monotonic_ms)
 
     def _at(self, now: Moment) -> Moment:
-        """The same moment in log time, which never goes back."""
+        """The same moment in log time, which goes back only after a wrong clock had set it far ahead."""
+        if now.is_certain and self.fold.at_ms > now.wall_ms + MAX_AHEAD_MS:
+            return now
         return Moment(max(now.wall_ms, self.fold.at_ms), now.monotonic_ms)
 
     def cluster(self, name: str) -> ManagedCluster:

@@ -7,6 +7,7 @@ from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks
 from drover.healing.commands import decide_heal
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_blacklist
+from drover.plans.decide import decide_throttle
 from drover.reassignment.alter import decide_alter, looks_for_alter, part_of_alter
 from drover.reassignment.cancel import decide_cancel, decide_part_of_cancel
 from drover.reassignment.held_off import with_held_off
@@ -19,6 +20,7 @@ from events.partitions import TopicPartition
 # The function of each command, from the capability that owns it.
 DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], Decision]] = {
     commands.Alter: decide_alter,
+    commands.Throttle: decide_throttle,
     commands.Cancel: decide_cancel,
     commands.Freeze: decide_freeze,
     commands.Unfreeze: decide_unfreeze,

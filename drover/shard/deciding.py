@@ -1,27 +1,27 @@
 """From one command to its recorded outcome: its id, the facts it needs, the decision, the size."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Facts, Looks, refuse
-from drover.capability.observations import FRESH_MS, ObservationCache
+from drover.capability.observations import FRESH_MS
 from drover.facts import PartitionFacts
 from drover.shard import partly
 from drover.shard.decide import decide
-from drover.shard.fold import IDENTITY_RETENTION_MS, KnownCommand
+from drover.shard.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
 from events.bounds import shortened
 from events.codec import command_digest
 from events.commands import AnyCommand
-from events.partitions import TopicPartition
-from events.records import Outcome, PartitionReference
+from events.partitions import PartitionReference, TopicPartition
+from events.records import Outcome
 from events.refusals import Refusal, RefusalCode
+from events.waiting import CommandReleased
 
 OutcomeVerdict = Literal["accepted", "refused", "duplicate", "held"]
 
@@ -30,16 +30,17 @@ MAX_DECISION_BYTES = 2 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The position of a command: its topic and its offset there."""
+    """The position of a command: its topic, its offset there, and when it was written, by the broker's clock."""
 
     topic: str
     offset: int
+    appended_ms: int
 
 
 class CommandIndex:
     """The known command ids by cluster: those in the log, and those of the batch under way (R5)."""
 
-    def __init__(self, durable: Mapping[tuple[str, str], KnownCommand], at_ms: int) -> None:
+    def __init__(self, durable: KnownCommands, at_ms: int) -> None:
         self._durable = durable
         self._at_ms = at_ms
         self._deciding: dict[tuple[str, str], bytes] = {}
@@ -75,23 +76,30 @@ def conclude(
     digest: bytes,
     unavailable: str | None,
     looks: Looks,
+    also_refused: tuple[Refusal, ...] = (),
 ) -> None:
-    """Decide a command now and record its outcome."""
+    """Decide a command now and record its outcome.
+
+    `also_refused` is what was withdrawn of it before. The deferred commands that it withdraws end with it.
+    """
     scope = clusters.scope
     if command.cluster not in scope.clusters:
         detail = (
             f"cluster {command.cluster} is not configured: add [clusters.{command.cluster}] and restart the workers"
         )
         refused = refuse(RefusalCode.UNKNOWN_CLUSTER, detail)
-        batch.add_outcome(outcome_of(position, command, refused, digest=digest))
+        # Not remembered, since anybody can think of names: a repetition is refused again.
+        batch.add_outcome(outcome_of(position, command, refused))
         return
     cluster = clusters.of(command.cluster)
-    facts = _facts(batch, cluster.observed, looks, scope, unavailable)
+    facts = _facts(batch, cluster, looks, scope, unavailable, position)
     decision = decide(command, cluster.state, facts)
+    if also_refused:
+        decision = replace(decision, refusals=(*also_refused, *decision.refusals))
     outcome = outcome_of(position, command, decision, digest=digest)
     size = len(msgspec.msgpack.encode((outcome, decision.events)))
     if size > MAX_DECISION_BYTES:
-        if partly.may_be_divided(command, decision):
+        if partly.may_be_divided(command, decision, cluster.state):
             place = (position.topic, position.offset)
             decision = partly.begin(batch, command, place, decision, size, cluster, facts)
             outcome = outcome_of(position, command, decision, digest=digest, more=True)
@@ -101,6 +109,20 @@ def conclude(
             outcome = outcome_of(position, command, decision, digest=digest)
     batch.add_outcome(outcome)
     batch.emit_all(decision.events)
+    if decision.withdrawn:
+        _withdraw(batch, decision.withdrawn, command, clusters.of(command.cluster))
+
+
+def _withdraw(batch: BatchBuilder, ids: tuple[str, ...], by: AnyCommand, cluster: ManagedCluster) -> None:
+    """End deferred commands, each with a refusal that says who withdrew it."""
+    for id_ in ids:
+        deferred, command = cluster.state.deferred[id_], cluster.deferral.commands[id_]
+        position = Position(deferred.topic, deferred.offset, deferred.since_ms)
+        refused = refuse(RefusalCode.WITHDRAWN, f"withdrawn by command {by.id} of {by.by}: {by.reason}")
+        batch.emit(CommandReleased(cluster=cluster.state.name, id=id_))
+        cluster.deferral.released(id_, len(deferred.payload))
+        batch.add_outcome(outcome_of(position, command, refused, digest=command_digest(command)))
+        cluster.deferral.decided(id_)
 
 
 def go_on(
@@ -122,20 +144,25 @@ def go_on(
         return
     if any((command.cluster, key) in batch.ended for key in part.looks.required):
         return
-    facts = _facts(batch, cluster.observed, part.looks, clusters.scope, unavailable)
+    position = Position(*part.place, batch.at_ms)
+    facts = _facts(batch, cluster, part.looks, clusters.scope, unavailable, position)
     decision = part.decide(cluster.state, facts)
     # What is refused as a whole, because the cluster is out of reach for example, is refused for all that is left.
     is_over = part.is_last or any(refusal.key is None for refusal in decision.refusals)
     batch.emit(part.ended if is_over else part.advanced)
-    position = Position(*part.place)
     batch.add_outcome(outcome_of(position, command, decision, digest=command_digest(command), more=not is_over))
     batch.emit_all(decision.events)
 
 
 def _facts(
-    batch: BatchBuilder, observed: ObservationCache, looks: Looks, scope: ShardScope, unavailable: str | None
+    batch: BatchBuilder,
+    cluster: ManagedCluster,
+    looks: Looks,
+    scope: ShardScope,
+    unavailable: str | None,
+    position: Position,
 ) -> Facts:
-    now_ms = batch.now.monotonic_ms
+    now_ms, observed = batch.now.monotonic_ms, cluster.observed
 
     def recent(key: TopicPartition) -> PartitionFacts | None:
         # What copies is looked at once in FRESH_MS.
@@ -156,6 +183,8 @@ def _facts(
         unavailable=unavailable,
         own_topics=scope.own_topics,
         recent=recent,
+        appended_ms=position.appended_ms,
+        deferred=cluster.deferral.commands,
     )
 
 
@@ -188,6 +217,8 @@ def outcome_of(
         first_offset=first_offset,
         held_off=decision.held_off,
         more=more,
+        withdrawn=decision.withdrawn,
+        remarks=decision.remarks,
     )
 
 

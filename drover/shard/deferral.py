@@ -1,6 +1,6 @@
 """An index of the deferred commands of a cluster that may be decided; waiting costs nothing."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from drover.scheduling.state import DeferredCommand, SchedulingState
@@ -81,6 +81,11 @@ class Deferral:
         self._ready.pop(name, None)
 
     @property
+    def commands(self) -> Mapping[str, AnyCommand]:
+        """The deferred commands by id, as they were sent."""
+        return self._commands
+
+    @property
     def has_ready(self) -> bool:
         """Whether a command's turn has come, or may have."""
         return bool(self._ready) or not self._is_counted
@@ -106,7 +111,8 @@ class Deferral:
     def expired(self, at_ms: int) -> Iterator[tuple[Released, tuple[str, ...]]]:
         """Yield those that have waited too long, the oldest first, with what was not decided."""
         for name, deferred in tuple(self.state.deferred.items()):
-            if at_ms - deferred.since_ms < MAX_DEFERRAL_MS:
+            # One that began in a future that was put right has waited long enough.
+            if 0 <= at_ms - deferred.since_ms < MAX_DEFERRAL_MS:
                 return
             if name not in self._ready:
                 command = self._commands[name]

@@ -3,7 +3,8 @@
 from functools import partial
 
 from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, Looks, refuse
+from drover.capability.decision import Decision, Looks, refuse, refuse_partition
+from drover.scheduling.withdrawing import without
 from drover.shard import partly
 from drover.shard.decide import looks_for
 from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
@@ -89,12 +90,16 @@ def _decide(
     looked_for: frozenset[tuple[str, str]],
     unavailable: str | None,
 ) -> None:
-    command = released.command
+    withdrawn = released.deferred.withdrawn
+    command = without(released.command, frozenset(withdrawn))
     looks = looks_for(command, cluster.state)
     if not _may_be_decided(batch, command, looks, clusters, looked_for):
         return
     _release(batch, released, cluster)
-    conclude(batch, command, _position(released), clusters, command_digest(command), unavailable, looks)
+    digest = command_digest(released.command)
+    position = _position(released)
+    lost = tuple(refuse_partition(key, RefusalCode.WITHDRAWN, f"{key} was withdrawn by a cancel") for key in withdrawn)
+    conclude(batch, command, position, clusters, digest, unavailable, looks, lost)
     cluster.deferral.decided(command.id)
 
 
@@ -131,7 +136,8 @@ def _release(batch: BatchBuilder, released: Released, cluster: ManagedCluster) -
 
 
 def _position(released: Released) -> Position:
-    return Position(released.deferred.topic, released.deferred.offset)
+    # When it was deferred is close to when it was written, and never far before that.
+    return Position(released.deferred.topic, released.deferred.offset, released.deferred.since_ms)
 
 
 def due(clusters: ManagedClusters, index: CommandIndex) -> dict[tuple[str, str], tuple[TopicPartition, ...]]:

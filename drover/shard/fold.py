@@ -1,6 +1,5 @@
 """The log's validity rules R1 to R9 as one fold; every reader of a shard runs exactly this."""
 
-from collections import deque
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
@@ -8,13 +7,15 @@ from typing import NamedTuple
 import msgspec
 
 from drover.errors import CorruptLogError, UnknownSchemaError
+from drover.shard.known import KnownCommand, KnownCommands, source_of
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply_all
 from drover.state.hashing import CURRENT_FORM, OLDEST_FORM, state_hash
 from events.codec import UndecodableError, chain_hash, decode_record
 from events.records import Acquire, Batch, Cursor, Genesis, Outcome, Record
 
-IDENTITY_RETENTION_MS = 7 * 24 * 3600 * 1000
+# Ids that are too old are looked for once a minute of log time.
+EXPIRY_EVERY_MS = 60_000
 
 
 class RecordVerdict(StrEnum):
@@ -64,14 +65,6 @@ class Damage(NamedTuple):
     what: str
 
 
-class KnownCommand(msgspec.Struct, frozen=True, gc=False):
-    """A decided command, kept for 7 days of log time so that a retry has no effect (R5)."""
-
-    digest: bytes
-    offset: int
-    at_ms: int
-
-
 class ShardState:
     """The clusters of one shard as the log says they are; a cluster appears with its first event."""
 
@@ -115,7 +108,6 @@ class ShardFold:
         "cursors",
         "damage",
         "epoch",
-        "expiry",
         "fenced_batches",
         "generation",
         "group",
@@ -146,8 +138,7 @@ class ShardFold:
         self.chain_offset = -1
         self.cursors: tuple[Cursor, ...] = ()
         self.at_ms = 0
-        self.known: dict[tuple[str, str], KnownCommand] = {}
-        self.expiry: deque[tuple[int, tuple[str, str]]] = deque()
+        self.known = KnownCommands()
         self.state = ShardState()
         self.fenced_batches = 0
         self.stale_acquires = 0
@@ -159,8 +150,7 @@ class ShardFold:
         """Return an independent twin; the values inside are frozen and shared."""
         twin = ShardFold(self.shard, self.shards)
         twin.take_over(self)
-        twin.known = dict(self.known)
-        twin.expiry = deque(self.expiry)
+        twin.known = self.known.copy()
         twin.state = self.state.copy()
         return twin
 
@@ -254,7 +244,10 @@ class ShardFold:
         faults = self.faults(offset, record)
         if faults:
             raise CorruptLogError(f"{self._where(offset)}: {'; '.join(fault.what for fault in faults)}")
+        is_next_minute = self.at_ms // EXPIRY_EVERY_MS != record.at_ms // EXPIRY_EVERY_MS
         self.follow(offset, record, payload)
+        if is_next_minute:
+            self.known.expire(self.at_ms)
         self._remember(offset, record.outcomes)
         apply_all(self.state.cluster, record.events, record.at_ms)
         return RecordVerdict.VALID
@@ -279,7 +272,7 @@ class ShardFold:
             faults.append(Fault(Rule.SEQUENCE, f"sequence {record.sequence} instead of {self.sequence + 1}"))
         if record.previous_hash != self.chain:
             faults.append(Fault(Rule.CHAIN, "the chain hash of its predecessor is wrong"))
-        if record.at_ms < self.at_ms:
+        if record.at_ms < self.at_ms and not record.corrects_time:
             faults.append(Fault(Rule.TIME, f"its time {record.at_ms} lies before {self.at_ms}"))
         if record.cursors != self.cursors and any(map(_regresses, self.cursors, record.cursors)):
             faults.append(Fault(Rule.CURSOR, "a cursor goes back"))
@@ -299,16 +292,10 @@ class ShardFold:
         return self.state.hash() == record.state_hash
 
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
-        # Expiry comes first: this batch may hold a new command under an id that has just expired.
-        horizon_ms = self.at_ms - IDENTITY_RETENTION_MS
-        while self.expiry and self.expiry[0][0] <= horizon_ms:
-            del self.known[self.expiry.popleft()[1]]
         for outcome in outcomes:
             if outcome.verdict != "duplicate" and outcome.digest:
-                identity = (outcome.cluster, outcome.id)
-                if identity not in self.known:
-                    self.known[identity] = KnownCommand(outcome.digest, offset, self.at_ms)
-                    self.expiry.append((self.at_ms, identity))
+                known = KnownCommand(outcome.digest, offset, self.at_ms, source_of(outcome.by))
+                self.known.add((outcome.cluster, outcome.id), known)
 
     def _where(self, offset: int) -> str:
         return f"event log shard {self.shard} offset {offset}"

@@ -74,7 +74,7 @@ def decide_arrivals(
             if any((command.cluster, key) in batch.ended for key in looks.required):
                 # What ended in this batch must be observed again first.
                 break
-            position = Position(scope.topics.commands[arrival.topic_index], arrival.offset)
+            position = Position(scope.topics.commands[arrival.topic_index], arrival.offset, arrival.timestamp_ms)
             _decide_one(batch, command, position, clusters, index, unavailable, looks)
         intake.taken.append(arrival)
     return intake
@@ -92,7 +92,9 @@ def refuse_too_large(
         elif not _is_here(command, clusters.scope):
             _send_on(arrival, command, clusters.scope, intake)
         else:
-            position = Position(clusters.scope.topics.commands[arrival.topic_index], arrival.offset)
+            position = Position(
+                clusters.scope.topics.commands[arrival.topic_index], arrival.offset, arrival.timestamp_ms
+            )
             refused = refuse(RefusalCode.TOO_LARGE, detail)
             batch.add_outcome(outcome_of(position, command, refused, digest=command_digest(command)))
         intake.taken.append(arrival)

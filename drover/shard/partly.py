@@ -5,6 +5,7 @@ Until the last part no other command of the cluster is decided: it would be deci
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -17,7 +18,7 @@ from drover.state.cluster import ClusterState
 from events.codec import decode_deferred, encode_command
 from events.commands import Alter, AnyCommand, Cancel
 from events.partitions import TopicPartition
-from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
+from events.waiting import CommandAdvanced, CommandBegun, CommandNarrowed, PartitionRun
 
 # What one part is meant to take in its record.
 PART_BYTES = 512 * 1024
@@ -56,9 +57,9 @@ class Part:
         return decide_part(self.command, self.keys, state, facts, is_last=self.is_last)
 
 
-def may_be_divided(command: AnyCommand, decision: Decision) -> bool:
+def may_be_divided(command: AnyCommand, decision: Decision, state: ClusterState) -> bool:
     """Whether a decision that is too large can be made in parts."""
-    return isinstance(command, Alter | Cancel) and len(_keys(decision)) > 1
+    return isinstance(command, Alter | Cancel) and len(_keys(command, decision, state)) > 1
 
 
 def begin(
@@ -71,7 +72,7 @@ def begin(
     facts: Facts,
 ) -> Decision:
     """Decide the first part of a command whose `whole` decision takes `size` bytes, and record what is left."""
-    keys = _keys(whole)
+    keys = _keys(command, whole, cluster.state)
     part = min(max(1, len(keys) * PART_BYTES // size), MOST_AT_ONCE, len(keys) - 1)
     topic, offset = place
     first = decide_part(command, keys[:part], cluster.state, facts, is_last=False)
@@ -89,8 +90,14 @@ def begin(
     )
     # What was refused as a topic, and not as a partition of it, belongs to no later part.
     at_once = tuple(refusal for refusal in whole.refusals if refusal.key is None)
-    return Decision(
-        first.events, first.accepted, first.unchanged, (*at_once, *first.refusals), first.plan, first.held_off
+    # What a cancel withdraws of deferred commands is withdrawn as a whole, so that none of them comes in between.
+    narrowed = tuple(event for event in whole.events if isinstance(event, CommandNarrowed))
+    return replace(
+        first,
+        events=(*first.events, *narrowed),
+        accepted=(*first.accepted, *_only_deferred(command, whole, cluster.state)),
+        refusals=(*at_once, *first.refusals),
+        withdrawn=whole.withdrawn,
     )
 
 
@@ -105,11 +112,20 @@ def looks_needed(cluster: ManagedCluster) -> tuple[str, Looks] | None:
     return (part.id, part.looks) if part is not None and part.looks.worth else None
 
 
-def _keys(decision: Decision) -> tuple[TopicPartition, ...]:
-    """List what a decision says something about: first what is accepted, in the order in which it will start."""
+def _keys(command: AnyCommand, decision: Decision, state: ClusterState) -> tuple[TopicPartition, ...]:
+    """List what is decided in parts: first what is accepted, in the order in which it will start."""
     refused = (refusal.key for refusal in decision.refusals)
-    keys = (*decision.accepted, *decision.unchanged, *(key for key in refused if key is not None))
-    return tuple(dict.fromkeys(keys))
+    keys = dict.fromkeys((*decision.accepted, *decision.unchanged, *(key for key in refused if key is not None)))
+    for key in _only_deferred(command, decision, state):
+        del keys[key]
+    return tuple(keys)
+
+
+def _only_deferred(command: AnyCommand, decision: Decision, state: ClusterState) -> tuple[TopicPartition, ...]:
+    """List the partitions of a cancel that only deferred commands name."""
+    if not isinstance(command, Cancel):
+        return ()
+    return tuple(key for key in decision.accepted if key not in state.reassignments and key not in state.queue)
 
 
 def _runs(keys: Sequence[TopicPartition]) -> tuple[PartitionRun, ...]:

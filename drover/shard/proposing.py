@@ -29,7 +29,7 @@ class Draft:
 def divided(batch: BatchBuilder) -> tuple[Draft, ...]:
     """Divide a batch into as many records as it takes: the outcomes and what was decided for them in the first.
 
-    Decisions fill about a quarter of a record at most, and come before what the capabilities say follows. So only the
+    Decisions take less than half of what a record may have, and come before what the capabilities say follows. Only the
     latter is ever divided: each event of it leads from one possible state to the next, as in records of their own.
     """
     if batch.size <= RECORD_BYTES:
@@ -44,9 +44,9 @@ def divided(batch: BatchBuilder) -> tuple[Draft, ...]:
 def _pieces(batch: BatchBuilder) -> Iterator[tuple[AnyEvent, ...]]:
     size = sum(len(msgspec.msgpack.encode(outcome)) for outcome in batch.outcomes)
     piece: list[AnyEvent] = []
-    for event in batch.events:
+    for number, event in enumerate(batch.events):
         added = len(msgspec.msgpack.encode(event))
-        if size + added > RECORD_BYTES:
+        if size + added > RECORD_BYTES and number >= batch.decided:
             yield tuple(piece)
             piece, size = [], 0
         piece.append(event)
@@ -69,6 +69,7 @@ def proposed_batch(
         epoch=fold.epoch,
         sequence=fold.sequence + 1,
         at_ms=draft.at_ms,
+        corrects_time=draft.at_ms < fold.at_ms,
         cursors=cursors,
         previous_hash=fold.chain,
         outcomes=draft.outcomes,

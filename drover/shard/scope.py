@@ -17,4 +17,4 @@ class ShardScope:
     @property
     def own_topics(self) -> frozenset[str]:
         """Drover's own topics, which may be moved only if a command says so."""
-        return frozenset({*self.topics.commands, self.topics.events, self.topics.progress, self.topics.dead_letters})
+        return self.topics.own

@@ -18,7 +18,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from drover.errors import UnusableSnapshotError
-from drover.shard.fold import KnownCommand, ShardFold
+from drover.shard.fold import ShardFold
+from drover.shard.known import KnownCommand
 from drover.state.cluster import ClusterState
 from drover.state.declared import Recorded, declarations
 from drover.state.hashing import CURRENT_FORM
@@ -58,18 +59,19 @@ ClusterPart = msgspec.defstruct(
 )
 
 
-class KnownEntry(msgspec.Struct, frozen=True, gc=False):
-    """A command that was decided within the last 7 days of log time."""
+class KnownEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A command that was decided within the last 7 days of log time; `source` is 0 where it was not kept."""
 
     cluster: str
     id: str
     digest: bytes
     offset: int
     at_ms: int
+    source: int = 0
 
 
 class CommandsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag="commands"):
-    """A slice of the known commands, in the order in which they expire."""
+    """A slice of the known commands, those of a source in the order in which they give way."""
 
     commands: tuple[KnownEntry, ...]
 
@@ -188,11 +190,12 @@ def encode_fold(fold: ShardFold) -> Image:
 def _parts(fold: ShardFold) -> Iterator[_Part]:
     for state in fold.state.clusters.values():
         yield from _slices(state)
-    commands = iter(fold.known.items())
+    commands = fold.known.items()
     while piece := tuple(islice(commands, PART_ITEMS)):
         yield CommandsPart(
             commands=tuple(
-                KnownEntry(cluster, id_, known.digest, known.offset, known.at_ms) for (cluster, id_), known in piece
+                KnownEntry(cluster, id_, known.digest, known.offset, known.at_ms, known.source)
+                for (cluster, id_), known in piece
             )
         )
 
@@ -272,9 +275,8 @@ def _add(fold: ShardFold, part: _Part) -> None:
         _add_cluster(fold.state.clusters, part)
         return
     for entry in part.commands:
-        identity = (entry.cluster, entry.id)
-        fold.known[identity] = KnownCommand(entry.digest, entry.offset, entry.at_ms)
-        fold.expiry.append((entry.at_ms, identity))
+        known = KnownCommand(entry.digest, entry.offset, entry.at_ms, entry.source)
+        fold.known.add((entry.cluster, entry.id), known)
 
 
 def _add_cluster(clusters: dict[str, ClusterState], part: Any) -> None:

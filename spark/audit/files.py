@@ -1,6 +1,7 @@
 """An audit as files: one per section, in CSV or Parquet."""
 
 import csv
+import re
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
@@ -15,8 +16,8 @@ from spark.audit.sections import SECTIONS, Section
 from spark.schema import Kind
 
 _ARROW: dict[Kind, Any] = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64()}
-# What spreadsheets take for the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What spreadsheets take for a formula: also behind blanks, and in the wide forms that some turn into these.
+_FORMULA = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff'\"]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
 
 def csv_text(section: str, rows: Iterable[Row]) -> str:
@@ -33,7 +34,7 @@ def csv_text(section: str, rows: Iterable[Row]) -> str:
 
 
 def _plain(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
 
 
 def write_csv(report: Report, directory: Path) -> list[Path]:

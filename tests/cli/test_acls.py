@@ -62,4 +62,4 @@ def test_an_operator_may_write_commands_and_nothing_else(config: Path) -> None:
     rows = json.loads(run(config, "--part", "operator", "-o", "json"))["acls"]
     written = {row["name"] for row in rows if row["operation"] == "Write"}
     assert written == {"mine.alter", "mine.cancel", "mine.blacklist", "mine.broker-failed"}
-    assert {row["operation"] for row in rows} == {"Read", "Write"}
+    assert {row["operation"] for row in rows} == {"Describe", "Read", "Write"}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -23,17 +24,18 @@ from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableErr
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
 from drover.shard.fold import ShardFold
-from events.partitions import TopicPartition
+from events.commands import Command
+from events.partitions import PartitionReference, TopicPartition
 from events.plans import PlanOpened
 from events.reassignments import ReassignmentCompleted, ReassignmentQueued
-from events.records import AnyEvent, PartitionReference
+from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
 from tests.client.log import Writer, outcome
 
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 PLAN_OPENED = PlanOpened(cluster="prod", plan="p", by="ann", reason="r")
 QUEUED = ReassignmentQueued(
-    cluster="prod", topic="t", partition=0, topic_id="id", plan="p", original=(1, 2), target=(3, 4)
+    cluster="prod", topic="t", partition=0, topic_id="QBjRZu1kRSm0SVvmuSHUxg", plan="p", original=(1, 2), target=(3, 4)
 )
 COMPLETED = ReassignmentCompleted(cluster="prod", topic="t", partition=0, replicas=(3, 4))
 # Nothing listens there.
@@ -86,6 +88,16 @@ def test_every_command_explains_itself(name: str) -> None:
         (["alter", "--reason", "x"], "either a PLAN.json or --undo PLAN"),
         (["alter", "plan.json", "--undo", "p", "--reason", "x"], "either a PLAN.json or --undo PLAN"),
         (["alter", "plan.json", "--reason", "x", "--after", "a b", "--dry-run"], "this is not a valid command"),
+        (["alter", "plan.json", "--dry-run", "--follow"], "--dry-run sends nothing"),
+        (["alter", "plan.json", "--dry-run", "--no-wait"], "--dry-run sends nothing"),
+        (["alter", "plan.json", "--reason", "x", "--throttle", "10Mbps"], "write 1.25MB/s if bits are meant"),
+        (["alter", "plan.json", "--reason", "x", "--throttle", "50"], "add --force"),
+        (["throttle", "set", "p", "999TB/s", "--reason", "x"], "no network is that fast"),
+        (["throttle", "set", "p", "10Mbit", "--reason", "x"], "counts bits"),
+        (["cancel", "--rollback", "--stop", "--all", "-y", "--reason", "x"], "exclude each other"),
+        (["cancel", "--deferred", "a1", "--all", "--reason", "x"], "exactly one of"),
+        (["worker", "--cluster", "prod"], "No such option: --cluster"),
+        (["--cluster", "prod", "topics", "init"], "--cluster has no meaning"),
         (["cancel", "--all", "--reason", "x"], "--rollback or --stop"),
         (["cancel", "--queued", "a1", "--all", "--reason", "x"], "exactly one of"),
         (["cancel", "--rollback", "--reason", "x"], "exactly one of"),
@@ -106,6 +118,52 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str], sa
     assert result.exit_code == ExitCode.USAGE
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
+
+
+def test_a_trial_needs_no_reason_and_refuses_what_no_cluster_takes() -> None:
+    assert run("alter", "plan.json", "--dry-run").exit_code == ExitCode.DONE
+    wrong = [
+        {"topic": "t", "partition": 0, "replicas": [1, 1]},
+        {"topic": "t", "partition": 1, "replicas": [-1, 2]},
+        {"topic": "drover.snapshots", "partition": 0, "replicas": [1, 2]},
+        {"topic": "t", "partition": 2, "replicas": [1, 2]},
+    ]
+    Path("plan.json").write_text(json.dumps({"version": 1, "partitions": wrong}))
+    result = run("alter", "plan.json", "--dry-run")
+    assert result.exit_code == ExitCode.FAILED
+    for said in ("would refuse 3 partitions", "names a broker twice", "broker -1 is no broker", "Drover's own"):
+        assert said in result.stderr
+
+
+def test_an_answer_says_what_a_command_did_not_do(capsys: pytest.CaptureFixture[str]) -> None:
+    said = msgspec.structs.replace(outcome("a"), remarks=("the throttle was not set",), withdrawn=("b", "c"))
+    print_answers([Answer(said, 0, 7, 1000)], "table")
+    printed = capsys.readouterr().out
+    assert "withdrawn: b, c" in printed
+    assert "\n  the throttle was not set\n" in printed
+    print_answers([Answer(said, 0, 7, 1000)], "json")
+    (document,) = json.loads(capsys.readouterr().out)["outcomes"]
+    assert (document["withdrawn"], document["remarks"]) == (["b", "c"], ["the throttle was not set"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "scope"),
+    [
+        (["cancel", "--deferred", "a1"], {"deferred": "a1", "mode": "rollback"}),
+        (["cancel", "--queued", "a1"], {"queued": "a1"}),
+        (["cancel", "--stop", "--topic", "t"], {"topics": ("t",), "mode": "stop"}),
+        (["unfreeze", "--all"], {"all": True}),
+        (["throttle", "set", "p", "5", "--force"], {"plan": "p", "bytes_per_second": 5}),
+    ],
+)
+def test_what_is_typed_is_what_is_sent(
+    arguments: list[str], scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Command] = []
+    for module in ("cancel", "freeze", "throttle"):
+        monkeypatch.setattr(f"drover.cli.{module}.send_one", lambda _log, command, _request: sent.append(command))
+    assert run(*arguments, "--reason", "x").exit_code == ExitCode.DONE
+    assert {name: getattr(sent[0], name) for name in scope} == scope
 
 
 def test_cancelling_everything_tells_how_much_that_is_and_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +262,7 @@ def test_an_undo_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> 
     result = run("alter", "--undo", "p", "--reason", "x", "--dry-run", "-o", "json")
     (command,) = json.loads(result.stdout)["commands"]
     assert command["partitions"] == [
-        {"topic": "t", "partition": 0, "replicas": [1, 2], "original_replicas": [3, 4]},
+        {"topic": "t", "partition": 0, "replicas": [1, 2], "original_replicas": [3, 4], "topic_id": QUEUED.topic_id},
     ]
 
 

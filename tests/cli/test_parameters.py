@@ -1,11 +1,12 @@
 """What operators type."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 
 from drover.cli.output import amount, duration, plural, timestamp
-from drover.cli.parameters import parse_duration, parse_moment, parse_partition, parse_rate
+from drover.cli.parameters import check_rate, parse_duration, parse_moment, parse_partition, parse_rate
 from events.partitions import TopicPartition
 
 
@@ -13,11 +14,26 @@ from events.partitions import TopicPartition
     ("text", "rate"),
     [
         ("1000", 1000), ("10MB/s", 10_000_000), ("50MiB", 52_428_800), ("1.5 kB/s", 1500), ("2g", 2_000_000_000),
-        ("64KiB/s", 65_536), ("7b", 7),
+        ("64KiB/s", 65_536), ("7B", 7), ("2MBps", 2_000_000),
     ],
 )  # fmt: skip
 def test_rates_are_decimal_or_binary_as_written(text: str, rate: int) -> None:
     assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"), [("10Mbps", "1.25MB/s"), ("1Gb/s", "0.125GB/s"), ("8kbit/s", "1kB/s"), ("100 mbits", "12.5mB/s")]
+)
+def test_bits_are_refused_with_what_to_write(text: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=f"counts bits.*write {re.escape(hint)}"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize("rate", [1, 999, 100_000_000_001])
+def test_an_unlikely_rate_must_be_meant(rate: int) -> None:
+    with pytest.raises(ValueError, match="--force"):
+        check_rate(rate, force=False)
+    check_rate(rate, force=True)
 
 
 @pytest.mark.parametrize("text", ["", "fast", "10 apples", "-5MB", "0", "10MB/h"])

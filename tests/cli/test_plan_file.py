@@ -18,7 +18,7 @@ def plan(*entries: dict[str, object], **more: object) -> str:
 
 def test_the_stock_format_is_read() -> None:
     text = plan({"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "any"]})
-    assert parse_plan(text, "p.json") == (PartitionTarget(topic="t", partition=0, replicas=(1, 2)),)
+    assert parse_plan(text, "p.json").targets == (PartitionTarget(topic="t", partition=0, replicas=(1, 2)),)
 
 
 def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
@@ -28,7 +28,7 @@ def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
         f"Current partition replica assignment\n{current}\n\n"
         f"Proposed partition reassignment configuration\n{proposed}\n"
     )
-    assert parse_plan(text, "p.json")[0].replicas == (3, 4)
+    assert parse_plan(text, "p.json").targets[0].replicas == (3, 4)
     with pytest.raises(ConfigurationError, match="only the current assignment"):
         parse_plan(f"Current partition replica assignment\n{current}\n", "p.json")
     with pytest.raises(ConfigurationError, match="nothing follows the heading"):
@@ -43,9 +43,12 @@ def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
         ("[]", "not in the stock tool's format"),
         (plan(version=2), "has version 2"),
         (plan(), "names no partition"),
-        (plan({"topic": "t", "partition": 0}), "missing required field `replicas`"),
-        (plan({"topic": "t", "partition": "0", "replicas": [1]}), r"\$.partitions\[0\].partition"),
-        (plan({"topic": "t", "partition": 0, "replicas": [1], "logdirs": []}), "unknown field `logdirs`"),
+        (plan({"topic": "t", "partition": 0}), "entry 1: the field replicas is missing"),
+        (
+            plan({"topic": "t", "partition": "0", "replicas": [1]}),
+            "partitions, entry 1, partition: it must be a whole number",
+        ),
+        (plan({"topic": "t", "partition": 0, "replicas": [1], "logdirs": []}), "logdirs is no field of it"),
         (plan({"topic": "t", "partition": 0, "replicas": []}), "t:0 has no replicas"),
         (plan(*[{"topic": "t", "partition": 0, "replicas": [1]}] * 2), "names partition t:0 twice"),
         (plan({"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/data"]}), "names a log directory"),
@@ -63,7 +66,7 @@ def test_null_replicas_and_asserted_originals_are_read() -> None:
         {"topic": "t", "partition": 0, "replicas": None},
         {"topic": "t", "partition": 1, "replicas": [1, 2], "original_replicas": [2, 1]},
     )
-    assert parse_plan(text, "p.json") == (
+    assert parse_plan(text, "p.json").targets == (
         PartitionTarget(topic="t", partition=0, replicas=None),
         PartitionTarget(topic="t", partition=1, replicas=(1, 2), original_replicas=(2, 1)),
     )

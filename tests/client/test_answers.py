@@ -5,7 +5,8 @@ import msgspec
 from drover.client.answers import Answer, Answers, Sent
 from drover.shard.fold import ShardFold
 from events.commands import Freeze
-from events.records import Outcome, PartitionReference
+from events.partitions import PartitionReference
+from events.records import Outcome
 from events.refusals import Refusal, RefusalCode
 from tests.client.log import CLUSTER, Writer, outcome
 

@@ -64,3 +64,38 @@ def test_old_samples_leave_the_window_and_repeats_are_harmless() -> None:
     transfer = seen(sample(0, 0), sample(5000, 300), repeated, repeated, sample(6000, 1)).transfer("prod", KEY, 1)
     assert transfer is not None
     assert transfer.rate == 100 / WINDOW_MS * 1000
+
+
+def test_a_rate_is_of_the_last_seconds_and_then_of_nothing() -> None:
+    transfers = seen(sample(0, 0), sample(1000, 100), sample(2000, 300))
+    fresh, old = (transfers.transfer("prod", KEY, 1, now_ms) for now_ms in (6000, 43_000))
+    assert fresh is not None
+    assert old is not None
+    assert (fresh.rate, old.rate, old.remaining_ms) == (150.0, None, None)
+    assert (old.bytes_done, old.at_ms) == (300, 2000)
+
+
+def test_samples_that_come_seldom_are_fresh_for_longer() -> None:
+    transfer = seen(sample(0, 0), sample(6000, 100), sample(12_000, 300)).transfer("prod", KEY, 1, 25_000)
+    assert transfer is not None
+    assert transfer.rate is not None
+
+
+def test_a_burst_of_producers_is_no_copy_that_never_ends() -> None:
+    bursts = [sample(second * 1000, 500 + 1000 * (second // 20), 1500 + 10 * second) for second in range(15)]
+    transfer = seen(*bursts).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert transfer.closing_rate is not None
+    assert transfer.closing_rate < 0
+    assert not transfer.falls_behind
+
+
+def test_a_copy_that_has_lost_ground_for_a_minute_falls_behind() -> None:
+    behind = [sample(second * 1000, 10 * second, 1000 + 20 * second) for second in range(0, 70, 2)]
+    transfer = seen(*behind).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert transfer.falls_behind
+    idle = [sample(second * 1000, 10, 1000) for second in range(0, 70, 2)]
+    transfer = seen(*idle).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert not transfer.falls_behind

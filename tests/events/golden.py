@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 
 from events.codec import command_digest, encode_command, encode_progress, encode_record
-from tests.events.samples import COMMANDS, EVENTS, PROGRESS, RECORDS, batch_of
+from tests.events.command_samples import COMMANDS
+from tests.events.samples import EVENTS, PROGRESS, RECORDS, batch_of
 
 FILE = Path(__file__).parent / "golden.json"
 

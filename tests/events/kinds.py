@@ -11,7 +11,7 @@ from events.refusals import Refusal
 COMMAND_TYPES: tuple[type[msgspec.Struct], ...] = get_args(commands.AnyCommand)
 EVENT_TYPES: tuple[type[msgspec.Struct], ...] = get_args(records.AnyEvent)
 RECORD_TYPES: tuple[type[msgspec.Struct], ...] = get_args(records.Record)
-SAMPLE_TYPES: tuple[type[msgspec.Struct], ...] = (progress.Progress, progress.ProjectionSample)
+SAMPLE_TYPES: tuple[type[msgspec.Struct], ...] = get_args(progress.Sample)
 TAGGED_TYPES: tuple[type[msgspec.Struct], ...] = (*COMMAND_TYPES, *EVENT_TYPES, *RECORD_TYPES, *SAMPLE_TYPES)
 # Messages inside messages that have a section of their own in the list.
 NAMED_PARTS: dict[str, type[msgspec.Struct]] = {

@@ -1,84 +1,23 @@
 """One value or more of every message type; `golden.json` beside it holds the bytes they were once written as."""
 
-from events import brokers, clusters, commands, foreign, plans, progress, reassignments, records, throttles, waiting
+from events import (
+    brokers,
+    clusters,
+    foreign,
+    partitions,
+    plans,
+    progress,
+    reassignments,
+    records,
+    throttles,
+    waiting,
+)
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
-from tests.events.healing_samples import HEAL_COMMANDS, HEALING
+from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
 HASH = bytes(range(16, 32))
-
-COMMANDS: dict[str, commands.AnyCommand] = {
-    "alter": commands.Alter(
-        id="move-1",
-        cluster="local",
-        by="ann@host",
-        reason="drain broker 1",
-        partitions=(
-            commands.PartitionTarget(topic="orders", partition=0, replicas=(2, 3, 4)),
-            commands.PartitionTarget(topic="orders", partition=1, replicas=None),
-        ),
-    ),
-    "alter-with-everything": commands.Alter(
-        id="move-2",
-        cluster="local",
-        by="ann@host",
-        reason="drain broker 1",
-        after=("move-1",),
-        partitions=(
-            commands.PartitionTarget(topic="orders", partition=2, replicas=(4, 1), original_replicas=(1, 2, 3)),
-        ),
-        plan="friday",
-        more=True,
-        throttle_bytes_per_second=10_000_000,
-        queue=True,
-        allow_replication_factor_change=False,
-        allow_drover_topics=True,
-    ),
-    "cancel": commands.Cancel(id="c-1", cluster="local", by="ann", reason="too slow", mode="rollback", plan="friday"),
-    "cancel-partitions": commands.Cancel(
-        id="c-2",
-        cluster="local",
-        by="ann",
-        reason="too slow",
-        mode="rollback",
-        partitions=(commands.PartitionName("orders", 0),),
-    ),
-    "alter-when-idle": commands.Alter(
-        id="znode-7-8-18bcfe56800",
-        cluster="local",
-        by="zookeeper",
-        reason="/admin/reassign_partitions was written in ZooKeeper",
-        partitions=(commands.PartitionTarget(topic="orders", partition=0, replicas=(2, 3, 4)),),
-        only_when_idle=True,
-    ),
-    "cancel-topics": commands.Cancel(
-        id="c-3", cluster="local", by="ann", reason="too slow", mode="stop", topics=("orders", "payments")
-    ),
-    "cancel-all": commands.Cancel(id="c-4", cluster="local", by="ann", reason="stop it", mode="rollback", all=True),
-    "cancel-queued": commands.Cancel(
-        id="c-5", cluster="local", by="ann", reason="not now", mode="rollback", queued="move-2"
-    ),
-    "mend": commands.Repair(id="m-1", cluster="local", by="ann", reason="it never ends"),
-    "mend-partitions": commands.Repair(
-        id="m-2",
-        cluster="local",
-        by="ann",
-        reason="it never ends",
-        partitions=(commands.PartitionName("orders", 0),),
-    ),
-    "freeze": commands.Freeze(id="f-1", cluster="local", by="ann", reason="incident 7"),
-    "unfreeze": commands.Unfreeze(id="f-2", cluster="local", by="ann", reason="incident 7 is over"),
-    "blacklist": commands.Blacklist(id="b-1", cluster="local", by="ann", reason="slow disks", brokers=(1, 10, 65)),
-    "blacklist-cleared": commands.Blacklist(id="b-2", cluster="local", by="ann", reason="disks are new", brokers=()),
-    "broker-failed": commands.BrokerFailed(
-        id="x-1", cluster="local", by="watch", reason="no ping", broker=3, at_ms=1_790_000_000_000
-    ),
-    "broker-returned": commands.BrokerReturned(
-        id="x-2", cluster="local", by="watch", reason="it is back", broker=3, at_ms=1_790_000_060_000
-    ),
-    **HEAL_COMMANDS,
-}
 
 _RATES = throttles.Rates(leader=10_000_000, follower=10_000_000)
 _ENTRIES = throttles.Entries(leader=("0:1", "0:2"), follower=("0:3",))
@@ -89,11 +28,16 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", expected_kafka_cluster_id="4L6g3nShT-eMCtK--X86sw", found_kafka_cluster_id="other"
     ),
     "cluster-matched": clusters.ClusterMatched(cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw"),
+    "cluster-out-of-reach": clusters.ClusterOutOfReach(
+        cluster="local", since_ms=1_790_000_000_000, detail="prod-1:9093 cannot be reached: connection refused"
+    ),
+    "cluster-within-reach": clusters.ClusterWithinReach(cluster="local"),
     "limits-set": clusters.LimitsSet(
         cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
     ),
     "cluster-frozen": clusters.ClusterFrozen(cluster="local", by="ann", reason="incident 7"),
     "cluster-unfrozen": clusters.ClusterUnfrozen(cluster="local", by="ann", reason="incident 7 is over"),
+    "freeze-ended": clusters.FreezeEnded(cluster="local", by="bob", reason="my part is done"),
     "blacklist-set": brokers.BlacklistSet(
         cluster="local", brokers=(1, 65), previous_brokers=(1, 10, 65), by="ann", reason="10 is mended"
     ),
@@ -236,6 +180,18 @@ EVENTS: dict[str, records.AnyEvent] = {
         withholds=True,
     ),
     "command-advanced": waiting.CommandAdvanced(cluster="local", id="c-2", decided=2),
+    "command-narrowed": waiting.CommandNarrowed(
+        cluster="local", id="move-2", partitions=(partitions.PartitionReference("orders", 0),)
+    ),
+    "queue-entry-added-for-one-incarnation": waiting.QueueEntryAdded(
+        cluster="local",
+        topic="orders",
+        partition=2,
+        id="move-2",
+        plan="friday",
+        target=(4, 1),
+        topic_id="QBjRZu1kRSm0SVvmuSHUxg",
+    ),
     "queue-entry-added": waiting.QueueEntryAdded(
         cluster="local",
         topic="orders",
@@ -310,8 +266,8 @@ OUTCOME = records.Outcome(
     verdict="accepted",
     digest=HASH,
     plan="move-1",
-    accepted=(records.PartitionReference("orders", 0),),
-    unchanged=(records.PartitionReference("orders", 1),),
+    accepted=(partitions.PartitionReference("orders", 0),),
+    unchanged=(partitions.PartitionReference("orders", 1),),
     refusals=(Refusal(RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, "orders:9 does not exist in local", "orders", 9),),
     first_offset=5,
 )
@@ -349,7 +305,10 @@ RECORDS: dict[str, records.Record] = {
     ),
 }
 
-PROGRESS: dict[str, progress.Progress | progress.ProjectionSample] = {
+PROGRESS: dict[str, progress.Sample] = {
+    "worker": progress.WorkerSample(
+        worker="w1", at_ms=1_790_000_000_000, shards=(progress.OwnedShard(2, 3), progress.OwnedShard(5, 1))
+    ),
     "progress": progress.Progress(
         cluster="local",
         topic="orders",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from events.codec import MAX_COMMAND_BYTES, Malformed, UndecodableError, decode_command, decode_progress, decode_record
 from events.commands import Command
 from tests.events import golden
-from tests.events.samples import COMMANDS
+from tests.events.command_samples import COMMANDS
 
 # Of processor time: decoding 1 MiB takes about 10 ms.
 LIMIT_S = 1.0

@@ -5,8 +5,9 @@ import pytest
 
 from events.codec import command_digest, decode_command, decode_progress, decode_record
 from tests.events import golden
+from tests.events.command_samples import COMMANDS
 from tests.events.kinds import TAGGED_TYPES, tag_of
-from tests.events.samples import COMMANDS, EVENTS, PROGRESS, RECORDS, batch_of
+from tests.events.samples import EVENTS, PROGRESS, RECORDS, batch_of
 
 GOLDEN = golden.read()
 

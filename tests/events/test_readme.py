@@ -9,7 +9,7 @@ import pytest
 
 from events.base import Event, PartitionEvent
 from events.commands import AnyCommand, Command
-from events.progress import Progress, ProjectionSample
+from events.progress import Sample
 from events.records import AnyEvent, Record
 from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, SAMPLE_TYPES, TAGGED_TYPES, tag_of
 
@@ -72,7 +72,7 @@ def test_the_example_is_such_a_message(name: str) -> None:
     elif kind in RECORD_TYPES:
         union = Record
     elif kind in SAMPLE_TYPES:
-        union = Progress | ProjectionSample
+        union = Sample
     assert type(msgspec.json.decode(example, type=union)) is kind
     known = {*kind.__struct_fields__, kind.__struct_config__.tag_field}
     assert set(json.loads(example)) <= known

@@ -24,7 +24,7 @@ BROKEN = re.compile(
     r"\b(?:Assertion|Attribute|CorruptLog|Index|Key|Name|Type|UnboundLocal|UnknownSchema)Error\b[^\n]*", re.MULTILINE
 )
 
-OWNED = re.compile(r"shards are owned +shards=\[\d")
+OWNED = re.compile(r'"shards are owned", "shards": \[\d')
 REGAINED = re.compile(r"a shard is acquired again")
 
 

@@ -162,3 +162,29 @@ def test_the_environment_names_the_mirror(
     monkeypatch.setenv("DROVER_MAVEN_MIRROR", repository.address + "/")
     ensure_jars(JARS, tmp_path, title="test", progress=no_progress)
     assert len(repository.requests) == len(JARS)
+
+
+def test_a_mirror_that_sends_more_than_is_locked_is_cut_off(repository: Repository, tmp_path: Path) -> None:
+    repository.files[JARS[0].path] += b"x" * 1_000_000
+    with pytest.raises(ConfigurationError, match=r"larger than the .* bytes that are locked"):
+        fetch(repository, tmp_path, JARS[:1])
+    left = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file() and path.suffix == ".part")
+    assert left <= JARS[0].size_bytes
+
+
+def test_a_mirror_without_encryption_must_be_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigurationError, match=download.HTTP_VARIABLE):
+        download.mirror_base("http://mirror.example/maven2")
+    monkeypatch.setenv(download.HTTP_VARIABLE, "1")
+    assert download.mirror_base("http://mirror.example/maven2/") == "http://mirror.example/maven2"
+
+
+def test_a_cache_that_others_may_write_is_hashed_each_time(repository: Repository, tmp_path: Path) -> None:
+    fetch(repository, tmp_path)
+    file = tmp_path / JARS[0].path
+    file.write_bytes(b"y" * JARS[0].size_bytes)
+    fetch(repository, tmp_path)
+    assert file.read_bytes() != CONTENTS["alpha"], "in a cache of one's own the size is enough"
+    tmp_path.chmod(0o777)
+    fetch(repository, tmp_path)
+    assert file.read_bytes() == CONTENTS["alpha"]

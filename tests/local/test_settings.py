@@ -16,6 +16,7 @@ from drover.local.layout import (
     ClusterSpec,
     Layout,
     check_size,
+    make_private,
     new_spec,
     random_id,
     read_spec,
@@ -171,3 +172,11 @@ def test_ids_never_look_like_a_flag() -> None:
 def test_a_size_that_cannot_work_is_refused(brokers: int, racks: int, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         check_size(brokers, racks)
+
+
+def test_what_a_cluster_keeps_is_its_owners_alone(tmp_path: Path) -> None:
+    directory = tmp_path / ".local" / "cluster"
+    directory.mkdir(parents=True)
+    directory.chmod(0o755)
+    make_private(directory)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (directory.parent, directory)] == [0o700, 0o700]

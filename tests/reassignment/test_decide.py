@@ -2,15 +2,20 @@
 
 from typing import Any
 
+import pytest
+
 from drover.capability.decision import Facts
+from drover.scheduling.freezing import MAX_FREEZES
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.brokers import BlacklistSet, BrokerReturnRecorded
-from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
-from tests.reassignment.support import CLUSTER, state_after, tags
+from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Throttle, Unfreeze
+from events.plans import PlanFinished, PlanOpened
+from tests.reassignment.support import CLUSTER, codes, state_after, tags
 
 WHO: dict[str, Any] = {"cluster": CLUSTER, "by": "ana", "reason": "r"}
+BOB: dict[str, Any] = {"cluster": CLUSTER, "by": "bob", "reason": "disks"}
 
 
 def told(state: ClusterState, command: AnyCommand) -> list[str]:
@@ -22,15 +27,50 @@ def told(state: ClusterState, command: AnyCommand) -> list[str]:
     return tags(decision.events)
 
 
-def test_freezing_twice_keeps_who_froze_first() -> None:
+def frozen_by_both() -> ClusterState:
     state = state_after()
     assert told(state, Freeze(id="1", **WHO)) == ["cluster-frozen"]
-    assert told(state, Freeze(id="2", cluster=CLUSTER, by="bob", reason="again")) == []
-    assert state.freeze is not None
-    assert state.freeze.by == "ana"
-    assert told(state, Unfreeze(id="3", **WHO)) == ["cluster-unfrozen"]
-    assert told(state, Unfreeze(id="4", **WHO)) == []
-    assert state.freeze is None
+    assert told(state, Freeze(id="2", **BOB)) == ["cluster-frozen"]
+    return state
+
+
+def test_freezing_twice_changes_nothing() -> None:
+    state = frozen_by_both()
+    assert told(state, Freeze(id="3", **WHO)) == []
+    assert told(state, Freeze(id="4", **BOB)) == []
+    assert [freeze.by for freeze in state.freezes] == ["ana", "bob"]
+
+
+@pytest.mark.parametrize(("first", "left"), [(WHO, "bob"), (BOB, "ana")])
+def test_an_unfreeze_ends_the_freeze_of_its_requester_and_says_whose_remain(first: dict[str, Any], left: str) -> None:
+    state = frozen_by_both()
+    decision = decide(Unfreeze(id="3", **first), state, Facts())
+    assert tags(decision.events) == ["freeze-ended"]
+    assert left in decision.remarks[0]
+    for event in decision.events:
+        apply(state, event, 1000)
+    assert [freeze.by for freeze in state.freezes] == [left]
+    other = BOB if left == "bob" else WHO
+    assert told(state, Unfreeze(id="4", **other)) == ["cluster-unfrozen"]
+    assert told(state, Unfreeze(id="5", **other)) == []
+    assert state.freezes == ()
+
+
+def test_who_holds_no_freeze_ends_none_unless_all_are_meant() -> None:
+    state = frozen_by_both()
+    eve: dict[str, Any] = {"cluster": CLUSTER, "by": "eve", "reason": "r"}
+    refused = decide(Unfreeze(id="3", **eve), state, Facts())
+    assert codes(refused) == ["frozen-by-others"]
+    assert "ana (r), bob (disks)" in refused.refusals[0].detail
+    assert told(state, Unfreeze(id="4", all=True, **eve)) == ["cluster-unfrozen"]
+    assert state.freezes == ()
+
+
+def test_freezes_have_a_most() -> None:
+    state = state_after()
+    for number in range(MAX_FREEZES):
+        told(state, Freeze(id=f"f{number}", cluster=CLUSTER, by=f"job-{number}", reason="r"))
+    assert codes(decide(Freeze(id="one-more", **WHO), state, Facts())) == ["too-large"]
 
 
 def test_a_blacklist_is_always_the_complete_one_in_the_order_given() -> None:
@@ -66,3 +106,45 @@ def test_a_return_from_before_the_failure_is_an_old_report() -> None:
     assert told(state, BrokerReturned(id="3", broker=4, at_ms=499, **WHO)) == []
     assert told(state, BrokerReturned(id="4", broker=4, at_ms=500, **WHO)) == ["broker-return-recorded"]
     assert state.failed_brokers == {}
+
+
+def test_a_report_about_the_future_is_bounded_by_the_brokers_clock() -> None:
+    state = state_after()
+    decision = decide(BrokerFailed(id="1", broker=4, at_ms=10**12, **WHO), state, Facts(appended_ms=1000))
+    assert "future" in decision.remarks[0]
+    apply(state, decision.events[0], 1000)
+    assert state.failed_brokers == {4: 1000}
+    returned = decide(BrokerReturned(id="2", broker=4, at_ms=10**12, **WHO), state, Facts(appended_ms=2000))
+    (event,) = returned.events
+    assert isinstance(event, BrokerReturnRecorded)
+    assert event.returned_at_ms == 2000
+
+
+def test_a_failure_that_an_older_drover_recorded_in_the_future_can_be_corrected() -> None:
+    state = state_after()
+    told(state, BrokerFailed(id="1", broker=4, at_ms=10**12, **WHO))
+    assert state.failed_brokers == {4: 10**12}
+    decision = decide(BrokerReturned(id="2", broker=4, at_ms=1500, **WHO), state, Facts(appended_ms=2000))
+    assert tags(decision.events) == ["broker-return-recorded"]
+
+
+def test_what_has_no_effect_says_so() -> None:
+    state = state_after()
+    for command in (
+        Unfreeze(id="1", **WHO),
+        BrokerReturned(id="2", broker=4, at_ms=1, **WHO),
+    ):
+        decision = decide(command, state, Facts())
+        assert (decision.events, len(decision.remarks)) == ((), 1)
+
+
+def test_a_throttle_is_set_for_a_plan_that_has_not_ended() -> None:
+    state = state_after()
+    apply(state, PlanOpened(cluster=CLUSTER, plan="friday", by="ana", reason="r"), 1000)
+    assert told(state, Throttle(id="1", plan="friday", bytes_per_second=5000, **WHO)) == ["plan-throttle-set"]
+    assert state.plans["friday"].throttle_bytes_per_second == 5000
+    again = decide(Throttle(id="2", plan="friday", bytes_per_second=5000, **WHO), state, Facts())
+    assert (again.events, len(again.remarks)) == ((), 1)
+    assert codes(decide(Throttle(id="3", plan="monday", bytes_per_second=5, **WHO), state, Facts())) == ["unknown-plan"]
+    apply(state, PlanFinished(cluster=CLUSTER, plan="friday", completed=0, rolled_back=0, failed=0), 1000)
+    assert codes(decide(Throttle(id="4", plan="friday", bytes_per_second=5, **WHO), state, Facts())) == ["plan-closed"]

@@ -5,16 +5,17 @@ from collections.abc import Collection
 import pytest
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import Identified, Input
+from drover.capability.messages import CallEnded, Identified, Input, ThrottlesChanged, ThrottlesRead
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import Listing
 from drover.cluster.simulated import SimulatedDriver
-from drover.facts import Move, Observation
-from drover.runtime.calls import look
+from drover.facts import CallResult, Move, Observation
+from drover.runtime.calls import look, result_of
 from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter
 
 ORDERS = TopicPartition("orders", 0)
+OTHER = TopicPartition("orders", 1)
 BETWEEN_MS = 40
 
 
@@ -97,3 +98,20 @@ async def test_a_look_began_when_its_first_list_did(
     assert isinstance(seen, Observation)
     assert lists == [began_ms, began_ms + BETWEEN_MS]
     assert (seen.started_ms, seen.ended_ms) == (began_ms, began_ms + BETWEEN_MS)
+
+
+@pytest.mark.parametrize(
+    ("ended", "result"),
+    [
+        (CallEnded(CLUSTER, (), 0, {ORDERS: CallResult(0)}), "accepted"),
+        (CallEnded(CLUSTER, (), 0, {ORDERS: CallResult(0), OTHER: CallResult(39)}), "rejected"),
+        (CallEnded(CLUSTER, (), 0, None, detail="not in time"), "lapsed"),
+        (CallEnded(CLUSTER, (), 0, None, lost=True), "lost"),
+        (ThrottlesChanged(CLUSTER, 0, {1: CallResult(0)}, {}), "accepted"),
+        (ThrottlesChanged(CLUSTER, 0, {1: CallResult(44)}, {}), "rejected"),
+        (ThrottlesChanged(CLUSTER, 0, {}, {}), "lost"),
+        (ThrottlesRead(CLUSTER, 0, {}, {}), "lost"),
+    ],
+)
+def test_the_result_of_a_call_has_one_of_four_names(ended: Input, result: str) -> None:
+    assert result_of(ended) == result

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import AlterPartitions, CallEnded, Input
+from drover.capability.messages import AlterPartitions, CallEnded, Identified, Input, OutOfReach
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import OutcomeUnknownError
@@ -214,3 +214,31 @@ async def test_a_fault_that_nobody_expects_reaches_the_supervisor(
     bench.services.own(bench.core, bench.wake)
     await until(lambda: bool(bench.faults))
     assert isinstance(bench.faults.pop(), ZeroDivisionError)
+
+
+async def test_an_outage_that_lasts_becomes_an_event_and_so_does_its_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "OUTAGE_MS", 100)
+    monkeypatch.setattr(clusters, "UNREACHABLE_PACE_MS", 20)
+    bench.world.driver.unreachable = True
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: any(isinstance(entry, OutOfReach) for entry in bench.delivered))
+    await bench.world.turn()
+    outage = bench.world.state.outage
+    assert outage is not None
+    assert outage.since_ms <= now().wall_ms - 100
+    bench.world.driver.unreachable = False
+    await until(lambda: isinstance(bench.delivered[-1], Identified))
+    await bench.world.turn()
+    assert bench.world.state.outage is None
+    tags = [str(event.__struct_config__.tag) for event in bench.world.events()]
+    assert (tags.count("cluster-out-of-reach"), tags.count("cluster-within-reach")) == (1, 1)
+
+
+def test_a_size_that_the_leader_does_not_tell_is_no_sample() -> None:
+    """Otherwise what was copied so far would look like everything."""
+    copies = {ORDERS: (1, (4,), 1)}
+    assert clusters._samples(CLUSTER, 1, copies, {ORDERS: {4: 500}}) == []
+    (sample,) = clusters._samples(CLUSTER, 1, copies, {ORDERS: {1: 900}})
+    assert (sample.bytes_done, sample.bytes_total) == (0, 900)

@@ -4,8 +4,10 @@ import asyncio
 import json
 
 import pytest
+import structlog
 
 from drover.errors import ConfigurationError
+from drover.runtime import health
 from drover.runtime.health import Check, HealthServer
 from drover.runtime.metrics import Metrics
 
@@ -73,3 +75,21 @@ async def test_an_address_in_use_is_named() -> None:
         second = HealthServer("127.0.0.1", serving.port, live=list, ready=list, metrics=Metrics())
         with pytest.raises(ConfigurationError, match=f"cannot listen on 127.0.0.1:{serving.port}"):
             await second.__aenter__()
+
+
+async def test_more_connections_than_it_takes_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "MAX_CONNECTIONS", 2)
+    async with server([]) as serving:
+        idle = [await asyncio.open_connection("127.0.0.1", serving.port) for _ in range(2)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+        assert await asyncio.wait_for(reader.read(), health.REQUEST_TIMEOUT_S / 2) == b""
+        for _, one in [*idle, (reader, writer)]:
+            one.close()
+
+
+@pytest.mark.parametrize(("host", "is_told"), [("127.0.0.1", False), ("::1", False), ("0.0.0.0", True)])  # noqa: S104 - meant
+async def test_listening_beyond_this_machine_is_announced(host: str, is_told: bool) -> None:
+    with structlog.testing.capture_logs() as said:
+        async with HealthServer(host, 0, live=lambda: (), ready=lambda: (), metrics=Metrics()):
+            pass
+    assert bool(said) is is_told

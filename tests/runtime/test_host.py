@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from drover.capability.messages import Moment
 from drover.errors import ConfigurationError, CorruptLogError
 from drover.journal import memory
 from drover.journal.memory import MemoryJournal, StoredRecord
+from drover.runtime import shards
+from drover.runtime.clock import now
 from drover.runtime.recovery import resume
 from drover.shard.inbox import HIGH_COUNT
 from events.codec import decode_record, encode_record
-from events.commands import Blacklist
+from events.commands import Blacklist, Freeze
 from events.records import SCHEMA_VERSION, Acquire, Record
 from events.topics import COMMAND_KINDS
 from tests.runtime.world import GROUP, SHARDS, EndedError, World, arrival_of, cluster_in, freeze
@@ -317,3 +320,32 @@ async def test_damage_stops_its_own_shard_only_until_an_administrator_resumes_it
     host.arrive(0, arrival_of(freeze("f3"), 1), group.generation)
     await world.until(lambda: host.shards[0].next_offsets[1] == 2, "the next command")
     assert not world.ended
+
+
+async def test_log_time_is_that_of_the_brokers_and_a_clock_that_was_wrong_once_is_put_right(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    century_ms, wrong = 100 * 365 * 24 * 3600 * 1000, now()
+    ahead = Moment(wrong.wall_ms + century_ms, wrong.monotonic_ms)
+    monkeypatch.setattr(shards, "now", lambda: ahead)
+    host, group, _ = await world.serving_host()
+    held = Freeze(id="held", cluster=cluster_in(0), by="me", reason="r", after=("never",))
+    for number, command in enumerate((freeze("f0"), held, freeze("f2"), freeze("f3"))):
+        world.command(command)
+        if number < 2:
+            host.arrive(0, arrival_of(command, number), group.generation)
+    await world.until(lambda: len(world.outcomes()) == 2, "both outcomes")
+    assert world.batches()[-1].at_ms == ahead.wall_ms
+    # The next worker asks the brokers.
+    world.broker.time_ms = wrong.wall_ms
+    second, second_group, _ = await world.serving_host("second")
+    second.arrive(0, arrival_of(freeze("f2"), 2), second_group.generation)
+    second.arrive(0, arrival_of(freeze("f3"), 3), second_group.generation)
+    await world.until(lambda: len(world.valid_outcomes()) == 5, "all outcomes")
+    assert world.batches()[-1].at_ms == wrong.wall_ms
+    assert any(batch.corrects_time for batch in world.batches())
+    verdicts = {outcome.id: outcome.verdict for outcome in world.valid_outcomes()}
+    assert verdicts == {"f0": "accepted", "held": "refused", "f2": "accepted", "f3": "accepted"}
+    # What was put right replays.
+    third, _, _ = await world.host("third")
+    assert third.shards[0].fold.state.hash() == second.shards[0].fold.state.hash()

@@ -8,10 +8,11 @@ import pytest
 from drover.errors import ConfigurationError
 from drover.local.certificates import make_certificates
 from drover.runtime import settings_sources
-from drover.runtime.settings import LogSettings, Security, Settings
+from drover.runtime.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
 from drover.runtime.settings_sources import load_settings
 from events.commands import is_cluster_name
 
+LOG = '[log]\nbootstrap = "kafka:9092"\n'
 FILE = """
 [log]
 bootstrap = "kafka:9092"
@@ -281,3 +282,65 @@ def test_a_tls_file_that_is_not_there_or_senseless_is_named(tmp_path: Path) -> N
         ConfigurationError, match=r"clusters\.x\.security\.ssl_certfile or ssl_keyfile: .*senseless\.pem"
     ):
         security.client_options("clusters.x.security")
+
+
+def test_the_disk_limit_of_plans_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    assert load(file, monkeypatch).planning.disk_limit == 0.85
+    assert load(file, monkeypatch, DROVER_PLANNING__DISK_LIMIT="0.7").planning.disk_limit == 0.7
+    monkeypatch.delenv("DROVER_PLANNING__DISK_LIMIT")
+    assert "disk_limit must be above 0 and at most 1" in complaint(f"{FILE}\n[planning]\ndisk_limit = 85\n", tmp_path)
+
+
+@pytest.mark.parametrize("bootstrap", ["127.0.0.1", "kafka:", "kafka:http", "a:1,b", "a:1;b:2", ":9092", "k:70000", ""])
+def test_an_address_without_its_form_is_refused_with_the_line(bootstrap: str, tmp_path: Path) -> None:
+    said = complaint(f'# mine\n[log]\nprefix = "drover"\nbootstrap = "{bootstrap}"\n', tmp_path)
+    assert "bootstrap must be host:port" in said
+    assert "bad.toml, line 2:" in said
+
+
+def test_an_unknown_key_is_told_with_its_line(tmp_path: Path) -> None:
+    assert "line 5: worker.nme is no setting" in complaint(f'{LOG}\n[worker]\nnme = "x"\n', tmp_path)
+
+
+def test_without_settings_the_remedy_is_one_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"or set DROVER_LOG__BOOTSTRAP$"):
+        load_settings(None)
+    monkeypatch.setenv("DROVER_LOG__BOOTSTRAP", "kafka:9092")
+    assert load_settings(None).log.bootstrap == "kafka:9092"
+
+
+def test_a_found_file_that_others_may_write_is_refused_unless_it_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(file.parent)
+    file.chmod(0o666)
+    with pytest.raises(ConfigurationError, match="anybody may write it"):
+        load_settings()
+    assert load_settings(Path("drover.toml")).log.bootstrap == "kafka:9092"
+    file.chmod(0o644)
+    assert load_settings().log.bootstrap == "kafka:9092"
+    monkeypatch.setattr("os.geteuid", lambda: file.stat().st_uid + 1)
+    monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
+    with pytest.raises(ConfigurationError, match="it belongs to user"):
+        load_settings()
+
+
+def test_options_of_spark_are_secrets_like_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "spark.toml"
+    file.write_text(f'{LOG}[spark.options]\n"spark.hadoop.fs.s3a.secret.key" = "hush"\n')
+    settings = load_settings(file)
+    assert settings.holds_secrets
+    assert "hush" not in repr(settings)
+    assert not any("hush" in kept.read_text() for kept in (tmp_path / "cache").rglob("*.json"))
+
+
+def test_what_is_not_encrypted_is_named() -> None:
+    secure = Security(security_protocol="SSL")
+    clusters = {"prod": ClusterSettings("prod:1", secure), "test": ClusterSettings("test:1")}
+    keeper = ZooKeeperSettings(hosts="zk:2181", username="drover", password="x")  # noqa: S106 - no secret
+    assert Settings(LogSettings("k:1", security=secure), clusters, zookeeper=keeper).plaintext == (
+        "clusters.test",
+        "zookeeper (with its password)",
+    )

@@ -9,6 +9,7 @@ from drover.capability.messages import Effect
 from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
 from drover.runtime.host import ShardHost
 from drover.runtime.metrics import Metrics
+from drover.runtime.ports import ClusterSide
 from drover.runtime.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.core import ShardCore
@@ -108,17 +109,18 @@ class World:
         topic_ids: tuple[str, ...] = TOPIC_IDS,
         snapshot_every_records: int = 0,
         group_name: str = GROUP,
+        driven: ClusterSide | None = None,
     ) -> tuple[ShardHost, FakeGroup, FakeClusters]:
-        """A host that has replayed and runs; nothing is assigned yet."""
+        """A host that has replayed and runs; nothing is assigned yet. Its clusters are fakes, if not `driven` ones."""
         group, clusters = FakeGroup(), FakeClusters()
         settings = Settings(
-            LogSettings("in-memory", self.broker.topics.prefix),
+            LogSettings("in-memory:9092", self.broker.topics.prefix),
             clusters=CLUSTERS,
             worker=WorkerSettings(name=owner, group=group_name, session_timeout_ms=session_timeout_ms),
         )
         journal, metrics = MemoryJournal(self.broker, SHARDS), Metrics()
         snapshots = SnapshotKeeper(journal, self.broker.topics, snapshot_every_records, metrics)
-        host = ShardHost(settings, topic_ids, journal, clusters, snapshots, metrics, end=self._end)
+        host = ShardHost(settings, topic_ids, journal, driven or clusters, snapshots, metrics, end=self._end)
         host.attach(group)
         await host.start()
         self.hosts.append(host)

@@ -1,7 +1,9 @@
 """The queue of KIP-236: who gets in, who is taken when, and how an entry leaves."""
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from drover.capability.decision import Decision, Facts
@@ -12,7 +14,7 @@ from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.clusters import ClusterFrozen, LimitsSet
-from events.commands import Alter, Cancel
+from events.commands import Alter, Cancel, PartitionTarget
 from events.foreign import ForeignMoveSeen
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, ReassignmentBlocked
@@ -21,6 +23,7 @@ from tests.reassignment.support import (
     CLUSTER,
     KEY,
     OTHER,
+    TOPIC_ID,
     alter,
     cancel,
     codes,
@@ -34,12 +37,12 @@ from tests.reassignment.support import (
     tags,
 )
 
-NO_FACTS = Facts()
 THIRD = TopicPartition("payments", 0)
+ALL_SEEN = facts({KEY: sight(), OTHER: sight((2, 3, 1)), THIRD: sight()})
 
 
 def tell(state: ClusterState, command: Alter | Cancel) -> Decision:
-    decision = decide(command, state, NO_FACTS)
+    decision = decide(command, state, ALL_SEEN)
     for event in decision.events:
         apply(state, event, 2000)
     return decision
@@ -69,7 +72,7 @@ def counts(state: ClusterState, plan: str = "q") -> tuple[int, int, int]:
 # -- in
 
 
-def test_every_partition_waits_by_itself_and_nothing_is_looked_at() -> None:
+def test_every_partition_waits_by_itself_and_is_checked_at_its_turn() -> None:
     """R236-12."""
     state = state_after()
     decision = tell(state, alter({KEY: [4, 2, 1], OTHER: [9, 2, 1]}, id="q", queue=True, throttle_bytes_per_second=7))
@@ -81,7 +84,7 @@ def test_every_partition_waits_by_itself_and_nothing_is_looked_at() -> None:
 
 
 def test_what_is_wrong_whatever_the_cluster_looks_like_is_refused_at_once() -> None:
-    own = facts(own_topics=frozenset({THIRD.topic}))
+    own = replace(ALL_SEEN, own_topics=frozenset({THIRD.topic}))
     decision = decide(alter({KEY: [], OTHER: [1, 1], THIRD: [1, 2]}, queue=True), state_after(), own)
     assert codes(decision) == ["invalid-replica-assignment", "invalid-replica-assignment", "drover-topic"]
 
@@ -203,7 +206,72 @@ def test_what_an_alter_would_be_refused_for_is_refused_when_its_turn_comes(
     assert (counts(state), state.plans["q"].is_idle) == ((0, 0, 1), True)
 
 
+def test_an_entry_remembers_the_incarnation_of_its_topic_and_moves_no_other() -> None:
+    """Promise 10."""
+    state = put({KEY: [4, 2, 1]})
+    assert state.queue[KEY].topic_id == TOPIC_ID
+    (event,) = take(KEY, state, facts({KEY: sight(topic_id="made anew")}))
+    assert isinstance(event, QueueEntryRemoved)
+    assert event.detail.startswith("inconsistent-topic-id")
+
+
+def test_an_entry_of_a_moving_partition_is_of_the_incarnation_that_moves() -> None:
+    state = put({KEY: [5, 2, 1]}, copying())
+    assert state.queue[KEY].topic_id == state.reassignments[KEY].topic_id == TOPIC_ID
+
+
+def test_what_does_not_exist_does_not_enter_the_queue() -> None:
+    decision = decide(alter({KEY: [4, 2, 1]}, queue=True), state_after(), facts({KEY: None}))
+    assert codes(decision) == ["unknown-topic-or-partition"]
+
+
+def test_an_alter_may_assert_which_incarnation_it_means() -> None:
+    """Promise 10, for `alter --undo`."""
+    meant = Alter(
+        id="undo",
+        cluster=CLUSTER,
+        by="ana",
+        reason="r",
+        partitions=(PartitionTarget(topic=KEY.topic, partition=KEY.partition, replicas=(4, 2, 1), topic_id=TOPIC_ID),),
+    )
+    assert decide(meant, state_after(), facts()).accepted == (KEY,)
+    anew = facts({KEY: sight(topic_id="made anew")})
+    assert codes(decide(meant, state_after(), anew)) == ["inconsistent-topic-id"]
+    queued_up = msgspec.structs.replace(meant, queue=True)
+    assert codes(decide(queued_up, state_after(), anew)) == ["inconsistent-topic-id"]
+
+
 # -- out
+
+
+def test_a_later_alter_of_the_same_partition_wins_over_an_earlier_entry() -> None:
+    state = put({KEY: [4, 2, 1], OTHER: [4, 3, 1]})
+    decision = tell(state, alter({KEY: [5, 2, 1]}, id="now"))
+    assert tags(decision.events) == ["plan-opened", "queue-entry-removed", "reassignment-queued"]
+    assert list(state.queue) == [OTHER]
+    assert counts(state) == (0, 1, 1)
+
+
+def test_a_later_alter_to_where_the_partition_is_wins_too() -> None:
+    state = put({KEY: [4, 2, 1]})
+    decision = tell(state, alter({KEY: [1, 2, 3]}, id="stay"))
+    assert (decision.unchanged, list(state.queue)) == ((KEY,), [])
+
+
+def test_a_later_alter_that_is_refused_leaves_the_entry() -> None:
+    state = put({KEY: [4, 2, 1]})
+    assert codes(tell(state, alter({KEY: [99, 2, 1]}, id="wrong"))) == ["invalid-replica-assignment"]
+    assert list(state.queue) == [KEY]
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_null_withdraws_the_entry_of_its_partition(moves: bool) -> None:
+    """R455-1 says nothing of queues: null asks for no move, whether it has begun or waits."""
+    state = put({KEY: [5, 2, 1]}, copying() if moves else None)
+    decision = tell(state, alter({KEY: None}, id="null"))
+    assert (decision.accepted, list(state.queue)) == ((KEY,), [])
+    assert counts(state) == (0, 0, 1)
+    assert [reassignment.is_cancelled for reassignment in state.reassignments.values()] == [True] * moves
 
 
 @pytest.mark.parametrize(

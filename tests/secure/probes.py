@@ -22,7 +22,7 @@ from drover.journal.producer import LogProducer
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail, first_offset
 from events.partitions import TopicPartition
-from tests.events.samples import COMMANDS
+from tests.events.command_samples import COMMANDS
 
 GROUP = "acl-worker"
 SHARDS = 1
@@ -68,6 +68,10 @@ def operation(prober: Prober, acl: Acl) -> Callable[[Prober, str], Awaitable[Non
             return count_partitions
         case Part.WORKER, Place.MANAGED, Resource.TOPIC, Operation.ALTER_CONFIGS:
             return throttle
+        case Part.OPERATOR, Place.MANAGED, Resource.CLUSTER, Operation.DESCRIBE:
+            return take_inventory
+        case Part.OPERATOR, Place.MANAGED, Resource.TOPIC, Operation.DESCRIBE:
+            return count_partitions
         case Part.WORKER, Place.LOG, Resource.GROUP, Operation.READ:
             return join
         case Part.WORKER, Place.LOG, Resource.TOPIC, Operation.READ:
@@ -182,6 +186,13 @@ async def count_partitions(prober: Prober, _name: str) -> None:
     """As partitions are looked at."""
     async with _driver(prober) as driver:
         assert (await driver.partition_counts([prober.topic]))[prober.topic]
+
+
+async def take_inventory(prober: Prober, _name: str) -> None:
+    """As `drover describe` and `drover plan` look at the whole cluster."""
+    async with _driver(prober) as driver:
+        inventory = await driver.inventory()
+    assert TopicPartition(prober.topic, 0) in inventory.replica_bytes
 
 
 async def throttle(prober: Prober, _name: str) -> None:

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import msgspec
 
-from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, Outage, RunningChunk
+from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, RunningChunk
+from drover.healing.state import Outage as BrokerOutage
+from drover.identity.state import Outage
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry
-from drover.shard.fold import KnownCommand, ShardFold
+from drover.shard.fold import ShardFold
+from drover.shard.known import KnownCommand
 from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, TopicThrottle
@@ -101,8 +104,7 @@ def _full() -> ShardFold:
     state.rebuild_indexes()
     fold.state.cluster("another")
     for number, identity in enumerate((("prod", "alter-1"), ("another", "freeze-1"))):
-        fold.known[identity] = KnownCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number)
-        fold.expiry.append((1_790_000_000_000 + number, identity))
+        fold.known.add(identity, KnownCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number))
     return fold
 
 
@@ -148,8 +150,8 @@ def _with_a_heal() -> ShardFold:
     state.limits = msgspec.structs.replace(
         state.limits, healing=HealingLimits(60_000, 30_000, 5, 2, 10, 1_000_000, 4, 7_200_000, True, 50_000)
     )
-    state.outages[3] = Outage(at_ms, seen=True, is_alarmed=True, choice=HealChoice.START)
-    state.outages[9] = Outage(at_ms)
+    state.outages[3] = BrokerOutage(at_ms, seen=True, is_alarmed=True, choice=HealChoice.START)
+    state.outages[9] = BrokerOutage(at_ms)
     state.recent_returns[3] = (at_ms - 2, at_ms - 1)
     state.emptied_brokers[8] = at_ms
     state.healing_brakes["flapping:9"] = Brake(BrakeReason.FLAPPING, "it came back 4 times", at_ms, 9)
@@ -181,6 +183,24 @@ def _with_void_records() -> ShardFold:
     return fold
 
 
+def _frozen_by_several() -> ShardFold:
+    """Two have frozen the cluster; a deferred alter has lost a partition; an entry is of one incarnation."""
+    fold = _on_its_way_back_by_steps()
+    state = fold.state.cluster("prod")
+    state.later_freezes["ann"] = Freeze("ann", "incident 8", 1_790_000_000_960)
+    key, other = TopicPartition("payments", 1), TopicPartition("orders", 3)
+    state.queue[key] = msgspec.structs.replace(state.queue[key], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    state.deferred["alter-8"] = DeferredCommand(b"\x80", "drover.alter", 42, 1_790_000_000_710, (other,))
+    return fold
+
+
+def _out_of_reach() -> ShardFold:
+    """The cluster cannot be looked at."""
+    fold = _frozen_by_several()
+    fold.state.cluster("prod").outage = Outage(1_790_000_000_970, "no broker answers")
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -190,6 +210,8 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_healing": _with_a_heal,
     "snapshot_large_command": _in_the_middle_of_a_large_cancel,
     "snapshot_void_records": _with_void_records,
+    "snapshot_freezes": _frozen_by_several,
+    "snapshot_outage": _out_of_reach,
 }
 
 

@@ -52,7 +52,11 @@ def commands_are_answered(world: World) -> None:
         released = sum(isinstance(event, CommandReleased) for event in batch.events)
         for outcome in batch.outcomes:
             place = (outcome.topic, outcome.offset)
-            is_part, begun = begun is not None, place if outcome.more else None
+            is_part = begun == place
+            if outcome.more:
+                begun = place
+            elif is_part:
+                begun = None
             if is_part:
                 assert outcome.verdict in {"accepted", "refused"}
                 continue

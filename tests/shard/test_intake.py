@@ -10,7 +10,8 @@ from drover.capability.messages import Moment
 from drover.scheduling.state import Limits
 from drover.shard import deciding
 from drover.shard.core import ShardCore
-from drover.shard.fold import IDENTITY_RETENTION_MS, ShardFold
+from drover.shard.fold import ShardFold
+from drover.shard.known import IDENTITY_RETENTION_MS
 from drover.shard.messages import Arrival, ProposedBatch
 from events.codec import command_digest, decode_command, encode_command, encode_record
 from events.commands import Alter, Blacklist, Command, Freeze, PartitionTarget, Unfreeze
@@ -139,7 +140,7 @@ def test_a_command_on_the_wrong_topic_is_malformed(topic: int) -> None:
     proposed = desk.decide(desk.arrival(topic, encoded(freeze())))
     assert only(proposed) is RefusalCode.MALFORMED
     assert "does not belong on this topic" in proposed.dead_letters[0][1]
-    assert desk.fold.known == {}
+    assert len(desk.fold.known) == 0
 
 
 def test_a_bad_command_stops_none_behind_it() -> None:
@@ -188,7 +189,7 @@ def test_a_cluster_that_is_not_configured_is_refused() -> None:
 def test_the_same_command_again_has_no_effect_and_names_the_first_outcome() -> None:
     desk = Desk()
     desk.decide(desk.arrival(1, encoded(freeze())))
-    desk.decide(desk.arrival(1, encoded(Unfreeze(id="u", cluster="local", by="a", reason="r"))))
+    desk.decide(desk.arrival(1, encoded(Unfreeze(id="u", cluster="local", by="ana", reason="r"))))
     proposed = desk.decide(desk.arrival(1, encode_command(freeze(), as_json=True)))
     (outcome,) = proposed.record.outcomes
     assert (outcome.verdict, outcome.first_offset) == ("duplicate", 1)
@@ -208,7 +209,9 @@ def test_an_id_that_was_used_for_something_else_is_refused_across_topics() -> No
     other = Blacklist(id="f1", cluster="local", by="ana", reason="r", brokers=())
     assert only(desk.decide(desk.arrival(2, encoded(other)))) is RefusalCode.ID_REUSED
     assert only(desk.decide(desk.arrival(1, encoded(freeze(reason="else"))))) is RefusalCode.ID_REUSED
-    assert desk.fold.known["local", "f1"].digest == command_digest(freeze())
+    known = desk.fold.known.get(("local", "f1"))
+    assert known is not None
+    assert known.digest == command_digest(freeze())
 
 
 def test_a_refused_command_is_remembered_like_any_other() -> None:

@@ -40,7 +40,7 @@ def everything(fold: ShardFold) -> dict[str, object]:
 
 
 def test_a_snapshot_has_everything_that_a_fold_has() -> None:
-    assert set(snapshot.FOLD_FIELDS) == set(ShardFold.__slots__) - {"state", "known", "expiry", "damage"}
+    assert set(snapshot.FOLD_FIELDS) == set(ShardFold.__slots__) - {"state", "known", "damage"}
     assert set(snapshot.CLUSTER_FIELDS) == set(STATE_FIELDS) - INDEXES
     recorded = {declared.name for declared in declarations(ClusterState).values()}
     assert set(ClusterPart.__struct_fields__) == {"name", *recorded}

@@ -41,7 +41,9 @@ def heal(world: World) -> None:
     while len(world.workers) < world.settings.workers:
         world.start_worker()
     for name in world.settings.names:
-        perform(world, ("unfreeze", {"id": f"heal-{name}", "cluster": name, "by": "ana", "reason": "healed"}))
+        perform(
+            world, ("unfreeze", {"id": f"heal-{name}", "cluster": name, "by": "ana", "reason": "healed", "all": True})
+        )
     world.rebalance()
     copies = Copies()
     for _ in range(0, HEAL_MS, 1000):

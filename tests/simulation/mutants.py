@@ -1,29 +1,7 @@
 """Deliberate faults: each a small change of the source that some promise must notice. Never applied to the checkout."""
 
-from dataclasses import dataclass
-from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One fault: in the file at `path` the text `old`, which stands there once, becomes `new`.
-
-    `layer` names tests that notice it, where no seed can: what it breaks does not come about in the simulation.
-    """
-
-    name: str
-    path: str
-    old: str
-    new: str
-    layer: str = ""
-
-    def apply(self, root: Path) -> None:
-        """Put the fault into a copy of the source tree."""
-        file = root / self.path
-        text = file.read_text(encoding="utf-8")
-        assert text.count(self.old) == 1, f"{self.name}: its text stands {text.count(self.old)} times in {self.path}"
-        file.write_text(text.replace(self.old, self.new), encoding="utf-8")
-
+from tests.simulation.healing_mutants import HEALING_MUTANTS
+from tests.simulation.mutant import Mutant
 
 FOLD = "drover/shard/fold.py"
 CORE = "drover/shard/core.py"
@@ -46,11 +24,7 @@ CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
 THROTTLES = "drover/throttling/ledger.py"
 LEDGER = "drover/throttling/evolve.py"
-HEALING = "drover/healing/reconciler.py"
-HEAL_CHUNKS = "drover/healing/chunks.py"
-HEAL_TIMERS = "drover/healing/timers.py"
-OUTAGES = "drover/healing/outages.py"
-HEAL_PLANNING = "drover/healing/planning.py"
+TARGETS = "drover/reassignment/targets.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -326,83 +300,35 @@ MUTANTS = (
         "        if entry is None or entry.pending or entry.intended != Rates(rate, rate):",
         "        if entry is None:",
     ),
+    # -- what was asked for
+    Mutant(
+        "move-a-topic-that-was-made-anew",
+        TARGETS,
+        "    if asserted in {None, present}:",
+        "    if present:",
+        layer="tests/scheduling/test_queue_entries.py",
+    ),
+    Mutant(
+        "let-an-older-entry-win",
+        "drover/reassignment/alter.py",
+        "    if decided.refusal is not None or key not in state.queue:",
+        "    if True:",
+        layer="tests/scheduling/test_queue_entries.py",
+    ),
+    Mutant(
+        "cancel-leaves-what-waits",
+        "drover/scheduling/withdrawing.py",
+        "        if not isinstance(alter, Alter):",
+        "        if isinstance(alter, Alter):",
+        layer="tests/shard/test_withdrawing.py",
+    ),
+    Mutant(
+        "end-the-freeze-of-others",
+        "drover/scheduling/freezing.py",
+        "    if command.all or not others:",
+        "    if True:",
+        layer="tests/reassignment/test_decide.py",
+    ),
     Mutant("leave-half-a-throttle", THROTTLES, "        if theirs == seen:", "        if theirs:"),
-    # -- healing
-    Mutant(
-        "keep-the-heal-of-who-is-back",
-        HEALING,
-        "        if any(broker not in state.outages for broker in heal.brokers):",
-        "        if all(broker not in state.outages for broker in ()):",
-        layer="tests/healing/test_chunks.py",
-    ),
-    Mutant(
-        "two-chunks-at-a-time",
-        HEALING,
-        " or timers.is_braked(state) or state.heal_running is not None:",
-        " or timers.is_braked(state):",
-        layer="tests/healing/test_chunks.py",
-    ),
-    Mutant(
-        "heal-while-frozen",
-        HEALING,
-        "        if state.freeze is not None or timers.is_braked(state)",
-        "        if timers.is_braked(state)",
-        layer="tests/healing/test_chunks.py",
-    ),
-    Mutant(
-        "heal-without-brakes",
-        HEALING,
-        " or timers.is_braked(state) or state.heal_running",
-        " or state.heal_running",
-        layer="tests/healing/test_brakes.py",
-    ),
-    Mutant(
-        "plan-over-the-running-chunk",
-        HEALING,
-        "        if plan is None or plan.is_idle:\n            cancelled",
-        "        if plan is None or plan.active < 2:\n            cancelled",
-        layer="tests/healing/test_chunks.py",
-    ),
-    Mutant(
-        "heal-what-others-move",
-        HEAL_CHUNKS,
-        "    if known is not None:\n        return (LeftReason.MOVING",
-        "    if known is None and key in state.queue:\n        return (LeftReason.MOVING",
-        layer="tests/healing/test_chunks.py",
-    ),
-    Mutant(
-        "forget-the-first-report",
-        "drover/healing/evolve.py",
-        "    known = state.outages.get(event.broker, Outage(at_ms))",
-        "    known = Outage(at_ms)",
-        layer="tests/healing/test_timers.py",
-    ),
-    Mutant(
-        "believe-one-look",
-        OUTAGES,
-        "CONFIRM_AFTER_MS = 2000",
-        "CONFIRM_AFTER_MS = 0",
-        layer="tests/healing/test_timers.py",
-    ),
-    Mutant(
-        "heal-before-its-time",
-        HEAL_TIMERS,
-        "at_ms - outage.since_ms >= limits.failure_interval_ms",
-        "at_ms - outage.since_ms >= limits.failure_interval_ms // 2",
-        layer="tests/healing/test_timers.py",
-    ),
-    Mutant(
-        "overlook-another-dead-broker",
-        HEAL_PLANNING,
-        "    not_due = patient.away - frozenset(patient.due)",
-        "    not_due = patient.away - patient.away",
-        layer="tests/healing/test_brakes.py",
-    ),
-    Mutant(
-        "begin-a-chunk-twice",
-        "drover/healing/evolve.py",
-        "    chunk = state.heal_chunks.pop(event.chunk)",
-        "    chunk = state.heal_chunks[event.chunk]",
-        layer="tests/healing/test_chunks.py",
-    ),
+    *HEALING_MUTANTS,
 )

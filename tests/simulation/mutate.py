@@ -14,7 +14,8 @@ from pathlib import Path
 from statistics import median
 
 from tests.architecture.repository import ROOT
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutant import Mutant
+from tests.simulation.mutants import MUTANTS
 
 TABLE = ROOT / "docs" / "mutants.md"
 MAX_SEEDS = 1000

@@ -18,6 +18,7 @@ from events.commands import (
     PartitionName,
     PartitionTarget,
     Repair,
+    Throttle,
     Unfreeze,
 )
 from events.topics import shard_of
@@ -76,13 +77,13 @@ def _alter(world: World, targets: list[list[Any]], fields: dict[str, Any], as_js
 def _choose_cancel(random: Random, world: World) -> Arguments:
     fields: dict[str, Any] = {**_common(random, world), "mode": random.choice(("rollback", "rollback", "stop"))}
     plans = _plans(world, fields["cluster"], only_open=False)
-    kind = random.choice(("partitions", "partitions", "topics", "plan", "all", "queued"))
+    kind = random.choice(("partitions", "partitions", "topics", "plan", "all", "queued", "deferred"))
     if kind == "partitions":
         fields["partitions"] = [list(key) for key in random.sample(PARTITIONS, 2)]
     elif kind == "topics":
         fields["topics"] = [random.choice(TOPICS)]
-    elif kind == "queued":
-        fields["queued"] = f"c{random.randrange(len(world.sent) + 1)}"
+    elif kind in {"queued", "deferred"}:
+        fields[kind] = f"c{random.randrange(len(world.sent) + 1)}"
     elif kind == "plan" and plans:
         fields["plan"] = random.choice(plans)
     else:
@@ -105,6 +106,22 @@ def _simple(kind: int, made: Callable[..., Command]) -> Callable[[World, dict[st
 
 def _just(random: Random, world: World) -> Arguments:
     return (_common(random, world),)
+
+
+def _choose_freeze(random: Random, world: World) -> Arguments:
+    return ({**_common(random, world), "by": random.choice(("ana", "bob"))},)
+
+
+def _choose_unfreeze(random: Random, world: World) -> Arguments:
+    (fields,) = _choose_freeze(random, world)
+    return ({**fields, "all": random.random() < 0.3},)
+
+
+def _choose_throttle(random: Random, world: World) -> Arguments | None:
+    fields = _common(random, world)
+    plans = _plans(world, fields["cluster"], only_open=False)
+    rate = random.choice((100_000, 250_000, 400_000))
+    return ({**fields, "plan": random.choice(plans), "bytes_per_second": rate},) if plans else None
 
 
 def _choose_blacklist(random: Random, world: World) -> Arguments:
@@ -153,8 +170,9 @@ def _malformed(world: World, kind: int, shard: int, payload: str) -> None:
 PEOPLE = (
     Kind("alter", "people", 20, _choose_alter, _alter),
     Kind("cancel", "people", 10, _choose_cancel, _cancel),
-    Kind("freeze", "people", 2, _just, _simple(1, Freeze)),
-    Kind("unfreeze", "people", 6, _just, _simple(1, Unfreeze)),
+    Kind("throttle", "people", 2, _choose_throttle, _simple(0, Throttle)),
+    Kind("freeze", "people", 2, _choose_freeze, _simple(1, Freeze)),
+    Kind("unfreeze", "people", 6, _choose_unfreeze, _simple(1, Unfreeze)),
     Kind("mend", "people", 1, _just, _simple(1, Repair)),
     Kind("blacklist", "people", 1, _choose_blacklist, _blacklist),
     Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),

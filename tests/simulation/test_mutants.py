@@ -5,7 +5,8 @@ import re
 import pytest
 
 from tests.architecture.repository import ROOT
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutant import Mutant
+from tests.simulation.mutants import MUTANTS
 from tests.simulation.mutate import TABLE, hunt
 
 EACH_MUTANT = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

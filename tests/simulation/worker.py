@@ -16,6 +16,7 @@ from drover.runtime.settings import LogSettings, Settings, WorkerSettings
 from drover.runtime.shards import HostedShard, ShardServices
 from drover.shard.core import ShardCore
 from drover.shard.fold import Folded, RecordVerdict, ShardFold, ShardState
+from drover.shard.known import KnownCommands
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -211,7 +212,7 @@ class Worker:
         self.source = Source()
         self.log = WorkerLog(world, [fork(fold) for fold in world.checker.folds])
         services = ShardServices(
-            settings=Settings(LogSettings("simulated"), worker=WorkerSettings(name=name, group=GROUP)),
+            settings=Settings(LogSettings("simulated:9092"), worker=WorkerSettings(name=name, group=GROUP)),
             log=cast("FoldedLog", self.log),
             clusters=Clusters(self),
             source=lambda: self.source,
@@ -282,8 +283,7 @@ def fork(fold: ShardFold) -> ShardFold:
     for name in ShardFold.__slots__:
         value = getattr(fold, name)
         if name not in {"shard", "shards"}:
-            setattr(twin, name, value.copy() if isinstance(value, ShardState | ClusterState | dict) else value)
-    twin.expiry = fold.expiry.copy()
+            setattr(twin, name, value.copy() if isinstance(value, ShardState | ClusterState | KnownCommands) else value)
     return twin
 
 

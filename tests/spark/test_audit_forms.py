@@ -13,8 +13,8 @@ from pyarrow import parquet
 from drover.cli import audit_view
 from drover.shard.fold import Rule
 from drover.shard.inspection import Finding, Summary
+from spark.audit import files, plots
 from spark.audit import page as pages
-from spark.audit import plots
 from spark.audit.files import csv_text, write_csv, write_parquet
 from spark.audit.page import page
 from spark.audit.parts import ShardPart
@@ -173,6 +173,15 @@ def test_many_moves_are_drawn_as_one_picture_inside_the_page() -> None:
 def test_moves_that_copied_nothing_have_no_plot() -> None:
     assert plots.moves_per_broker((move(0, "completed", target="2,1"),), None) == ""
     assert plots.bytes_over_time((move(0, "completed", bytes_copied=0), move(1, "copying"))) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=1", "+1", "-1", "@x", "\t=1", " =1", "\n=1", "\u00a0=1", "\ufeff=1", "\uff1d1", "\uff20x", "\r", "|x", "'=1"],
+)
+def test_no_variant_of_a_formula_begins_a_cell(text: str) -> None:
+    assert files._plain(text) == f"'{text}"
+    assert files._plain(f"x{text}") == f"x{text}"
 
 
 def test_csv_has_every_column_and_no_formula(tmp_path: Path) -> None:

@@ -73,12 +73,12 @@ class SparkJob:
 def two_shards() -> list[Stored]:
     """Two simulated shards; a log holds each cluster in one of them."""
     other = []
-    for payload in random_log(3, 100):
+    for payload in random_log(3, 120):
         record = msgpack.unpackb(payload)
         for item in (*record.get("events", ()), *record.get("outcomes", ())):
             item["cluster"] = f"other-{item['cluster']}"
         other.append(msgpack.packb(record))
-    return [*shard(*random_log(2, 100)), *shard(*other, partition=1)]
+    return [*shard(*random_log(2, 120)), *shard(*other, partition=1)]
 
 
 def test_simulated_logs_make_every_table_of_the_plain_fold_whole_and_in_parts(spark: SparkSession) -> None:

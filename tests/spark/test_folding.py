@@ -15,7 +15,7 @@ from tests.spark.pure import FOLDED, PureJob
 from tests.spark.simulated import samples_of
 
 SEEDS = range(12)
-RECORDS = 100
+RECORDS = 120
 
 
 def records_of(seed: int) -> list[Stored]:

@@ -25,6 +25,7 @@ NOT_IN_ROWS = {
     *("found_kafka_cluster_id", "kafka_cluster_id", "max_moves_per_broker", "max_partitions_in_flight"),
     *("max_replicas_per_step", "mends_by_itself", "more", "out_of_sync", "payload", "rates", "remove", "removing"),
     *("decided", "left", "part", "withholds"),
+    *("allow_replication_factor_change", "partitions"),
     *("again", "destination", "held_off", "missing", "plans", "until_withdrawn"),
     *("healing", "seen", "away_ms", "choice", "heal", "number", "brokers", "chunks", "partitions", "bytes", "chunk"),
     *("assignments", "count", "skipped", "healed", "cancelled", "failed", "dropped", "leaves_rest", "broker"),

@@ -223,6 +223,8 @@ def outcome_detail(outcome: Outcome) -> str:
         parts.append(f"{len(outcome.accepted)} accepted")
     if outcome.unchanged:
         parts.append(f"{len(outcome.unchanged)} already in place")
+    if outcome.withdrawn:
+        parts.append(f"withdrawn: {', '.join(outcome.withdrawn)}")
     if outcome.verdict == "held":
         parts.append("waits until the commands in after are decided")
     if outcome.verdict == "duplicate":
@@ -233,6 +235,7 @@ def outcome_detail(outcome: Outcome) -> str:
         parts.append(f"and {len(outcome.refusals) - 3} more refused")
     if outcome.more:
         parts.append("the rest follows in the next record")
+    parts += outcome.remarks
     return "; ".join(parts)
 
 

@@ -17,16 +17,22 @@ def clusters_of(view: View, cluster: str | None) -> list[tuple[ClusterState, str
     return sorted(found, key=lambda entry: entry[0].name)
 
 
-def rows_of(view: View, cluster: str | None, plan: str | None = None) -> list[StatusRow]:
-    """Return every reassignment to show."""
-    rows = [row for state, _, _ in clusters_of(view, cluster) for row in status_rows(state, view.transfers)]
-    return [row for row in rows if plan in {None, row.plan, row.next_plan}]
+def rows_of(
+    view: View, cluster: str | None, plan: str | None = None, *, topic: str | None = None, state: str | None = None
+) -> list[StatusRow]:
+    """Return every reassignment to show: all, or those of a plan, of a topic and in a state."""
+    rows = [row for one, _, _ in clusters_of(view, cluster) for row in status_rows(one, view.transfers, view.now_ms)]
+    return [
+        row
+        for row in rows
+        if plan in {None, row.plan, row.next_plan} and topic in {None, row.topic} and state in {None, row.state}
+    ]
 
 
-def queue_of(view: View, cluster: str | None, plan: str | None = None) -> list[QueueRow]:
-    """Return every entry of the queue to show, in its order."""
-    rows = [row for state, _, _ in clusters_of(view, cluster) for row in queue_rows(state)]
-    return [row for row in rows if plan in {None, row.plan}]
+def queue_of(view: View, cluster: str | None, plan: str | None = None, *, topic: str | None = None) -> list[QueueRow]:
+    """Return every entry of the queue to show, in its order: all, or those of a plan and of a topic."""
+    rows = [row for one, _, _ in clusters_of(view, cluster) for row in queue_rows(one)]
+    return [row for row in rows if plan in {None, row.plan} and topic in {None, row.topic}]
 
 
 def unmanaged_of(view: View, cluster: str | None) -> list[UnmanagedRow]:

@@ -30,7 +30,8 @@ class StatusRow:
     `bytes_done` of `bytes_total` covers all its steps; both are None before the first sample. `rate` is bytes per
     second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms`
     is the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended. `held_off`
-    says that a rollback or stop was asked for, by whom, and what holds it off.
+    says that a rollback or stop was asked for, by whom, and what holds it off. `seen_ms` is when its bytes were last
+    sampled; `rate` and `eta_ms` are None unless that was within the last few seconds.
     """
 
     cluster: str
@@ -51,6 +52,7 @@ class StatusRow:
     next_plan: str | None = None
     next_target: tuple[int, ...] | None = None
     held_off: str | None = None
+    seen_ms: int | None = None
 
     @property
     def fraction(self) -> float | None:
@@ -65,23 +67,26 @@ class StatusRow:
         return {**asdict(self), "percent": None if fraction is None else round(fraction * 100, 1)}
 
 
-def status_rows(state: ClusterState, transfers: Transfers) -> list[StatusRow]:
-    """Return every reassignment of a cluster that has not ended: what moves first, then what waits, as accepted."""
+def status_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> list[StatusRow]:
+    """Return every reassignment of a cluster that has not ended: what moves first, then what waits, as accepted.
+
+    Rates are those at `now_ms` (wall clock).
+    """
     moving = [entry for entry in state.reassignments.values() if entry.in_flight]
     queued = [entry for entry in state.reassignments.values() if not entry.in_flight]
-    return [_row(state, entry, transfers) for entry in (*moving, *queued)]
+    return [_row(state, entry, transfers, now_ms) for entry in (*moving, *queued)]
 
 
-def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> StatusRow:
+def _row(state: ClusterState, entry: Reassignment, transfers: Transfers, now_ms: int) -> StatusRow:
     step = entry.step
     transfer = None
     if step is not None and entry.phase in COPYING:
-        transfer = transfers.transfer(state.name, entry.key, step.number)
+        transfer = transfers.transfer(state.name, entry.key, step.number, now_ms)
     done, total = _bytes(entry, transfer)
     reason = waiting_reason(state, entry.key)
     held_off = held_off_reason(entry)
     waiting = None if reason is None else str(reason)
-    if waiting is None and transfer is not None and transfer.closing_rate is not None and transfer.closing_rate < 0:
+    if waiting is None and transfer is not None and transfer.falls_behind:
         waiting = "producers write faster than the copy proceeds"
     return StatusRow(
         cluster=state.name,
@@ -102,6 +107,7 @@ def _row(state: ClusterState, entry: Reassignment, transfers: Transfers) -> Stat
         next_plan=None if entry.replacement is None else entry.replacement.plan,
         next_target=None if entry.replacement is None else entry.replacement.target,
         held_off=None if held_off is None else str(held_off),
+        seen_ms=None if transfer is None else transfer.at_ms,
     )
 
 
@@ -170,13 +176,17 @@ def unmanaged_rows(state: ClusterState) -> list[UnmanagedRow]:
 
 
 def totals(rows: Sequence[StatusRow]) -> dict[str, Any]:
-    """Sum rows up: how many are in each state, bytes, and the rate of all."""
+    """Sum rows up: how many are in each state, bytes, and the rate of all.
+
+    `bytes_unknown` counts what copies and has no size yet, or none any more: the sums are without it.
+    """
     known = [row for row in rows if row.bytes_total is not None]
     return {
         "reassignments": len(rows),
         "states": dict(sorted(Counter(row.state for row in rows).items())),
         "bytes_done": sum(row.bytes_done or 0 for row in known),
         "bytes_total": sum(row.bytes_total or 0 for row in known),
+        "bytes_unknown": sum(row.state in COPYING and row.bytes_total is None for row in rows),
         "rate": sum(row.rate or 0.0 for row in known),
     }
 
@@ -190,12 +200,14 @@ def cluster_document(
         "kafka_cluster_id": state.kafka_cluster_id,
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
         "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
+        "freezes": [msgspec.structs.asdict(freeze) for freeze in state.freezes],
         "limits": plain(state.limits),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
         ],
         "outages": [row.document() for row in outage_rows(state)],
+        "out_of_reach": None if state.outage is None else msgspec.structs.asdict(state.outage),
         "projection": None if projection is None else msgspec.structs.asdict(projection),
         "owner": owner,
         "epoch": epoch,
@@ -207,15 +219,20 @@ def _plan(plan: Any) -> dict[str, Any]:
     return dict(msgspec.to_builtins(plan))
 
 
-def notices(state: ClusterState, projection: ProjectionSample | None = None) -> Iterable[str]:
-    """Yield the lines that an operator should read before the table."""
+def notices(
+    state: ClusterState, projection: ProjectionSample | None = None, now_ms: int | None = None
+) -> Iterable[str]:
+    """Yield the lines that an operator should read before the table; durations end at `now_ms` (wall clock)."""
+    if state.outage is not None:
+        lasted = "" if now_ms is None else f" for {max(0, now_ms - state.outage.since_ms) // 1000:,} s"
+        yield f"{state.name} has been out of reach{lasted}: {state.outage.detail}"
     if state.mismatched_kafka_cluster_id is not None:
         yield (
             f"{state.name}: another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of "
             f"{state.kafka_cluster_id}); Drover makes no calls"
         )
-    if state.freeze is not None:
-        yield f"{state.name} is frozen by {state.freeze.by}: {state.freeze.reason}"
+    for freeze in state.freezes:
+        yield f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
     if state.blacklist:
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:

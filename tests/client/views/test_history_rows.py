@@ -8,7 +8,7 @@ from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, even
 from drover.journal.reader import LogRecord
 from events.clusters import ClusterFrozen
 from events.foreign import ForeignMoveSeen
-from events.partitions import TopicPartition
+from events.partitions import PartitionReference, TopicPartition
 from events.plans import PlanOpened
 from events.reassignments import (
     ReassignmentQueued,
@@ -20,7 +20,6 @@ from events.reassignments import (
     TargetReplaced,
     WithdrawalReason,
 )
-from events.records import PartitionReference
 from events.refusals import Refusal, RefusalCode
 from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved, QueueExit
 from tests.client.log import CLUSTER, Writer, outcome

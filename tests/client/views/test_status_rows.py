@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from drover.cli.status_view import cells_of, summary, unmanaged_cells_of
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import cluster_document, notices, status_rows, totals, unmanaged_rows
+from drover.identity.state import Outage
 from drover.plans.state import Plan
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Block, Reassignment, Step
@@ -127,3 +128,25 @@ def test_a_projection_that_is_behind_is_named_with_what_it_waits_for() -> None:
     assert line == "prod: ZooKeeper is 4,000 events and 9 s behind: ZooKeeper is away"
     assert cluster_document(state, "w1", 4, well)["projection"]["lag_events"] == 3
     assert cluster_document(state, "w1", 4)["projection"] is None
+
+
+def test_bytes_of_the_past_have_no_rate_and_say_since_when() -> None:
+    (row, _) = status_rows(copying(), samples((0, 100), (1000, 300)), now_ms=42_000)
+    assert (row.rate, row.eta_ms, row.seen_ms, row.bytes_done) == (None, None, 1000, 350)
+    assert "last seen 41s ago" in cells_of(row, 42_000, several=False)
+    assert summary([row]) == "1 reassignment: 1 copying; 350 B of 2.0 kB copied"
+
+
+def test_what_is_unknown_is_counted_and_not_summed_up_as_nothing() -> None:
+    state = copying()
+    state.put(move(2, Phase.COPYING, FIRST_STEP))
+    rows = status_rows(state, samples((0, 100), (1000, 300)))
+    assert totals(rows)["bytes_unknown"] == 1
+    assert "copied without 1 of unknown size" in summary(rows)
+
+
+def test_a_cluster_out_of_reach_is_told_with_the_moment() -> None:
+    state = ClusterState("prod")
+    state.outage = Outage(1_790_000_000_000, "no broker answers")
+    assert list(notices(state, None, 1_790_000_041_000)) == ["prod has been out of reach for 41 s: no broker answers"]
+    assert cluster_document(state, "w", 1)["out_of_reach"]["since_ms"] == 1_790_000_000_000

@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 
 from drover.cli.status import status_document
-from drover.cli.status_view import cells_of, held_line, layout, summary
+from drover.cli.status_view import Choice, cells_of, held_line, layout, summary
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import status_rows
@@ -56,7 +56,7 @@ def folded(*events: AnyEvent) -> tuple[ClusterState, View]:
 def printed(view: View, most_rows: int | None = None) -> str:
     console = Console(width=300)
     with console.capture() as capture:
-        console.print(layout(view, CLUSTER, most_rows=most_rows))
+        console.print(layout(view, Choice(CLUSTER), most_rows=most_rows))
     return capture.get()
 
 
@@ -105,13 +105,13 @@ def test_held_commands_say_what_they_wait_for() -> None:
     state, view = folded(HELD)
     (row,) = held_rows(state)
     assert (row.id, row.type, row.by, row.after) == ("f1", "freeze", "ben", ("a1", "a2"))
-    assert held_line(row).endswith("for a1, a2")
+    assert held_line(row).endswith("for a1, a2; `drover cancel --deferred f1` withdraws it")
     assert "freeze f1 by ben" in printed(view)
 
 
 def test_programs_get_the_queue_and_what_is_held() -> None:
     _, view = folded(added(0), HELD)
-    document = status_document(view, CLUSTER)
+    document = status_document(view, Choice(CLUSTER))
     assert [row["id"] for row in document["queue"]] == ["a1"]
     assert [(row["id"], row["since_ms"]) for row in document["held"]] == [("f1", 1000)]
     assert [plan["waiting"] for plan in document["clusters"][0]["plans"]] == [1]

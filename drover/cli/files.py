@@ -1,0 +1,30 @@
+"""Files that operators name: read and written as UTF-8 text, and what is said when that fails."""
+
+import sys
+from pathlib import Path
+
+from drover.errors import ConfigurationError
+
+
+def read_text(file: Path, what: str) -> str:
+    """Read a file, or standard input for `-`; `what` says what it is, such as `plan`.
+
+    Raises `ConfigurationError` that names the file.
+    """
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"the {what} {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"the {what} {file} is not UTF-8 text: {error}") from error
+
+
+def write_text(file: Path, text: str, what: str) -> None:
+    """Write a file, or standard output for `-`. Raises `ConfigurationError` that names the file."""
+    try:
+        if str(file) == "-":
+            sys.stdout.write(text)
+        else:
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"the {what} {file} cannot be written: {error.strerror}") from error

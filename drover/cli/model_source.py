@@ -1,0 +1,185 @@
+"""Where `describe` and `plan` get their cluster from: one look at the live one, or a file."""
+
+import asyncio
+import fnmatch
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from drover.cli.files import read_text
+from drover.cli.invocation import Invocation
+from drover.cli.model_file import parse_model
+from drover.cli.output import plural, say
+from drover.cli.parameters import Brokers, Duration
+from drover.client.cluster_model import Knowledge, Rates, hidden_topics, model_of, moving_of, rates_between
+from drover.cluster.inventory import Inventory
+from drover.cluster.port import ClusterDriver
+from drover.errors import ConfigurationError, LogUnavailableError
+from drover.planning.model import ClusterModel
+from drover.runtime.settings import Settings
+from drover.state.cluster import ClusterState
+from events.topics import TopicNames
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+CONNECT_TIMEOUT_MS = 5_000
+CALL_TIMEOUT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was asked for: a file instead of the live cluster, brokers that get nothing, seconds between two looks."""
+
+    file: Path | None = None
+    exclude_brokers: frozenset[int] = frozenset()
+    ingest_s: float | None = None
+
+
+def source_options(command: Decorated) -> Decorated:
+    """Add `--model` and `--ingest`."""
+    for option in (
+        click.option(
+            "--ingest",
+            type=Duration(),
+            metavar="DURATION",
+            help="Look twice, so far apart, to learn how much is written to each partition.",
+        ),
+        click.option(
+            "--model",
+            type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+            metavar="FILE",
+            help="Take the cluster from a file that `drover describe --save` wrote; no cluster is contacted.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def exclude_brokers_option(command: Decorated) -> Decorated:
+    """Add `--exclude-brokers`."""
+    return click.option(
+        "--exclude-brokers", type=Brokers(), multiple=True, metavar="ID,ID", help="Brokers that shall get nothing."
+    )(command)
+
+
+def source_of(options: dict[str, Any]) -> Source:
+    """Gather these options, with which each command has been called."""
+    excluded = frozenset(broker for given in options.get("exclude_brokers", ()) for broker in given)
+    source = Source(options["model"], excluded, options["ingest"])
+    if source.file is not None and source.ingest_s is not None:
+        raise click.UsageError("--ingest looks at a cluster twice, and --model at none: choose one")
+    return source
+
+
+def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> ClusterModel:
+    """Read the model.
+
+    With `with_log`, partitions that Drover moves or will move and brokers that were reported as failed are taken from
+    the log; where it cannot be read, a warning says so. Raises `ConfigurationError` for a file that cannot be used, and
+    for excluded brokers that do not exist; `ClusterError` for a cluster that does not answer.
+    """
+    if source.file is not None:
+        model = parse_model(read_text(source.file, "cluster model"), str(source.file))
+        _check_known(source.exclude_brokers, model)
+        return _excluding(model, source.exclude_brokers)
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    model = asyncio.run(_live_model(settings, cluster, source, with_log=with_log))
+    _check_known(source.exclude_brokers, model)
+    return model
+
+
+def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, ...]:
+    """Return the topics that these names and patterns mean (`*` and `?` stand for anything).
+
+    Raises `ConfigurationError` for one that means no topic: it is most likely misspelt.
+    """
+    topics = sorted({partition.topic for partition in model.partitions})
+    found: list[str] = []
+    for pattern in patterns:
+        matching = fnmatch.filter(topics, pattern)
+        if not matching:
+            raise ConfigurationError(f"no topic of the cluster is called {pattern}")
+        found += matching
+    return tuple(dict.fromkeys(found))
+
+
+async def _live_model(settings: Settings, cluster: str, source: Source, *, with_log: bool) -> ClusterModel:
+    state = await _state(settings, cluster) if with_log else ClusterState(cluster)
+    inventory, rates = await _look(settings, cluster, source.ingest_s)
+    hidden = hidden_topics(inventory)
+    if hidden:
+        say(
+            f"{plural(len(hidden), 'topic')} on the brokers' disks, such as {hidden[0]}, cannot be seen: they were "
+            "deleted a moment ago, or the user may not describe them. Nothing is planned for them.",
+            err=True,
+        )
+    return model_of(
+        inventory,
+        Knowledge(
+            excluded=source.exclude_brokers,
+            own_topics=_own_topics(settings.log.topics),
+            failing=state.failed_brokers.keys(),
+            moving=moving_of(state),
+            rates=rates,
+        ),
+    )
+
+
+async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tuple[Inventory, Rates | None]:
+    # A cluster that is not there is told at once; one that is there may be large, and take its time.
+    async with _driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
+        await driver.identify()
+    async with _driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
+        first = await driver.inventory()
+        if ingest_s is None:
+            return first, None
+        await asyncio.sleep(ingest_s)
+        second = await driver.inventory()
+        return second, rates_between(first, second)
+
+
+@asynccontextmanager
+async def _driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+    from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    if cluster not in settings.clusters:
+        raise ConfigurationError(f"cluster {cluster} is not configured: add [clusters.{cluster}] to the settings file")
+    found = settings.clusters[cluster]
+    options = found.security.client_options(f"clusters.{cluster}.security")
+    driver = KafkaDriver(cluster, found.bootstrap, options, call_timeout_ms=timeout_ms)
+    try:
+        yield driver
+    finally:
+        await driver.close()
+
+
+async def _state(settings: Settings, cluster: str) -> ClusterState:
+    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    try:
+        folded = await fold_shards(settings.log.connection(), cluster)
+    except (ConfigurationError, LogUnavailableError) as error:
+        say(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
+        return ClusterState(cluster)
+    states = (fold.state.clusters.get(cluster) for fold in folded.folds.values())
+    return next((state for state in states if state is not None), ClusterState(cluster))
+
+
+def _own_topics(names: TopicNames) -> frozenset[str]:
+    return frozenset({*names.commands, names.events, names.snapshots, names.progress, names.dead_letters})
+
+
+def _check_known(brokers: Iterable[int], model: ClusterModel) -> None:
+    unknown = sorted(set(brokers) - model.broker_by_id.keys())
+    if unknown:
+        known = ", ".join(str(broker.id) for broker in model.brokers)
+        raise ConfigurationError(f"there is no broker {', '.join(map(str, unknown))} to exclude; there are {known}")
+
+
+def _excluding(model: ClusterModel, brokers: frozenset[int]) -> ClusterModel:
+    changed = (replace(broker, excluded=broker.excluded or broker.id in brokers) for broker in model.brokers)
+    return ClusterModel.of(changed, model.partitions, model.cluster_id)

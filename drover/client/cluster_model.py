@@ -1,0 +1,106 @@
+"""PURE: a planner's model of a live cluster, made of what one look at the cluster and Drover's own state say."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker
+from drover.facts import PartitionFacts
+from drover.planning.model import Broker, ClusterModel, LogDir, Partition
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+
+Rates = Mapping[TopicPartition, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What the cluster itself does not say.
+
+    `excluded` are brokers that shall get nothing, `own_topics` Drover's own topics, which count as internal. `failing`
+    and `moving` are what Drover's log says: brokers that were reported as failed, and partitions that it moves, or will
+    move, and that a new plan must leave alone. `rates` are what is appended, in bytes per second.
+    """
+
+    excluded: Collection[int] = frozenset()
+    own_topics: Collection[str] = frozenset()
+    failing: Collection[int] = frozenset()
+    moving: Collection[TopicPartition] = frozenset()
+    rates: Rates | None = None
+
+
+def moving_of(state: ClusterState) -> frozenset[TopicPartition]:
+    """Return what Drover moves, will move or has in its queue."""
+    return frozenset(state.reassignments) | frozenset(state.queue)
+
+
+def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, float]:
+    """Return the bytes per second that were appended between two looks, by what the leaders' disks hold.
+
+    A partition that has lost segments meanwhile counts as one that nothing was written to; one without a leader, or
+    that is not in both, is left out.
+    """
+    elapsed_s = (later.seen_ms - earlier.seen_ms) / 1000
+    assert elapsed_s > 0, "the second look comes later"
+    rates: dict[TopicPartition, float] = {}
+    for partition, facts in later.partitions.items():
+        before = _leaders_bytes(earlier, partition, facts.leader)
+        after = _leaders_bytes(later, partition, facts.leader)
+        if before is not None and after is not None:
+            rates[partition] = max(0, after - before) / elapsed_s
+    return rates
+
+
+def hidden_topics(inventory: Inventory) -> tuple[str, ...]:
+    """Name the topics that lie on disks and were not shown: their user may not describe them, or they are just gone."""
+    shown = {partition.topic for partition in inventory.partitions}
+    return tuple(sorted({partition.topic for partition in inventory.replica_bytes} - shown))
+
+
+def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
+    """Make the model.
+
+    The size of a copy is that of the leader's, or of the largest where the leader's is unknown. A broker with a log
+    directory that has failed is failing; what such a directory would hold is not counted.
+    """
+    return ClusterModel.of(
+        (_broker(found, knowledge) for found in inventory.brokers.values()),
+        (_partition(key, facts, inventory, knowledge) for key, facts in inventory.partitions.items()),
+        inventory.kafka_cluster_id,
+    )
+
+
+def _broker(found: RegisteredBroker, knowledge: Knowledge) -> Broker:
+    directories = found.directories or ()
+    return Broker(
+        id=found.broker,
+        rack=found.rack,
+        alive=found.is_alive,
+        excluded=found.broker in knowledge.excluded,
+        failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
+        log_dirs=tuple(_directory(directory) for directory in directories if not directory.code),
+    )
+
+
+def _directory(found: LogDirectory) -> LogDir:
+    return LogDir(found.path, found.total_bytes, found.usable_bytes)
+
+
+def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory, knowledge: Knowledge) -> Partition:
+    held = inventory.replica_bytes.get(key, {})
+    leaders = None if facts.leader is None else held.get(facts.leader)
+    return Partition(
+        topic=key.topic,
+        partition=key.partition,
+        replicas=facts.replicas,
+        leader=facts.leader,
+        isr=facts.isr,
+        size_bytes=leaders if leaders is not None else max(held.values(), default=None),
+        ingest_bytes_per_s=None if knowledge.rates is None else knowledge.rates.get(key),
+        internal=key.topic in inventory.internal_topics or key.topic in knowledge.own_topics,
+        moving=facts.move is not None or key in knowledge.moving,
+        topic_id=facts.topic_id,
+    )
+
+
+def _leaders_bytes(inventory: Inventory, partition: TopicPartition, leader: int | None) -> int | None:
+    return None if leader is None else inventory.replica_bytes.get(partition, {}).get(leader)

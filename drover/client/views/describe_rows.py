@@ -1,0 +1,279 @@
+"""PURE: what `describe` shows of a cluster, as rows: by broker, by rack, by topic, by partition, and in sum."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.planning.model import Broker, ClusterModel, Partition
+from drover.planning.racks import Racks
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a listing."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow(Row):
+    """A broker: what lies on it, and its disks.
+
+    `leaders` are the partitions that it leads, `preferred` those that it should. `bytes` adds up the sizes of its
+    copies. Of the disks None is unknown; `ingest_bytes_per_s` is None if it was not asked for.
+    """
+
+    broker: int
+    rack: str | None
+    state: str
+    replicas: int
+    leaders: int
+    preferred: int
+    out_of_sync: int
+    bytes: int
+    disk_total_bytes: int | None
+    disk_free_bytes: int | None
+    ingest_bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RackRow(Row):
+    """A rack: its brokers, and what lies on them together; `rack` is None for brokers without one."""
+
+    rack: str | None
+    brokers: tuple[int, ...]
+    alive: int
+    replicas: int
+    leaders: int
+    preferred: int
+    bytes: int
+    disk_free_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow(Row):
+    """A topic: `bytes` adds up all copies, `replication_factors` are the numbers of replicas that occur."""
+
+    topic: str
+    partitions: int
+    replication_factors: tuple[int, ...]
+    bytes: int
+    offline: int
+    under_replicated: int
+    moving: int
+    not_spread: int
+    led_elsewhere: int
+    internal: bool
+    ingest_bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow(Row):
+    """A partition; `notes` say what is not as it should be."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    racks: tuple[str | None, ...]
+    size_bytes: int | None
+    ingest_bytes_per_s: float | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals(Row):
+    """A cluster in one line; `bytes` adds up all copies, `unknown_sizes` counts partitions whose size is unknown."""
+
+    brokers: int
+    dead: tuple[int, ...]
+    racks: int
+    topics: int
+    partitions: int
+    replicas: int
+    bytes: int
+    offline: int
+    under_replicated: int
+    moving: int
+    not_spread: int
+    led_elsewhere: int
+    unknown_sizes: int
+
+
+def broker_rows(model: ClusterModel) -> list[BrokerRow]:
+    """Return every broker, those that only replica lists name included."""
+    loads = _Loads(model.partitions)
+    named = sorted(model.broker_by_id.keys() | loads.replicas.keys())
+    return [_broker_row(model.broker_by_id.get(broker, Broker(broker, alive=False)), loads) for broker in named]
+
+
+def rack_rows(model: ClusterModel) -> list[RackRow]:
+    """Return every rack, brokers without one last."""
+    members: defaultdict[str | None, list[BrokerRow]] = defaultdict(list)
+    for row in broker_rows(model):
+        members[row.rack].append(row)
+    return [_rack_row(rack, members[rack]) for rack in sorted(members, key=lambda rack: (rack is None, rack or ""))]
+
+
+def topic_rows(model: ClusterModel, partitions: Iterable[Partition]) -> list[TopicRow]:
+    """Return the topics of these partitions."""
+    racks = Racks(model.brokers)
+    members: defaultdict[str, list[Partition]] = defaultdict(list)
+    for partition in partitions:
+        members[partition.topic].append(partition)
+    return [_topic_row(topic, members[topic], racks) for topic in sorted(members)]
+
+
+def partition_rows(model: ClusterModel, partitions: Iterable[Partition]) -> list[PartitionRow]:
+    """Return these partitions."""
+    racks = Racks(model.brokers)
+    return [_partition_row(partition, model, racks) for partition in partitions]
+
+
+def totals_of(model: ClusterModel) -> Totals:
+    """Return the cluster in one line, internal topics included."""
+    racks = Racks(model.brokers)
+    partitions = model.partitions
+    return Totals(
+        brokers=len(model.brokers),
+        dead=tuple(broker.id for broker in model.brokers if not broker.alive),
+        racks=len({broker.rack for broker in model.brokers} - {None}),
+        topics=len({partition.topic for partition in partitions}),
+        partitions=len(partitions),
+        replicas=sum(len(partition.replicas) for partition in partitions),
+        bytes=_bytes(partitions),
+        offline=sum(partition.leader is None for partition in partitions),
+        under_replicated=sum(map(_is_under_replicated, partitions)),
+        moving=sum(partition.moving for partition in partitions),
+        not_spread=sum(racks.excess(partition.replicas) > 0 for partition in partitions),
+        led_elsewhere=sum(map(_is_led_elsewhere, partitions)),
+        unknown_sizes=sum(partition.size_bytes is None for partition in partitions),
+    )
+
+
+class _Loads:
+    """Sums by broker over partitions."""
+
+    def __init__(self, partitions: Iterable[Partition]) -> None:
+        self.replicas: Counter[int] = Counter()
+        self.leaders: Counter[int] = Counter()
+        self.preferred: Counter[int] = Counter()
+        self.out_of_sync: Counter[int] = Counter()
+        self.bytes: Counter[int] = Counter()
+        self.ingest: defaultdict[int, float] = defaultdict(float)
+        self.knows_ingest = False
+        for partition in partitions:
+            self._add(partition)
+
+    def _add(self, partition: Partition) -> None:
+        self.replicas.update(partition.replicas)
+        self.preferred[partition.replicas[0]] += 1
+        if partition.leader is not None:
+            self.leaders[partition.leader] += 1
+        for broker in partition.replicas:
+            self.bytes[broker] += partition.size_bytes or 0
+            self.out_of_sync[broker] += broker not in partition.isr
+            if partition.ingest_bytes_per_s is not None:
+                self.knows_ingest = True
+                self.ingest[broker] += partition.ingest_bytes_per_s
+
+
+def _broker_row(broker: Broker, loads: _Loads) -> BrokerRow:
+    return BrokerRow(
+        broker=broker.id,
+        rack=broker.rack,
+        state=_state(broker),
+        replicas=loads.replicas[broker.id],
+        leaders=loads.leaders[broker.id],
+        preferred=loads.preferred[broker.id],
+        out_of_sync=loads.out_of_sync[broker.id],
+        bytes=loads.bytes[broker.id],
+        disk_total_bytes=broker.total_bytes,
+        disk_free_bytes=broker.free_bytes,
+        ingest_bytes_per_s=loads.ingest[broker.id] if loads.knows_ingest else None,
+    )
+
+
+def _state(broker: Broker) -> str:
+    if not broker.alive:
+        return "dead"
+    words = [
+        word
+        for word, holds in (("failing", broker.failing), ("excluded", broker.excluded), ("held", broker.held))
+        if holds
+    ]
+    return ", ".join(words) or "alive"
+
+
+def _rack_row(rack: str | None, rows: Sequence[BrokerRow]) -> RackRow:
+    free = [row.disk_free_bytes for row in rows if row.state != "dead"]
+    known = [one for one in free if one is not None]
+    return RackRow(
+        rack=rack,
+        brokers=tuple(row.broker for row in rows),
+        alive=sum(row.state != "dead" for row in rows),
+        replicas=sum(row.replicas for row in rows),
+        leaders=sum(row.leaders for row in rows),
+        preferred=sum(row.preferred for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        disk_free_bytes=sum(known) if known and len(known) == len(free) else None,
+    )
+
+
+def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> TopicRow:
+    rates = [one.ingest_bytes_per_s for one in partitions if one.ingest_bytes_per_s is not None]
+    return TopicRow(
+        topic=topic,
+        partitions=len(partitions),
+        replication_factors=tuple(sorted({len(one.replicas) for one in partitions})),
+        bytes=_bytes(partitions),
+        offline=sum(one.leader is None for one in partitions),
+        under_replicated=sum(map(_is_under_replicated, partitions)),
+        moving=sum(one.moving for one in partitions),
+        not_spread=sum(racks.excess(one.replicas) > 0 for one in partitions),
+        led_elsewhere=sum(map(_is_led_elsewhere, partitions)),
+        internal=partitions[0].internal,
+        ingest_bytes_per_s=sum(rates) if rates else None,
+    )
+
+
+def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> PartitionRow:
+    known = model.broker_by_id
+    notes = [
+        note
+        for note, holds in (
+            ("no leader", partition.leader is None),
+            ("moving", partition.moving),
+            ("under-replicated", _is_under_replicated(partition)),
+            ("in fewer racks than possible", racks.excess(partition.replicas) > 0),
+            ("not led by its preferred leader", _is_led_elsewhere(partition)),
+        )
+        if holds
+    ]
+    return PartitionRow(
+        topic=partition.topic,
+        partition=partition.partition,
+        replicas=partition.replicas,
+        leader=partition.leader,
+        isr=partition.isr,
+        racks=tuple(known[broker].rack if broker in known else None for broker in partition.replicas),
+        size_bytes=partition.size_bytes,
+        ingest_bytes_per_s=partition.ingest_bytes_per_s,
+        notes=tuple(notes),
+    )
+
+
+def _bytes(partitions: Iterable[Partition]) -> int:
+    return sum((one.size_bytes or 0) * len(one.replicas) for one in partitions)
+
+
+def _is_under_replicated(partition: Partition) -> bool:
+    return not set(partition.isr).issuperset(partition.replicas)
+
+
+def _is_led_elsewhere(partition: Partition) -> bool:
+    return partition.leader is not None and partition.leader != partition.replicas[0]

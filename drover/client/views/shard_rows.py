@@ -1,0 +1,58 @@
+"""PURE: who owns each shard, since when nobody does, and how many commands wait there undecided."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.client.watching import View
+
+# Five signs of life: a worker that is silent for that long does nothing.
+HEARD_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRow:
+    """One shard: `owner` is its last one, empty if there was none; `is_owned` says that it was heard of just now.
+
+    `heard_ms` is its last sign of life within a minute, or its last record if that is later; None without any.
+    `undecided` counts the commands in its topics.
+    """
+
+    shard: int
+    owner: str
+    epoch: int
+    is_owned: bool
+    heard_ms: int | None
+    undecided: int
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return asdict(self)
+
+    def sentence(self, now_ms: int) -> str:
+        """Say who owns the shard, or since when nobody does."""
+        waits = f"; {self.undecided:,} command{'' if self.undecided == 1 else 's'} undecided" if self.undecided else ""
+        if self.is_owned:
+            return f"shard {self.shard} is owned by {self.owner} (epoch {self.epoch}){waits}"
+        if not self.owner:
+            return f"shard {self.shard} has never had an owner{waits}: start a worker with `drover worker`"
+        silent_s = 0 if self.heard_ms is None else max(0, now_ms - self.heard_ms) // 1000
+        return (
+            f"nobody has owned shard {self.shard} for {silent_s:,} s, as far as was heard (last: {self.owner}, epoch "
+            f"{self.epoch}){waits}: what is shown is from before; start a worker with `drover worker`"
+        )
+
+
+def shard_rows(view: View) -> list[ShardRow]:
+    """Return every shard that was read, in order."""
+    return [_row(view, shard) for shard in sorted(view.log.folds)]
+
+
+def _row(view: View, shard: int) -> ShardRow:
+    fold, heard = view.log.folds[shard], view.workers.get(shard)
+    signs = [] if heard is None or heard.epoch != fold.epoch else [heard.at_ms]
+    if fold.owner:
+        # Where nothing came after a snapshot, its last batch was the last.
+        signs.append(view.log.last_record_ms.get(shard) or fold.at_ms)
+    heard_ms = max(signs, default=None)
+    is_owned = bool(fold.owner) and heard_ms is not None and view.now_ms - heard_ms <= HEARD_MS
+    return ShardRow(shard, fold.owner, fold.epoch, is_owned, heard_ms, view.undecided.get(shard, 0))

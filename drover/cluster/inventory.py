@@ -1,0 +1,61 @@
+"""A whole managed cluster at one time: every broker, partition, copy and disk, as a planner needs them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drover.facts import PartitionFacts
+from events.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One log directory of a broker: the volume's size and what is still free on it, in bytes.
+
+    Both are None where the broker does not say (Kafka before 3.3, KIP-827). `code` is Kafka's error for the directory:
+    56 (KAFKA_STORAGE_ERROR) is one that has failed.
+    """
+
+    path: str
+    total_bytes: int | None
+    usable_bytes: int | None
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredBroker:
+    """A broker that is registered, or that only replica lists still name.
+
+    A dead one that is registered keeps its rack (KIP-1073, Kafka 4.0); for any other dead one `rack` is None, as it is
+    for a broker without one. `directories` is None where the broker did not answer.
+    """
+
+    broker: int
+    rack: str | None
+    is_alive: bool
+    directories: tuple[LogDirectory, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The answer to one round of requests: DescribeCluster, List, Metadata of everything, List, DescribeLogDirs.
+
+    `seen_ms` is the observer's monotonic clock when the sizes had been read. A partition that either List shows has its
+    move. `replica_bytes` holds what each live broker has on disk, as `ClusterDriver.replica_bytes` does.
+    `internal_topics` are those that Kafka itself calls internal. Topics that the user may not describe are left out.
+    """
+
+    kafka_cluster_id: str
+    seen_ms: int
+    brokers: Mapping[int, RegisteredBroker]
+    partitions: Mapping[TopicPartition, PartitionFacts]
+    replica_bytes: Mapping[TopicPartition, Mapping[int, int]]
+    internal_topics: frozenset[str] = frozenset()
+
+
+def named_brokers(
+    registered: Mapping[int, RegisteredBroker], partitions: Mapping[TopicPartition, PartitionFacts]
+) -> dict[int, RegisteredBroker]:
+    """Return the registered brokers and, as dead without a known rack, those that only replica lists name."""
+    named = {broker for facts in partitions.values() for broker in facts.replicas}
+    absent = {broker: RegisteredBroker(broker, None, is_alive=False) for broker in named - registered.keys()}
+    return dict(sorted((absent | dict(registered)).items()))

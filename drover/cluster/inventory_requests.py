@@ -1,0 +1,55 @@
+"""The requests behind an `Inventory` and what is read from their answers; no I/O."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
+
+from drover.cluster.inventory import LogDirectory, RegisteredBroker
+from drover.cluster.messages import Metadata
+from events.partitions import TopicPartition
+
+
+def brokers_request() -> Any:
+    """Ask for every registered broker, fenced ones included where the cluster knows how (KIP-1073)."""
+    return DescribeClusterRequest(include_fenced_brokers=True)
+
+
+def read_brokers(response: Any, metadata: Metadata) -> dict[int, RegisteredBroker]:
+    """Read the registered brokers; those that Metadata shows are alive."""
+    racks = {broker.broker_id: broker.rack for broker in response.brokers} | dict(metadata.racks)
+    return {
+        broker: RegisteredBroker(broker, rack, is_alive=broker in metadata.racks)
+        for broker, rack in sorted(racks.items())
+    }
+
+
+def every_directory_request() -> Any:
+    """Ask one broker for all its log directories and what is in them."""
+    return DescribeLogDirsRequest(topics=None)
+
+
+def read_directories(response: Any) -> tuple[LogDirectory, ...]:
+    """Read the directories; -1 is Kafka's word for an unknown size."""
+    return tuple(
+        LogDirectory(
+            path=found.log_dir,
+            total_bytes=_size(found.total_bytes),
+            usable_bytes=_size(found.usable_bytes),
+            code=found.error_code,
+        )
+        for found in sorted(response.results, key=lambda found: found.log_dir)
+    )
+
+
+def by_partition(held: Mapping[int, Mapping[TopicPartition, int]]) -> dict[TopicPartition, dict[int, int]]:
+    """Turn what each broker holds into who holds each partition."""
+    turned: dict[TopicPartition, dict[int, int]] = {}
+    for broker, sizes in sorted(held.items()):
+        for partition, size in sizes.items():
+            turned.setdefault(partition, {})[broker] = size
+    return dict(sorted(turned.items()))
+
+
+def _size(found: int | None) -> int | None:
+    return None if found is None or found < 0 else found

@@ -1,0 +1,131 @@
+"""The ids of commands that were decided, so that a repetition has no effect (R5): for 7 days, and no more than so many.
+
+The register is bounded per cluster and per source. The oldest id of the source that holds the most gives way first: a
+source that floods a cluster shortens its own memory, and the ids of all others are kept for the whole 7 days.
+"""
+
+import struct
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+
+import msgspec
+
+IDENTITY_RETENTION_MS = 7 * 24 * 3600 * 1000
+MOST_PER_CLUSTER = 50_000
+MOST_PER_SOURCE = 20_000
+# Who asks is what a client claims, so that there may be any number of names: they share so many places.
+SOURCES = 256
+_PLACE = struct.Struct(">QQB")
+
+Identity = tuple[str, str]
+
+
+class KnownCommand(msgspec.Struct, frozen=True, gc=False):
+    """A decided command: the digest of its content, the log offset of its outcome, and when that was (log time)."""
+
+    digest: bytes
+    offset: int
+    at_ms: int
+    source: int = 0
+
+
+def source_of(by: str) -> int:
+    """Name the source that commands of this author share with others; never 0, which old snapshots have."""
+    return zlib.crc32(by.encode()) % (SOURCES - 1) + 1
+
+
+class _ClusterCommands:
+    """The known commands of one cluster. One takes some 230 bytes: it is packed, and unpacked when it is asked for."""
+
+    __slots__ = ("by_source", "packed")
+
+    def __init__(self) -> None:
+        self.packed: dict[str, bytes] = {}
+        # The ids of each source, the oldest first.
+        self.by_source: dict[int, deque[str]] = {}
+
+    def copy(self) -> "_ClusterCommands":
+        twin = _ClusterCommands()
+        twin.packed = self.packed.copy()
+        twin.by_source = {source: ids.copy() for source, ids in self.by_source.items()}
+        return twin
+
+    def add(self, id_: str, known: KnownCommand) -> None:
+        self.packed[id_] = _PLACE.pack(known.offset, known.at_ms, known.source) + known.digest
+        ids = self.by_source.setdefault(known.source, deque())
+        ids.append(id_)
+        if len(ids) > MOST_PER_SOURCE:
+            self._drop_oldest(known.source)
+        if len(self.packed) > MOST_PER_CLUSTER:
+            self._drop_oldest(max(self.by_source, key=lambda source: (len(self.by_source[source]), source)))
+
+    def get(self, id_: str) -> KnownCommand | None:
+        packed = self.packed.get(id_)
+        return None if packed is None else _unpacked(packed)
+
+    def expire(self, horizon_ms: int) -> None:
+        for source in tuple(self.by_source):
+            ids = self.by_source[source]
+            while ids and _PLACE.unpack_from(self.packed[ids[0]])[1] <= horizon_ms:
+                self._drop_oldest(source)
+            if not ids:
+                del self.by_source[source]
+
+    def _drop_oldest(self, source: int) -> None:
+        del self.packed[self.by_source[source].popleft()]
+
+
+class KnownCommands:
+    """The known commands of a shard, by cluster and id; a function of the log, like all of the fold."""
+
+    __slots__ = ("_clusters",)
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, _ClusterCommands] = {}
+
+    def copy(self) -> "KnownCommands":
+        """Return an independent twin."""
+        twin = KnownCommands()
+        twin._clusters = {name: commands.copy() for name, commands in self._clusters.items()}
+        return twin
+
+    def get(self, identity: Identity) -> KnownCommand | None:
+        """Return what is known of an id, which may be older than 7 days; None if nothing is."""
+        commands = self._clusters.get(identity[0])
+        return None if commands is None else commands.get(identity[1])
+
+    def add(self, identity: Identity, known: KnownCommand) -> None:
+        """Remember a command, unless its id is known; beyond a bound the oldest id of a source gives way."""
+        cluster, id_ = identity
+        commands = self._clusters.setdefault(cluster, _ClusterCommands())
+        earlier = commands.get(id_)
+        if earlier is not None and earlier.at_ms <= known.at_ms - IDENTITY_RETENTION_MS:
+            commands.expire(known.at_ms - IDENTITY_RETENTION_MS)
+            earlier = None
+        if earlier is None:
+            commands.add(id_, known)
+
+    def expire(self, at_ms: int) -> None:
+        """Forget what is more than 7 days old at this log time."""
+        horizon_ms = at_ms - IDENTITY_RETENTION_MS
+        for name in tuple(self._clusters):
+            self._clusters[name].expire(horizon_ms)
+            if not self._clusters[name].packed:
+                del self._clusters[name]
+
+    def items(self) -> Iterator[tuple[Identity, KnownCommand]]:
+        """Yield all of them, those of a source in the order in which they give way."""
+        for name, commands in self._clusters.items():
+            for id_ in chain.from_iterable(commands.by_source.values()):
+                yield (name, id_), _unpacked(commands.packed[id_])
+
+    def __len__(self) -> int:
+        """Count them."""
+        return sum(len(commands.packed) for commands in self._clusters.values())
+
+
+def _unpacked(packed: bytes) -> KnownCommand:
+    offset, at_ms, source = _PLACE.unpack_from(packed)
+    return KnownCommand(packed[_PLACE.size :], offset, at_ms, source)

@@ -1,0 +1,114 @@
+"""What is wrong with a message, in words for a person: no decoder's own, and places as people count them."""
+
+import json
+import re
+from typing import Any
+
+_MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_PLACE = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*)`)?$", re.DOTALL)
+_KINDS = {
+    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
+    "object": "a map", "bytes": "bytes", "null": "null", "None": "null",
+}  # fmt: skip
+_SAID: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"Object missing required field `(.+)`"), r"the field {0} is missing"),
+    (re.compile(r"Object contains unknown field `(.+)`"), r"{0} is no field of it"),
+    (re.compile(r"Invalid value '?(.+?)'?"), r"{0} is none of the values that are known"),
+    (re.compile(r"Expected `str` matching regex '(.+)'"), r"the text must have the form {0}"),
+    (re.compile(r"Expected `(?:str|array|bytes)` of length >= 1"), r"it must not be empty"),
+    (re.compile(r"Expected `(?:str|array|bytes)` of length <= (\d+)"), r"it is longer than {0}"),
+    (re.compile(r"Expected `(?:int|float)` >= (-?\d+)"), r"it must be at least {0}"),
+    (re.compile(r"Expected `(?:int|float)` <= (-?\d+)"), r"it must be at most {0}"),
+    (re.compile(r"Input data was truncated"), r"it ends too early"),
+    (re.compile(r"(?:JSON|MessagePack data) is malformed: (.+)"), r"it is not well formed: {0}"),
+)
+_EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
+
+
+def said_of(error: Exception) -> str:
+    """Turn what a decoder says into a sentence: what is wrong, and where."""
+    found = _PLACE.match(str(error))
+    assert found is not None, "the pattern takes every text"
+    what, place = found.groups()
+    where = _where(place or "")
+    return f"{where}: {_what(what)}" if where else _what(what)
+
+
+def fault_of_json(payload: bytes) -> str | None:
+    """Say what JSON readers pass over or misname: a byte order mark, a name that stands twice, half of a character.
+
+    None if there is nothing of that. What is no JSON at all is left to the decoder.
+    """
+    mark = mark_of(payload)
+    if mark is not None:
+        return mark
+    try:
+        said = json.loads(payload.decode(), object_pairs_hook=_once)
+    except _TwiceError as error:
+        return f"{error} stands twice in one map: which one was meant?"
+    except (ValueError, RecursionError):
+        return None
+    half = _half_of_a_character(said)
+    return None if half is None else f"\\u{ord(half):04x} is half of a character: write both halves, or the character"
+
+
+def mark_of(payload: bytes) -> str | None:
+    """Say that a payload begins with a byte order mark; None if it does not."""
+    for mark, encoding in _MARKS.items():
+        if payload.startswith(mark):
+            return f"it begins with the byte order mark of {encoding}: leave that out, and write UTF-8"
+    return None
+
+
+class _TwiceError(Exception):
+    """A name stands twice in one map; never leaves this module."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return found
+
+
+def _half_of_a_character(said: object) -> str | None:
+    waiting = [said]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            half = re.search("[\ud800-\udfff]", one)
+            if half is not None:
+                return half[0]
+        elif isinstance(one, dict):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            waiting += one
+    return None
+
+
+def _what(said: str) -> str:
+    expected = _EXPECTED.fullmatch(said)
+    if expected is not None:
+        wanted, got = expected.groups()
+        return f"it must be {_kinds(wanted)}, and is {_kinds(got)}"
+    for pattern, words in _SAID:
+        found = pattern.fullmatch(said)
+        if found is not None:
+            return words.format(*found.groups())
+    return said
+
+
+def _kinds(names: str) -> str:
+    return " or ".join(_KINDS.get(name.strip(), name.strip()) for name in names.split("|"))
+
+
+def _where(place: str) -> str:
+    """Write `.partitions[0].replicas[...]` as people say it."""
+    words: list[str] = []
+    for number, name in re.findall(r"\[(\d+|\.\.\.)\]|\.?([^.\[\]]+)", place):
+        if name:
+            words.append(name)
+        elif number.isdecimal():
+            words.append(f"entry {int(number) + 1}")
+    return ", ".join(words)

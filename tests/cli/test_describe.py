@@ -1,0 +1,150 @@
+"""`drover describe` on clusters in files: every view, the stock format, and what is not as it should be."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from drover.cli.main import cli
+from drover.cli.model_file import parse_model
+from drover.cli.plan_file import parse_plan
+from tests.cli.models import BROKERS, GIGABYTE, OFFSETS, ORDERS, broker, partition, write_model
+
+
+def describe(model: str, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["describe", "--model", model, *arguments], prog_name="drover")
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> str:
+    return write_model(tmp_path / "model.json")
+
+
+@pytest.fixture
+def ailing(tmp_path: Path) -> str:
+    """Broker 2 is dead, 9 is known from a list only, 4 is failing; every partition lacks something else."""
+    brokers = (BROKERS[0], broker(2, "b", alive=False), BROKERS[2], broker(4, "a", failing=True), *BROKERS[4:])
+    return write_model(
+        tmp_path / "ailing.json",
+        partition("t", 0, 2, leader=None, isr=[]),
+        partition("t", 1, 1, 9, leader=1, isr=[1]),
+        partition("t", 2, 1, 4),
+        partition("t", 3, 3, 1, leader=1, isr=[1, 3]),
+        partition("t", 4, 5, 6, moving=True),
+        brokers=brokers,
+    )
+
+
+def test_brokers_are_listed_with_their_load_and_the_balance(healthy: str) -> None:
+    shown = describe(healthy)
+    assert shown.exit_code == 0
+    first = next(line.split() for line in shown.stdout.splitlines() if line.startswith("1 "))
+    assert first == ["1", "a", "alive", "7", "3", "3", "7.0", "GB", "1.0", "TB", "500.0", "GB"]
+    assert "replicas 2.000/0.000" in shown.stdout
+    assert "2 topics, 7 partitions, 21 replicas, 21.0 GB on 6 brokers in 3 racks." in shown.stdout
+    assert "Every partition is as it should be." in shown.stdout
+    assert describe(healthy, "--broker").stdout == shown.stdout
+
+
+def test_what_is_not_as_it_should_be_is_counted_and_named(ailing: str) -> None:
+    shown = describe(ailing)
+    assert "Dead: broker 2." in shown.stdout
+    assert (
+        "Partitions: 1 without a leader, 2 under-replicated, 1 moving, 1 in fewer racks than possible, "
+        "1 not led by their preferred leader." in shown.stdout
+    )
+    rows = [json.loads(line) for line in describe(ailing, "--topic", "t", "-o", "jsonl").stdout.splitlines()]
+    assert [row["notes"] for row in rows] == [
+        ["no leader", "under-replicated"],
+        ["under-replicated"],
+        ["in fewer racks than possible"],
+        ["not led by its preferred leader"],
+        ["moving"],
+    ]
+    states = {
+        row["broker"]: row["state"] for row in map(json.loads, describe(ailing, "-o", "jsonl").stdout.splitlines())
+    }
+    assert states == {1: "alive", 2: "dead", 3: "alive", 4: "failing", 5: "alive", 6: "alive", 9: "dead"}
+
+
+def test_topics_and_racks_are_listed(healthy: str) -> None:
+    topics = [json.loads(line) for line in describe(healthy, "--topic", "-o", "jsonl").stdout.splitlines()]
+    assert [(row["topic"], row["partitions"], row["bytes"]) for row in topics] == [("orders", 6, 18 * GIGABYTE)]
+    both = describe(healthy, "--topic", "--include-internal").stdout
+    assert "__consumer_offsets" in both
+    racks = [json.loads(line) for line in describe(healthy, "--rack", "-o", "jsonl").stdout.splitlines()]
+    assert [(row["rack"], row["brokers"], row["replicas"]) for row in racks] == [
+        ("a", [1, 4], 7),
+        ("b", [2, 5], 7),
+        ("c", [3, 6], 7),
+    ]
+    assert racks[0]["disk_free_bytes"] == 1000 * GIGABYTE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [((), 6), (("--topic", "ord*"), 6), (("--broker", "2"), 6), (("--rack", "b"), 6), (("--broker", "4"), 0)],
+)
+def test_json_is_the_stock_format_of_the_partitions_in_question(
+    healthy: str, arguments: tuple[str, ...], count: int
+) -> None:
+    shown = describe(healthy, *arguments, "-o", "json")
+    document = json.loads(shown.stdout)
+    assert document["version"] == 1
+    assert len(document["partitions"]) == count
+    assert set(document["partitions"][0] if count else ORDERS[0]) >= {"topic", "partition", "replicas"}
+
+
+def test_json_can_be_submitted_as_it_is_and_says_what_it_leaves_out(healthy: str) -> None:
+    shown = describe(healthy, "-o", "json")
+    targets = parse_plan(shown.stdout, "p.json").targets
+    assert [(one.topic, one.partition, one.replicas) for one in targets] == [
+        (row["topic"], row["partition"], tuple(row["replicas"])) for row in ORDERS
+    ]
+    assert "1 partition of internal topics is left out" in shown.stderr
+    whole = describe(healthy, "-o", "json", "--include-internal")
+    assert len(json.loads(whole.stdout)["partitions"]) == 7
+    assert whole.stderr == ""
+
+
+def test_a_saved_cluster_is_the_same_cluster(healthy: str, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    done = describe(healthy, "--save", str(saved))
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert parse_model(saved.read_text(), "s") == parse_model(Path(healthy).read_text(), "m")
+    assert describe(str(saved)).stdout == describe(healthy).stdout
+
+
+def test_what_is_written_is_shown_where_it_is_known(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.json", partition("t", 0, 1, 2, ingest_bytes_per_s=1500.0), OFFSETS)
+    assert "1.5 kB/s" in describe(model).stdout
+    assert "written" not in describe(write_model(tmp_path / "n.json")).stdout
+
+
+def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("drover.cli.model_source.CONNECT_TIMEOUT_MS", 300)
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+    shown = CliRunner().invoke(cli, ["describe", "--config", str(config)], prog_name="drover")
+    assert "no broker of 127.0.0.1:1 let Drover in" in shown.stderr
+    assert (shown.exit_code, shown.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--topic", "nope"], "no topic of the cluster is called nope"),
+        (["--broker", "7"], "there is no broker 7; there are 1, 2, 3, 4, 5, 6"),
+        (["--broker", "one"], "there is no broker one"),
+        (["--rack", "z"], "there is no rack z; there are: a, b, c"),
+        (["--rack", "--topic"], "choose one of --topic, --broker and --rack"),
+        (["--ingest", "5s"], "choose one"),
+        (["--save", "/no/such/directory/file"], "the cluster model /no/such/directory/file cannot be written"),
+    ],
+)
+def test_wrong_input_ends_with_2_and_says_what_is_wrong(healthy: str, arguments: list[str], said: str) -> None:
+    shown = describe(healthy, *arguments)
+    assert said in shown.stderr
+    assert shown.exit_code == 2
+    assert shown.stdout == ""

@@ -1,0 +1,75 @@
+"""A cluster in a file: what is saved is read back, what is unknown may be left out, and mistakes are named."""
+
+import json
+from typing import Any
+
+import pytest
+
+from drover.cli.model_file import parse_model, save_model
+from drover.errors import ConfigurationError
+from drover.planning.model import Broker, ClusterModel, LogDir, Partition
+
+MODEL = ClusterModel.of(
+    [
+        Broker(2, "b", excluded=True, held=True, failing=True),
+        Broker(1, "a", log_dirs=(LogDir("/d1", 100, 40), LogDir("/d2"))),
+        Broker(3, None, alive=False),
+    ],
+    [
+        Partition("t", 1, (3,), None, (), internal=True, moving=True),
+        Partition("t", 0, (2, 1), 1, (1,), 7, 0.5, topic_id="AbC"),
+    ],
+    "kafka-1",
+)
+
+
+def read(brokers: list[dict[str, Any]], *partitions: dict[str, Any], version: int = 1) -> ClusterModel:
+    return parse_model(json.dumps({"version": version, "brokers": brokers, "partitions": partitions}), "m.json")
+
+
+def test_what_is_saved_is_read_back_with_one_line_for_each_thing() -> None:
+    text = save_model(MODEL)
+    assert parse_model(text, "m.json") == MODEL
+    assert '{"topic":"t","partition":0,"replicas":[2,1],"leader":1' in text
+    assert len(text.splitlines()) == 3 + 3 + 2 + 2
+
+
+def test_what_people_leave_out_is_a_healthy_cluster() -> None:
+    model = read(
+        [{"id": 1}, {"id": 2, "alive": False}],
+        {"topic": "t", "partition": 0, "replicas": [2, 1]},
+        {"topic": "t", "partition": 1, "replicas": [1], "leader": None},
+        {"topic": "t", "partition": 2, "replicas": [2]},
+    )
+    assert [(one.leader, one.isr) for one in model.partitions] == [(1, (1,)), (None, (1,)), (None, ())]
+    assert model.brokers == (Broker(1), Broker(2, alive=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "m.json is not JSON"),
+        ("[]", "m.json is not a cluster model: Expected `object`"),
+        ('{"version": 1, "brokers": []}', "missing required field `partitions`"),
+        ('{"version": 2, "brokers": [], "partitions": []}', "has version 2; only version 1"),
+        ('{"version": 1, "brokers": [{"id": "x"}], "partitions": []}', r"\$.brokers\[0\].id"),
+        ('{"version": 1, "brokers": [{"id": 1}, {"id": 1}], "partitions": []}', "names broker 1 twice"),
+        (
+            '{"version": 1, "brokers": [], "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]}',
+            "t:0 must have at least one replica, and each broker once",
+        ),
+        (
+            '{"version": 1, "brokers": [], "partitions": [{"topic": "t", "partition": 0, "replicas": []}]}',
+            "t:0 must have at least one replica",
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        parse_model(text, "m.json")
+
+
+def test_a_partition_that_is_named_twice_is_refused() -> None:
+    entry = {"topic": "t", "partition": 0, "replicas": [1]}
+    with pytest.raises(ConfigurationError, match="names partition t:0 twice"):
+        read([{"id": 1}], entry, entry)

@@ -1,0 +1,319 @@
+"""`drover plan` on clusters in files: what a proposal tells, which exit code it has, and what goes into its file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from drover.cli.exits import ExitCode
+from drover.cli.main import cli
+from drover.cli.plan_file import parse_plan
+from drover.planning.assess import digest_of
+from tests.cli.models import BROKERS, GIGABYTE, ORDERS, broker, partition, write_model
+
+GOALS = (
+    ("drain", "3"),
+    ("add", "4", "5", "6"),
+    ("replace", "3", "--with", "6"),
+    ("balance",),
+    ("set-rf", "orders", "2"),
+    ("evacuate", "c"),
+    ("spread",),
+    ("leaders",),
+)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments, prog_name="drover")
+
+
+def propose(model: str, *arguments: str) -> Result:
+    return run("plan", *arguments, "--model", model)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return write_model(tmp_path / "model.json")
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> str:
+    """Only broker 6 could take what broker 3 has, and its disk is full."""
+    full = broker(6, "c", log_dirs=[{"path": "/data", "total_bytes": 1000 * GIGABYTE, "free_bytes": 1}])
+    return write_model(tmp_path / "crowded.json", *ORDERS, brokers=(*BROKERS[:3], full))
+
+
+def test_a_drain_tells_everything_before_anything_is_done(model: str) -> None:
+    shown = propose(model, "drain", "3", "--throttle", "10MB/s", "--include-internal")
+    assert shown.exit_code == ExitCode.DONE
+    assert shown.stdout.startswith("drain 3: 7 partitions to change, 7 copies of 7.0 GB together")
+    assert "leaves a broker that is drained" in shown.stdout
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    of_six = next(line for line in lines if line[:2] == ["6", "c"])
+    assert of_six[2:5] == ["0", "→", "7"]
+    assert "peak extra" in shown.stdout
+    assert "It takes at least 11m40s at 10.0 MB/s per broker" in shown.stdout
+    assert "Hash: " in shown.stdout
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=" ".join)
+def test_every_goal_is_planned_and_the_same_figures_are_in_the_document(model: str, goal: tuple[str, ...]) -> None:
+    shown = propose(model, *goal, "--include-internal", "-o", "json")
+    assert shown.exit_code == ExitCode.DONE, shown.output
+    document = json.loads(shown.stdout)
+    assert document["asked"] == " ".join(word for word in goal).replace("--with", "with")
+    assert document["totals"]["partitions"] == len(document["moves"])
+    assert document["totals"]["copies"] == sum(len(move["adding"]) for move in document["moves"])
+    assert sum(each["bytes_in"] for each in document["brokers"]) == document["totals"]["bytes"]
+    assert document["rack_violations"] == {"before": 0, "after": 0, "remaining": []}
+    table = propose(model, *goal, "--include-internal").stdout
+    assert table.startswith(f"{document['asked']}: ")
+    assert not document["moves"] or f"Hash: {document['hash']}" in table
+
+
+def test_json_lines_are_the_moves(model: str) -> None:
+    moves = [json.loads(line) for line in propose(model, "drain", "3", "-o", "jsonl").stdout.splitlines()]
+    assert len(moves) == 6
+    assert {"topic", "partition", "before", "after", "bytes", "reasons"} <= moves[0].keys()
+
+
+def test_a_large_proposal_shows_its_first_moves_and_says_where_the_others_are(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "large.json", *(partition("t", number, 3) for number in range(50)))
+    shown = propose(model, "drain", "3")
+    assert shown.stdout.count("leaves a broker") == 20
+    assert "... and 30 more: -o jsonl prints all, --to FILE writes them." in shown.stdout
+
+
+def test_of_many_brokers_those_are_shown_for_which_it_means_most(tmp_path: Path) -> None:
+    brokers = tuple(broker(number, "a") for number in range(1, 61))
+    moved = (partition("t", number, 60, size_bytes=(number + 1) * GIGABYTE) for number in range(59))
+    shown = propose(write_model(tmp_path / "wide.json", *moved, brokers=brokers), "drain", "60")
+    assert "... and 20 brokers for which it means less: -o json prints all." in shown.stdout
+    rows = [line.split() for line in shown.stdout.splitlines() if line[:2].strip().isdecimal()]
+    assert len(rows) == 40
+    assert rows[-1][:2] == ["60", "a"]
+
+
+def test_the_file_is_the_stock_format_and_says_what_the_plan_was_made_for(model: str, tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    shown = propose(model, "drain", "3", "--to", str(file))
+    hash_ = shown.stdout.rsplit("Hash: ", 1)[1].strip()
+    assert f"drover alter {file} --plan-hash {hash_} --reason WHY" in shown.stderr
+    stock = json.loads(file.read_text())
+    assert stock["version"] == 1
+    assert {"topic", "partition", "replicas", "original_replicas"} == stock["partitions"][0].keys()
+    plan = parse_plan(file.read_text(), "plan.json")
+    assert plan.proposal is not None
+    assert (plan.proposal.asked, plan.proposal.hash) == ("drain 3", hash_)
+    lists = {(one.topic, one.partition): one.replicas or () for one in plan.targets}
+    assert digest_of(plan.proposal.basis, lists) == hash_
+
+
+def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_broker_is_told(model: str) -> None:
+    told = propose(model, "drain", "3")
+    assert "broker 3 keeps 1 partition: topic __consumer_offsets is internal" in told.stdout
+    assert "--include-internal moves internal topics too" in told.stdout
+    assert told.exit_code == ExitCode.GUARDED
+    assert propose(model, "drain", "3", "--exclude-topics", "__*").exit_code == ExitCode.DONE
+    assert propose(model, "balance").exit_code == ExitCode.DONE
+    assert '"__consumer_offsets"' not in propose(model, "drain", "3", "-o", "jsonl").stdout
+    assert '"__consumer_offsets"' in propose(model, "drain", "3", "--include-internal", "-o", "jsonl").stdout
+
+
+def test_excluded_brokers_get_nothing_and_excluded_topics_stay(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.json", *(partition("t", number, 3) for number in range(3)), partition("u", 0, 3))
+    moves = [
+        json.loads(line)
+        for line in propose(
+            model, "drain", "3", "--exclude-brokers", "1,2", "--exclude-brokers", "4", "--exclude-topics", "u*", "-o",
+            "jsonl",
+        ).stdout.splitlines()
+    ]  # fmt: skip
+    assert {move["topic"] for move in moves} == {"t"}
+    assert {added for move in moves for added in move["adding"]} <= {5, 6}
+    told = propose(model, "drain", "3", "--exclude-topics", "u*")
+    assert "broker 3 keeps 1 partition: topic u is excluded (excluded)" in told.stdout
+    assert "--include-internal" not in told.stdout
+    assert told.exit_code == ExitCode.DONE
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        (("drain", "9"), "there is no broker 9"),
+        (("add", "9"), "there is no broker 9"),
+        (("replace", "1", "--with", "9"), "there is no broker 9"),
+        (("evacuate", "z"), "no broker is in rack z"),
+        (("set-rf", "nope", "3"), "there is no topic nope"),
+        (("set-rf", "orders", "7"), "a replication factor of 7 needs as many brokers, and 6 are alive"),
+    ],
+    ids=lambda case: " ".join(case) if isinstance(case, tuple) else "",
+)
+def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
+    model: str, tmp_path: Path, goal: tuple[str, ...], said: str
+) -> None:
+    file = tmp_path / "plan.json"
+    shown = propose(model, *goal, "--to", str(file))
+    assert said in shown.stdout
+    assert shown.exit_code == ExitCode.USAGE
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("drain",), "Missing argument 'BROKER...'"),
+        (("drain", "three"), "'three' is not a valid integer"),
+        (("replace", "3"), "Missing option '--with'"),
+        (("set-rf", "orders", "0"), "0 is not in the range"),
+        (("balance", "--max-bytes", "much"), "'much' is not a size"),
+        (("balance", "--disk-limit", "2"), "'2' is not a share of a disk"),
+        (("balance", "--disk-limit", "101%"), "at most 100%"),
+        (("drain", "3", "--exclude-brokers", "a"), "'a' are not ids of brokers"),
+        (("drain", "3", "--exclude-brokers", "77"), "there is no broker 77 to exclude"),
+        (("drain", "3", "--exclude-topics", "x*"), "no topic of the cluster is called x*"),
+        (("drain", "3", "--exclude-topics", "a,,b"), "has an empty name"),
+        (("drain", "3", "--apply", "--reason", "x"), "--apply submits to a live cluster and --model is a file"),
+        (("drain", "3", "--ingest", "5s"), "choose one"),
+        (("nonsense",), "No such command 'nonsense'"),
+    ],
+    ids=lambda case: " ".join(case) if isinstance(case, tuple) else "",
+)
+def test_wrong_usage_ends_with_2_and_prints_no_plan(model: str, arguments: tuple[str, ...], said: str) -> None:
+    shown = propose(model, *arguments)
+    assert said in shown.stderr
+    assert shown.exit_code == ExitCode.USAGE
+    assert shown.stdout == ""
+
+
+def test_to_apply_needs_a_reason() -> None:
+    shown = run("plan", "drain", "3", "--apply")
+    assert "--apply needs --reason" in shown.stderr
+    assert shown.exit_code == ExitCode.USAGE
+
+
+def test_a_full_disk_is_named_and_ends_with_4(crowded: str) -> None:
+    shown = propose(crowded, "drain", "3", "-o", "json")
+    assert shown.exit_code == ExitCode.GUARDED
+    unmet = json.loads(shown.stdout)["unmet"]
+    assert {one["code"] for one in unmet} >= {"no-room"}
+    told = propose(crowded, "drain", "3")
+    assert "Not met:" in told.stdout
+    assert told.exit_code == ExitCode.GUARDED
+    roomier = propose(write_model(Path(crowded), *ORDERS), "drain", "3")
+    assert roomier.exit_code == ExitCode.DONE
+
+
+def test_an_offline_partition_is_named_and_ends_with_4(tmp_path: Path) -> None:
+    brokers = (*BROKERS[:2], broker(3, "c", alive=False), *BROKERS[3:])
+    offline = partition("t", 0, 3, leader=None, isr=[])
+    model = write_model(tmp_path / "offline.json", offline, partition("t", 1, 3, 1), brokers=brokers)
+    shown = propose(model, "drain", "3", "-o", "json")
+    document = json.loads(shown.stdout)
+    assert [(one["code"], one["topic"], one["partition"]) for one in document["unmet"]] == [("offline", "t", 0)]
+    assert [(move["topic"], move["partition"]) for move in document["moves"]] == [("t", 1)]
+    assert shown.exit_code == ExitCode.GUARDED
+
+
+def test_partitions_in_fewer_racks_than_possible_are_named_until_they_are_spread(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.json", partition("t", 0, 1, 4), partition("t", 1, 1, 2))
+    left = json.loads(propose(model, "drain", "6", "-o", "json").stdout)["rack_violations"]
+    named = {"topic": "t", "partition": 0, "replicas": [1, 4], "racks": ["a", "a"]}
+    assert left == {"before": 1, "after": 1, "remaining": [named]}
+    spread = propose(model, "spread")
+    assert "Partitions in fewer racks than possible: 1 now, 0 afterwards." in spread.stdout
+
+
+# -- plan check
+
+
+def plan_of(*moves: tuple[int, tuple[int, ...]]) -> dict[str, Any]:
+    entries = [{"topic": "orders", "partition": number, "replicas": replicas} for number, replicas in moves]
+    return {"version": 1, "partitions": entries}
+
+
+def check(model: str, text: str, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["plan", "check", "-", "--model", model, *arguments], input=text, prog_name="drover")
+
+
+GENERATED = (
+    f"Current partition replica assignment\n{json.dumps(plan_of((0, (1, 2, 3))))}\n\n"
+    f"Proposed partition reassignment configuration\n{json.dumps(plan_of((0, (4, 2, 3))))}\n"
+)
+CRUISE_CONTROL = {
+    "summary": {"numReplicaMovements": 1},
+    "goalSummary": [],
+    "proposals": [
+        {
+            "topicPartition": {"hash": 1, "topic": "orders", "partition": 0},
+            "oldLeader": 1,
+            "oldReplicas": [1, 2, 3],
+            "newReplicas": [4, 2, 3],
+        }
+    ],
+    "version": 1,
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps(plan_of((0, (4, 2, 3)))), GENERATED, json.dumps(CRUISE_CONTROL)],
+    ids=["topicmappr", "generate", "cruise-control"],
+)
+def test_plans_of_other_tools_are_judged_by_the_same_figures(model: str, text: str) -> None:
+    shown = check(model, text, "-o", "json", "--throttle", "1MB/s")
+    assert shown.exit_code == ExitCode.DONE, shown.output
+    document = json.loads(shown.stdout)
+    (move,) = document["moves"]
+    assert (move["before"], move["after"], move["bytes"]) == ([1, 2, 3], [4, 2, 3], GIGABYTE)
+    assert document["totals"]["least_time_s"] == 1000
+    assert check(model, text).stdout.startswith("check -: 1 partition to change, 1 copy of 1.0 GB together")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "code"),
+    [((1, 2, 9), "unknown-broker"), ((1, 1, 2), "wrong-list"), ((1, 2, 4), "rack-spread")],
+)
+def test_what_a_plan_breaks_is_named_and_ends_with_4(model: str, replicas: tuple[int, ...], code: str) -> None:
+    shown = check(model, json.dumps(plan_of((0, replicas))), "-o", "json")
+    assert shown.exit_code == ExitCode.GUARDED
+    assert code in {one["code"] for one in json.loads(shown.stdout)["unmet"]}
+
+
+def test_a_copy_to_a_broker_that_shall_get_nothing_is_named(model: str) -> None:
+    shown = check(model, json.dumps(plan_of((0, (4, 2, 3)))), "--exclude-brokers", "4")
+    assert "orders:0: broker 4 is excluded (excluded)" in shown.stdout
+    assert shown.exit_code == ExitCode.GUARDED
+
+
+def test_a_plan_for_something_that_is_not_there_is_named(model: str) -> None:
+    shown = check(model, json.dumps(plan_of((77, (1, 2, 3)))))
+    assert "orders:77 does not exist (unknown-partition)" in shown.stdout
+    assert shown.exit_code == ExitCode.GUARDED
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("oops", "- is not JSON"),
+        ('{"partitions": []}', "names no partition"),
+        ('{"proposals": [{"topicPartition": {}}]}', "the field topic is missing"),
+        (json.dumps({"partitions": [{"topic": "t", "partition": 0, "replicas": None}]}), "stops the move of t:0"),
+    ],
+)
+def test_what_is_not_a_plan_is_refused_with_2(model: str, text: str, said: str) -> None:
+    shown = check(model, text)
+    assert said in shown.stderr
+    assert shown.exit_code == ExitCode.USAGE
+
+
+def test_a_plan_that_was_checked_can_be_held_to_its_hash(model: str, tmp_path: Path) -> None:
+    file = tmp_path / "held.json"
+    shown = check(model, json.dumps(CRUISE_CONTROL), "--to", str(file))
+    assert shown.exit_code == ExitCode.DONE
+    plan = parse_plan(file.read_text(), "held.json")
+    assert plan.proposal is not None
+    assert plan.targets[0].original_replicas == (1, 2, 3)
+    assert f"Hash: {plan.proposal.hash}" in shown.stdout

@@ -1,0 +1,94 @@
+"""A planner's model of a live cluster, read from the simulated one."""
+
+from drover.client.cluster_model import Knowledge, hidden_topics, model_of, moving_of, rates_between
+from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker
+from drover.cluster.model import ClusterModel
+from drover.cluster.port import AlterRequest
+from drover.cluster.simulated import DISK_BYTES, SimulatedDriver
+from drover.facts import PartitionFacts
+from drover.planning.model import Broker, LogDir
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+NOTHING_MORE = Knowledge()
+
+
+def cluster() -> ClusterModel:
+    model = ClusterModel({1: "a", 2: "b", 3: "c", 4: None}, copy_bytes_per_second=10)
+    model.create_topic("orders", {0: (1, 2), 1: (2, 3)}, partition_bytes=1000)
+    return model
+
+
+async def test_a_live_cluster_becomes_brokers_with_disks_and_partitions_with_sizes() -> None:
+    made = model_of(await SimulatedDriver(cluster()).inventory(), NOTHING_MORE)
+    assert made.broker_by_id[2] == Broker(2, "b", log_dirs=(LogDir("/simulated", DISK_BYTES, DISK_BYTES - 2000),))
+    first = made.partition_by_name["orders", 0]
+    assert (first.replicas, first.leader, first.isr, first.size_bytes) == ((1, 2), 1, (1, 2), 1000)
+    assert (first.moving, first.internal, first.ingest_bytes_per_s) == (False, False, None)
+
+
+async def test_the_dead_the_moving_and_what_the_log_knows_are_marked() -> None:
+    simulated = cluster()
+    driver = SimulatedDriver(simulated)
+    simulated.stop_broker(3)
+    await driver.alter([AlterRequest(ORDERS, (1, 4))])
+    made = model_of(
+        await driver.inventory(),
+        Knowledge(
+            excluded={1}, own_topics={"orders"}, failing={2}, moving={TopicPartition("orders", 1)}, rates={ORDERS: 2.5}
+        ),
+    )
+    assert [broker.id for broker in made.brokers if not broker.alive] == [3]
+    assert made.broker_by_id[3].rack == "c"
+    assert [broker.id for broker in made.brokers if broker.may_receive] == [4]
+    assert [one.moving for one in made.partitions] == [True, True]
+    assert [one.internal for one in made.partitions] == [True, True]
+    assert [one.ingest_bytes_per_s for one in made.partitions] == [2.5, None]
+
+
+def seen(at_ms: int, sizes: dict[TopicPartition, dict[int, int]], leader: int | None = 1) -> Inventory:
+    facts = {key: PartitionFacts("id", leader, (1, 2), (1, 2)) for key in sizes}
+    return Inventory("cluster", at_ms, {}, facts, sizes)
+
+
+def test_rates_follow_from_what_the_leaders_gained() -> None:
+    gone, new = TopicPartition("gone", 0), TopicPartition("new", 0)
+    shrunk = TopicPartition("shrunk", 0)
+    before = seen(1000, {ORDERS: {1: 100, 2: 0}, shrunk: {1: 50}, gone: {1: 1}})
+    after = seen(3000, {ORDERS: {1: 500, 2: 9999}, shrunk: {1: 10}, new: {1: 7}})
+    assert rates_between(before, after) == {ORDERS: 200.0, shrunk: 0.0}
+    leaderless = seen(3000, {ORDERS: {1: 500}}, leader=None)
+    assert rates_between(before, leaderless) == {}
+
+
+def test_a_copy_is_as_large_as_the_leaders_or_as_the_largest_that_is_known() -> None:
+    def size(sizes: dict[int, int], leader: int | None) -> int | None:
+        made = model_of(seen(0, {ORDERS: sizes}, leader), NOTHING_MORE)
+        return made.partition_by_name[ORDERS].size_bytes
+
+    assert size({1: 5, 2: 9}, 1) == 5
+    assert size({2: 9, 3: 4}, 1) == 9
+    assert size({1: 5, 2: 9}, None) == 9
+    assert size({}, 1) is None
+
+
+def test_a_broker_with_a_failed_directory_is_failing_and_the_directory_holds_nothing() -> None:
+    directories = (LogDirectory("/a", 100, 60), LogDirectory("/b", None, None, code=56))
+    inventory = Inventory("cluster", 0, {1: RegisteredBroker(1, "a", is_alive=True, directories=directories)}, {}, {})
+    (broker,) = model_of(inventory, NOTHING_MORE).brokers
+    assert broker.failing
+    assert broker.log_dirs == (LogDir("/a", 100, 60),)
+    silent = Inventory("cluster", 0, {1: RegisteredBroker(1, "a", is_alive=True)}, {}, {})
+    assert model_of(silent, NOTHING_MORE).brokers == (Broker(1, "a"),)
+
+
+def test_topics_that_only_disks_show_are_hidden() -> None:
+    inventory = Inventory(
+        "c", 0, {}, seen(0, {ORDERS: {1: 5}}).partitions, {ORDERS: {1: 5}, TopicPartition("x", 3): {}}
+    )
+    assert hidden_topics(inventory) == ("x",)
+
+
+def test_nothing_moves_in_an_empty_state() -> None:
+    assert moving_of(ClusterState("prod")) == frozenset()

@@ -1,0 +1,78 @@
+"""The contract of `ClusterDriver.inventory`, on the simulated twin and on a real Kafka 4.3.1."""
+
+from drover.cluster.inventory import Inventory, RegisteredBroker, named_brokers
+from drover.cluster.port import AlterRequest
+from drover.facts import NONE, PartitionFacts
+from events.partitions import TopicPartition
+from tests.cluster.support import RECORD_BYTES, ClusterUnderTest, eventually, settled
+
+RECORDS = 2
+
+
+async def test_an_inventory_shows_every_partition_as_an_observation_does(cluster: ClusterUnderTest) -> None:
+    first = await cluster.create_topic({0: (1, 2, 3), 1: (2, 3, 1)})
+    second = await cluster.create_topic({0: (4,)})
+    asked = [TopicPartition(first, 0), TopicPartition(first, 1), TopicPartition(second, 0)]
+    inventory = await cluster.driver.inventory()
+    observed = await cluster.driver.observe(asked)
+    assert {key: inventory.partitions[key] for key in asked} == dict(observed.partitions)
+    assert inventory.kafka_cluster_id == observed.kafka_cluster_id
+    assert list(inventory.partitions) == sorted(inventory.partitions)
+
+
+async def test_an_inventory_knows_the_size_of_every_copy_and_of_every_disk(cluster: ClusterUnderTest) -> None:
+    topic = await cluster.create_topic({0: (1, 3)}, records=RECORDS)
+    partition = TopicPartition(topic, 0)
+    inventory = await eventually(
+        cluster,
+        cluster.driver.inventory,
+        lambda found: min(found.replica_bytes[partition].values()) >= RECORDS * RECORD_BYTES,
+    )
+    held = inventory.replica_bytes[partition]
+    assert set(held) == {1, 3}
+    assert held[1] == held[3]
+    assert [broker.rack for broker in inventory.brokers.values()] == list(
+        (await cluster.driver.identify()).racks.values()
+    )
+    for broker in inventory.brokers.values():
+        assert broker.is_alive
+        assert broker.directories is not None
+        (directory,) = broker.directories
+        assert directory.total_bytes is not None
+        assert directory.usable_bytes is not None
+        assert 0 < directory.usable_bytes <= directory.total_bytes
+        assert directory.code == NONE
+
+
+async def test_a_dead_broker_keeps_its_rack_and_has_no_disks_and_what_it_leads_moves_on(
+    cluster: ClusterUnderTest,
+) -> None:
+    led = TopicPartition(await cluster.create_topic({0: (4, 1)}, records=1), 0)
+    alone = TopicPartition(await cluster.create_topic({0: (4,)}), 0)
+    rack = (await cluster.driver.identify()).racks[4]
+    await cluster.stop_broker(4)
+
+    def has_noticed(found: Inventory) -> bool:
+        return found.partitions[led].leader == 1 and found.partitions[alone].leader is None
+
+    inventory = await eventually(cluster, cluster.driver.inventory, has_noticed)
+    assert rack is not None
+    assert inventory.brokers[4] == RegisteredBroker(4, rack, is_alive=False)
+    assert inventory.partitions[led].isr == (1,)
+    assert set(inventory.replica_bytes[led]) == {1}
+
+    assert (await cluster.driver.alter([AlterRequest(led, (1, 4, 3))]))[led].code == NONE
+    moving = await eventually(cluster, cluster.driver.inventory, lambda found: 3 in found.partitions[led].replicas)
+    move = moving.partitions[led].move
+    assert move is None or move.adding == (3,)
+    await cluster.start_broker(4)
+    await settled(cluster, led, (1, 4, 3))
+    back = await cluster.driver.inventory()
+    assert back.brokers[4].is_alive
+    assert back.brokers[4].rack == rack
+
+
+def test_a_broker_that_only_replica_lists_name_is_dead_and_its_rack_unknown() -> None:
+    known = {2: RegisteredBroker(2, "b", is_alive=True)}
+    partitions = {TopicPartition("t", 0): PartitionFacts("id", 2, (9, 2), (2,))}
+    assert named_brokers(known, partitions) == {**known, 9: RegisteredBroker(9, None, is_alive=False)}

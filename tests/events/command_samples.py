@@ -1,0 +1,94 @@
+"""One value or more of every command."""
+
+from events import commands
+from tests.events.healing_samples import HEAL_COMMANDS
+
+COMMANDS: dict[str, commands.AnyCommand] = {
+    "alter": commands.Alter(
+        id="move-1",
+        cluster="local",
+        by="ann@host",
+        reason="drain broker 1",
+        partitions=(
+            commands.PartitionTarget(topic="orders", partition=0, replicas=(2, 3, 4)),
+            commands.PartitionTarget(topic="orders", partition=1, replicas=None),
+        ),
+    ),
+    "alter-with-everything": commands.Alter(
+        id="move-2",
+        cluster="local",
+        by="ann@host",
+        reason="drain broker 1",
+        after=("move-1",),
+        partitions=(
+            commands.PartitionTarget(topic="orders", partition=2, replicas=(4, 1), original_replicas=(1, 2, 3)),
+        ),
+        plan="friday",
+        more=True,
+        throttle_bytes_per_second=10_000_000,
+        queue=True,
+        allow_replication_factor_change=False,
+        allow_drover_topics=True,
+    ),
+    "cancel": commands.Cancel(id="c-1", cluster="local", by="ann", reason="too slow", mode="rollback", plan="friday"),
+    "cancel-partitions": commands.Cancel(
+        id="c-2",
+        cluster="local",
+        by="ann",
+        reason="too slow",
+        mode="rollback",
+        partitions=(commands.PartitionName("orders", 0),),
+    ),
+    "alter-when-idle": commands.Alter(
+        id="znode-7-8-18bcfe56800",
+        cluster="local",
+        by="zookeeper",
+        reason="/admin/reassign_partitions was written in ZooKeeper",
+        partitions=(commands.PartitionTarget(topic="orders", partition=0, replicas=(2, 3, 4)),),
+        only_when_idle=True,
+    ),
+    "cancel-topics": commands.Cancel(
+        id="c-3", cluster="local", by="ann", reason="too slow", mode="stop", topics=("orders", "payments")
+    ),
+    "cancel-all": commands.Cancel(id="c-4", cluster="local", by="ann", reason="stop it", mode="rollback", all=True),
+    "cancel-queued": commands.Cancel(
+        id="c-5", cluster="local", by="ann", reason="not now", mode="rollback", queued="move-2"
+    ),
+    "cancel-deferred": commands.Cancel(
+        id="c-6", cluster="local", by="ann", reason="not now", mode="rollback", deferred="move-2"
+    ),
+    "alter-of-one-incarnation": commands.Alter(
+        id="undo-1",
+        cluster="local",
+        by="ann",
+        reason="back again",
+        partitions=(
+            commands.PartitionTarget(
+                topic="orders", partition=0, replicas=(1, 2, 3), topic_id="QBjRZu1kRSm0SVvmuSHUxg"
+            ),
+        ),
+    ),
+    "throttle": commands.Throttle(
+        id="t-1", cluster="local", by="ann", reason="producers suffer", plan="friday", bytes_per_second=5_000_000
+    ),
+    "unfreeze-all": commands.Unfreeze(id="f-3", cluster="local", by="ann", reason="all is well", all=True),
+    "mend": commands.Repair(id="m-1", cluster="local", by="ann", reason="it never ends"),
+    "mend-partitions": commands.Repair(
+        id="m-2",
+        cluster="local",
+        by="ann",
+        reason="it never ends",
+        partitions=(commands.PartitionName("orders", 0),),
+    ),
+    "freeze": commands.Freeze(id="f-1", cluster="local", by="ann", reason="incident 7"),
+    "unfreeze": commands.Unfreeze(id="f-2", cluster="local", by="ann", reason="incident 7 is over"),
+    "blacklist": commands.Blacklist(id="b-1", cluster="local", by="ann", reason="slow disks", brokers=(1, 10, 65)),
+    "blacklist-cleared": commands.Blacklist(id="b-2", cluster="local", by="ann", reason="disks are new", brokers=()),
+    "broker-failed": commands.BrokerFailed(
+        id="x-1", cluster="local", by="watch", reason="no ping", broker=3, at_ms=1_790_000_000_000
+    ),
+    "broker-returned": commands.BrokerReturned(
+        id="x-2", cluster="local", by="watch", reason="it is back", broker=3, at_ms=1_790_000_060_000
+    ),
+    **HEAL_COMMANDS,
+}

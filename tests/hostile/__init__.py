@@ -1,0 +1,1 @@
+"""Whole shards under hostile and under large honest input, from a seed."""

@@ -1,0 +1,108 @@
+"""What must hold after a play: nothing ended or stood still, everything is within its bounds, all is answered."""
+
+from collections import defaultdict
+
+from drover.shard.deferred import MAX_DEFERRED, MAX_DEFERRED_BYTES
+from drover.shard.fold import RecordVerdict, ShardFold
+from drover.shard.known import MOST_PER_CLUSTER
+from events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
+from events.commands import TYPES_BY_TOPIC
+from events.records import Batch, Outcome
+from events.topics import shard_of
+from tests.hostile.play import MOST_STALL_S, Play
+from tests.runtime.world import SHARDS, World
+
+LOG_RECORD_BYTES = 8 * MAX_COMMAND_BYTES
+DEAD_LETTER_BYTES = 70_000
+
+
+def check(play: Play) -> None:
+    """Check everything."""
+    world = play.world
+    assert not world.ended, "the worker ended"
+    assert play.watch.longest_s < MOST_STALL_S, f"nothing else could run for {play.watch.longest_s:.2f} s"
+    bounds(world)
+    for shard in range(SHARDS):
+        all_answered(world, shard)
+        replays(world, shard)
+
+
+def bounds(world: World) -> None:
+    """No record, letter, text or register is larger than docs/security.md says."""
+    topics = world.broker.topics
+    for shard in range(SHARDS):
+        assert max(map(len, world.broker.values(topics.events, shard))) < LOG_RECORD_BYTES
+        for outcome in world.valid_outcomes(shard):
+            assert len(outcome.by.encode()) <= 256
+            assert len(outcome.reason.encode()) <= 1024
+            assert all(len(refusal.detail.encode()) <= 500 for refusal in outcome.refusals)
+    for letter in world.broker.partitions[topics.dead_letters, 0]:
+        assert letter is not None
+        assert len(letter.value) + sum(len(name) + len(value) for name, value in letter.headers) < DEAD_LETTER_BYTES
+    (host,) = world.hosts
+    known = {str(kind.__struct_config__.tag) for kinds in TYPES_BY_TOPIC for kind in kinds} | {"unknown"}
+    types = {
+        sample.labels["type"]
+        for metric in host._metrics.registry.collect()
+        for sample in metric.samples
+        if "type" in sample.labels
+    }
+    assert types <= known, types - known
+    for hosted in host.shards:
+        assert len(hosted.fold.known) <= MOST_PER_CLUSTER
+        for state in hosted.fold.state.clusters.values():
+            assert len(state.deferred) <= MAX_DEFERRED
+            assert sum(len(one.payload) for one in state.deferred.values()) <= MAX_DEFERRED_BYTES
+
+
+def all_answered(world: World, shard: int) -> None:
+    """Each record of a command topic has an outcome, or was forwarded, or is a dead letter."""
+    topics = world.broker.topics
+    outcomes: defaultdict[tuple[str, int], list[Outcome]] = defaultdict(list)
+    for outcome in world.valid_outcomes(shard):
+        outcomes[outcome.topic, outcome.offset].append(outcome)
+    letters = {
+        (headers["__connect.errors.topic"].decode(), int(headers["__connect.errors.offset"]))
+        for letter in world.broker.partitions[topics.dead_letters, 0]
+        if letter is not None and int((headers := dict(letter.headers))["__connect.errors.partition"]) == shard
+    }
+    forwarded = {
+        (topic, headers["drover-forwarded"].decode())
+        for topic in topics.commands
+        for other in range(SHARDS)
+        for record in world.broker.partitions[topic, other]
+        if record is not None and "drover-forwarded" in (headers := dict(record.headers))
+    }
+    for index, topic in enumerate(topics.commands):
+        for offset, record in enumerate(world.broker.partitions[topic, shard]):
+            assert record is not None
+            place = (topic, offset)
+            headers = dict(record.headers)
+            content_type = headers.get("content-type")
+            command = decode_command(record.value, content_type.decode("latin-1") if content_type else None)
+            if isinstance(command, Malformed) or type(command) not in TYPES_BY_TOPIC[index]:
+                assert place in letters, f"{place} is nowhere: {record.value[:200]!r}"
+            elif shard_of(command.cluster, SHARDS) != shard:
+                assert place in letters or (topic, f"{shard}:{offset}") in forwarded, place
+            else:
+                _is_final(outcomes[place], place)
+
+
+def _is_final(found: list[Outcome], place: tuple[str, int]) -> None:
+    assert found, f"{place} has no outcome"
+    assert not found[-1].more, f"{place} is not decided to its end"
+    assert found[-1].verdict != "held", f"{place} is held for ever"
+    assert sum(not outcome.more for outcome in found if outcome.verdict != "held") == 1, f"{place} was decided twice"
+
+
+def replays(world: World, shard: int) -> None:
+    """A fold from the first record makes the same state."""
+    (host,) = world.hosts
+    fold = ShardFold(shard, SHARDS)
+    for offset, payload in enumerate(world.broker.values(world.broker.topics.events, shard)):
+        folded = fold.fold(offset, payload)
+        assert folded is not None
+        assert folded.verdict is not RecordVerdict.VALID or isinstance(folded.record, Batch)
+    assert fold.damage is None
+    if fold.position == host.shards[shard].fold.position:
+        assert fold.state.hash() == host.shards[shard].fold.state.hash()

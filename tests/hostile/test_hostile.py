@@ -1,0 +1,36 @@
+"""Some seeds of hostile and large honest input; `make soak-hostile` plays more of them."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from drover.shard import deciding, deferral, partly, proposing
+from tests.hostile.checks import check
+from tests.hostile.play import Play
+
+SEEDS = range(3)
+ROUNDS = 25
+
+
+@contextlib.contextmanager
+def narrowed(seed: int) -> Iterator[None]:
+    """Let commands wait for others more shortly; with odd seeds let little be enough for several records."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deferral, "MAX_DEFERRAL_MS", 1500)
+        if seed % 2:
+            patch.setattr(deciding, "MAX_DECISION_BYTES", 64 * 1024)
+            patch.setattr(partly, "PART_BYTES", 16 * 1024)
+            patch.setattr(proposing, "RECORD_BYTES", 256 * 1024)
+        yield
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_nothing_that_is_sent_stops_a_worker_and_every_command_has_an_outcome(seed: int) -> None:
+    with narrowed(seed):
+        play = Play(seed, ROUNDS)
+        try:
+            await play.run()
+            check(play)
+        finally:
+            await play.close()

@@ -1,0 +1,45 @@
+"""How a worker logs: JSON where no terminal is, and nothing that acts on one."""
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+import structlog
+
+from drover.runtime.logs import configure_logging
+
+Said = Callable[[str], str]
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
+    """Log a hostile warning in a format, and return what was written."""
+
+    def log(log_format: str) -> str:
+        written = io.StringIO()
+        monkeypatch.setattr("sys.stderr", written)
+        configure_logging(log_format)
+        structlog.get_logger("drover.test").warning("refused", reason="\x1b[2Jgone\u202etxt\nnext", paths=["\x9b1m"])
+        return written.getvalue()
+
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    yield log
+    root.handlers[:], root.level = before
+    structlog.reset_defaults()
+
+
+def test_it_is_json_where_no_terminal_is(said: Said) -> None:
+    line = json.loads(said("auto"))
+    assert list(line)[:3] == ["timestamp", "level", "event"]
+    assert line["reason"] == "\x1b[2Jgone\u202etxt\nnext"
+
+
+@pytest.mark.parametrize("log_format", ["json", "text"])
+def test_nothing_that_is_quoted_acts_on_a_terminal(said: Said, log_format: str) -> None:
+    written = said(log_format)
+    assert written.count("\n") == 1
+    assert not any(character in written for character in "\x1b\x9b\u202e")
+    assert "gone" in written

@@ -3,7 +3,6 @@
 from tests.simulation.mutant import Mutant
 
 HEALING = "drover/healing/reconciler.py"
-HEAL_CHUNKS = "drover/healing/chunks.py"
 HEAL_TIMERS = "drover/healing/timers.py"
 OUTAGES = "drover/healing/outages.py"
 HEAL_PLANNING = "drover/healing/planning.py"
@@ -42,13 +41,6 @@ HEALING_MUTANTS = (
         HEALING,
         "        if plan is None or plan.is_idle:\n            cancelled",
         "        if plan is None or plan.active < 2:\n            cancelled",
-        layer="tests/healing/test_chunks.py",
-    ),
-    Mutant(
-        "heal-what-others-move",
-        HEAL_CHUNKS,
-        "    if known is not None:\n        return (LeftReason.MOVING",
-        "    if known is None and key in state.queue:\n        return (LeftReason.MOVING",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(

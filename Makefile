@@ -6,7 +6,7 @@ LINT := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-impor
 LINT_LOG := .venv/lint.log
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit pythons format demo bench picture soak soak-faults soak-hostile mutants clean
+.PHONY: help install test lint types unit pythons browser format demo bench picture soak soak-faults soak-hostile mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z%-]+:.*## ' Makefile | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/; s/%/FOLDER/' | expand -t 20
@@ -46,6 +46,9 @@ unit: install ## Run the tests that need no cluster (ARGS=... is passed on to py
 
 pythons: install ## Run those tests on every Python from 3.11 to 3.13 that can be found
 	.ci/pythons $(ARGS)
+
+browser: install ## Get the browser that the tests of the page drive, pinned by its hash; needs npm
+	$(BIN)/python -m tests.web.browser
 
 format: install ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .

@@ -86,23 +86,24 @@ class Stage:
 
 
 @click.command()
-def demo() -> None:
+@click.option("--web", "with_page", is_flag=True, help="Serve the page meanwhile, and keep all of it until Ctrl-C.")
+def demo(*, with_page: bool) -> None:
     """Watch replicas move, a rollback, and a takeover, on a real Kafka; takes about a minute and leaves nothing."""
     prepare()  # here and not inside: Ctrl-C ends a download at once
     try:
-        asyncio.run(_until_told_to_stop())
+        asyncio.run(_until_told_to_stop(with_page=with_page))
     except asyncio.CancelledError as error:  # SIGTERM: everything is down by now
         raise click.Abort from error
 
 
-async def _until_told_to_stop() -> None:
-    task = asyncio.ensure_future(_play())
+async def _until_told_to_stop(*, with_page: bool) -> None:
+    task = asyncio.ensure_future(_play(with_page=with_page))
     if threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     await task
 
 
-async def _play() -> None:
+async def _play(*, with_page: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="drover-demo-") as name:
         directory = Path(name)
@@ -112,12 +113,13 @@ async def _play() -> None:
             await stage.run("topics", "init")
             size = ("--partitions", str(PARTITIONS), "--megabytes", str(MEGABYTES))
             await stage.run("local", "seed", TOPIC, *size, "--dir", str(cluster.directory))
-            async with _workers(stage) as workers:
-                await _story(stage, cluster.bootstrap, workers, directory)
-            stage.say(
-                "The log replays: every record is folded again, and the hashes that the workers left are compared."
-            )
-            await stage.run("replay", "--verify")
+            async with _page(stage, cluster.bootstrap, shown=with_page):
+                async with _workers(stage) as workers:
+                    await _story(stage, cluster.bootstrap, workers, directory)
+                stage.say(
+                    "The log replays: every record is folded again, and the hashes that the workers left are compared."
+                )
+                await stage.run("replay", "--verify")
     console.print(_AFTERWORD)
 
 
@@ -127,6 +129,21 @@ def _shorten_sessions(cluster: LocalCluster, directory: Path) -> Path:
     config = directory / "drover.toml"
     config.write_text(f"{text}\n[worker]\nsession_timeout_ms = {SESSION_TIMEOUT_MS}\n", encoding="utf-8")
     return config
+
+
+@asynccontextmanager
+async def _page(stage: Stage, bootstrap: str, *, shown: bool) -> AsyncIterator[None]:
+    """Serve the page on any free port, if it was asked for."""
+    if not shown:
+        yield
+        return
+    from drover.web.serving import serving  # noqa: PLC0415 - few ask for it
+
+    async with serving(LogConnection(bootstrap), ("127.0.0.1", 0)) as port:
+        stage.say(f"Watch it in a browser: http://127.0.0.1:{port}/")
+        yield
+        stage.say("The page shows all of it, the past too. Ctrl-C shuts everything down.")
+        await asyncio.Event().wait()
 
 
 @asynccontextmanager

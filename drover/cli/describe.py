@@ -72,13 +72,22 @@ def describe(
         say(f"Wrote the cluster to {save}.", err=True)
         return
     if output == "json":
-        say(stock_json((one.topic, one.partition, one.replicas) for one in listed), nl=False)
+        _print_stock(listed)
     else:
         _show(model, _rows(model, listed, topic, broker, rack), output)
     if len(listed) < len(chosen) and (output == "json" or topic is not None or broker or rack):
         left = len(chosen) - len(listed)
         are = "is" if left == 1 else "are"
         say(f"{plural(left, 'partition')} of internal topics {are} left out; --include-internal lists them.", err=True)
+
+
+def _print_stock(listed: Sequence[Partition]) -> None:
+    resting = [one for one in listed if not one.moving]
+    say(stock_json((one.topic, one.partition, one.replicas) for one in resting), nl=False)
+    if len(resting) < len(listed):
+        # Kafka shows what it has and what it goes to in one list: to submit that would ask for both.
+        left = len(listed) - len(resting)
+        say(f"{plural(left, 'partition')} left out because of a move under way.", err=True)
 
 
 def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:

@@ -23,6 +23,7 @@ COMMANDS = {
     "broker": ("drover.cli.broker:broker", "Report that a broker failed or returned."),
     "heal": ("drover.cli.heal:heal", "Show and decide what is done about brokers that stay away."),
     "status": ("drover.cli.status:status", "Show what is moving, how far it is and why it waits."),
+    "web": ("drover.cli.web:web", "Serve the page: every move, why it waits, and what it did."),
     "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
     "state": ("drover.cli.state:state", "Show a cluster's state now or at any moment of the log."),
     "progress": ("drover.cli.progress:progress", "Show the progress tables that the Spark job keeps."),

@@ -110,12 +110,12 @@ def leaders(invocation: Invocation, **options: Any) -> None:
 @output_option
 @common_options
 @pass_invocation
-def check(invocation: Invocation, file: Path, output: str, **options: Any) -> None:
+def check(invocation: Invocation, file: Path, **options: Any) -> None:
     """Judge a plan that somebody else made, by the same figures: stock --generate, Cruise Control, topicmappr.
 
     Nothing is sent. Exit code 4 says that the plan breaks something.
     """
-    check_plan(invocation, file, output, options)
+    check_plan(invocation, file, options)
 
 
 def _said(*words: object) -> str:

@@ -16,14 +16,15 @@ from drover.planning.assess import assess
 from drover.planning.goals import Limits
 
 
-def check_plan(invocation: Invocation, file: Path, output: str, options: dict[str, Any]) -> None:
+def check_plan(invocation: Invocation, file: Path, options: dict[str, Any]) -> None:
     """Print what a plan would do, and what it breaks."""
     lists = lists_of(parse_plan(read_text(file, "plan"), str(file)), str(file))
     source = source_of(options)
     model = read_model(invocation, source, with_log=True)
     proposal = assess(model, lists, Limits(disk_limit=disk_limit_of(invocation, options)))
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
+    request = Request(f"check {file}", cluster, options["throttle"])
     if options["to"] is not None:
-        save_proposal(options["to"], f"check {file}", proposal, targets_of(proposal))
-    show(proposal, Request(f"check {file}", cluster, options["throttle"]), model, output)
+        save_proposal(options["to"], request, proposal, targets_of(proposal), model)
+    show(proposal, request, model, options)
     raise click.exceptions.Exit(ExitCode.GUARDED if proposal.unmet else ExitCode.DONE)

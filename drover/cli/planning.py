@@ -26,7 +26,7 @@ from drover.cli.parameters import Duration, Names, Share
 from drover.cli.plan_file import SavedProposal, proposal_json
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options_of_trial
-from drover.client.views.proposal_rows import Request, blocking, proposal_document
+from drover.client.views.proposal_rows import Request, blocking, proposal_document, unmet_lines
 from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal
@@ -95,7 +95,7 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         include_internal=options["include_internal"],
         exclude_topics=topics_matching([one for given in options["exclude_topics"] for one in given], model),
     )
-    with _stopping(options["time_limit"]) as stop:
+    with stopping(options["time_limit"]) as stop:
         proposal = propose(model, goal, limits, stop=stop)
     request = Request(
         asked=asked,
@@ -106,9 +106,9 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     )
     targets = targets_of(proposal)
     if options["to"] is not None and not proposal.refused:
-        save_proposal(options["to"], asked, proposal, targets)
+        save_proposal(options["to"], request, proposal, targets, model)
     if not options["apply_"]:
-        show(proposal, request, model, options["output"])
+        show(proposal, request, model, options)
         raise click.exceptions.Exit(code_of(proposal, request, model))
     _apply(invocation, proposal, request, model, options)
 
@@ -128,25 +128,35 @@ def targets_of(proposal: Proposal) -> tuple[PartitionTarget, ...]:
     )
 
 
-def save_proposal(file: Path, asked: str, proposal: Proposal, targets: Sequence[PartitionTarget]) -> None:
-    """Write a proposal to a file; an empty one is not worth a file."""
+def save_proposal(
+    file: Path, request: Request, proposal: Proposal, targets: Sequence[PartitionTarget], model: ClusterModel
+) -> None:
+    """Write a proposal to a file, and say how it is submitted; an empty one is not worth a file."""
     if not targets:
+        say(f"There is no plan to write to {file}.", err=True)
         return
-    saved = SavedProposal(asked=asked, hash=proposal.digest, basis=proposal.basis)
+    saved = SavedProposal(asked=request.asked, hash=proposal.digest, basis=proposal.basis)
     write_text(file, proposal_json(targets, saved), "plan")
+    internal = any(model.partition_by_name[one.topic, one.partition].internal for one in targets)
+    also = " --allow-drover-topics" if internal else ""
     say(
-        f"Wrote the plan to {file}. Submit it with: drover alter {file} --plan-hash {proposal.digest} --reason WHY",
+        f"Wrote the plan to {file}. Submit it with: "
+        f"drover alter {file} --plan-hash {proposal.digest}{also} --reason WHY",
         err=True,
     )
 
 
-def show(proposal: Proposal, request: Request, model: ClusterModel, output: str) -> None:
-    """Print a proposal."""
-    if output == "table":
+def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
+    """Print a proposal; if the plan itself goes to standard output, only what is not met, beside it."""
+    output = options["output"]
+    if str(options["to"]) == "-":
+        for line in unmet_lines(proposal, request, model):
+            say(line, err=True)
+    elif output == "table":
         print_proposal(proposal, request, model)
-        return
-    document = proposal_document(proposal, request, model)
-    print_document(document, document["moves"], output)
+    else:
+        document = proposal_document(proposal, request, model)
+        print_document(document, document["moves"], output)
 
 
 def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCode:
@@ -159,6 +169,8 @@ def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCo
 def _check_apply(options: dict[str, Any]) -> None:
     if options["model"] is not None:
         raise click.UsageError("--apply submits to a live cluster and --model is a file: use --to, then drover alter")
+    if str(options["to"]) == "-":
+        raise click.UsageError("--to - prints the plan for somebody else to submit, and --apply submits it: choose one")
     if not options["reason"]:
         raise click.UsageError("--apply needs --reason: it is kept in the log for ever")
     check_rate_of(options)
@@ -170,7 +182,7 @@ def _apply(
     blocked = bool(blocking(proposal, request, model))
     targets = targets_of(proposal)
     if not targets or proposal.refused or (blocked and not options["partial"]):
-        show(proposal, request, model, options["output"])
+        show(proposal, request, model, options)
         if blocked and targets:
             raise Failure(
                 "nothing was submitted, since something is not met: --partial submits the rest", ExitCode.GUARDED
@@ -192,7 +204,7 @@ def _cluster(invocation: Invocation, options: dict[str, Any]) -> str | None:
 
 
 @dataclass(slots=True)
-class _Stop:
+class Stop:
     """Whether the planner shall end with what it has: when the time is over, or at Ctrl-C."""
 
     time_limit_s: float | None
@@ -200,15 +212,16 @@ class _Stop:
     interrupted: bool = False
 
     def __call__(self) -> bool:
+        """Tell it."""
         return self.interrupted or (
-            self.time_limit_s is not None and time.monotonic() - self.began_s > self.time_limit_s
+            self.time_limit_s is not None and time.monotonic() - self.began_s >= self.time_limit_s
         )
 
 
 @contextmanager
-def _stopping(time_limit_s: float | None) -> Iterator[_Stop]:
+def stopping(time_limit_s: float | None) -> Iterator[Stop]:
     """Let the first Ctrl-C end the planning with the best plan so far; a second one ends the command."""
-    stop = _Stop(time_limit_s)
+    stop = Stop(time_limit_s)
     before = signal.getsignal(signal.SIGINT)
 
     def interrupt(_number: int, _frame: object) -> None:

@@ -37,7 +37,7 @@ def _headline(proposal: Proposal) -> str:
     if proposal.refused:
         return "this cannot be planned."
     if proposal.empty:
-        return "nothing has to move."
+        return "nothing can be moved." if proposal.unmet else "nothing has to move."
     copies = f"{plural(proposal.copies, 'copy', 'copies')} of {amount(proposal.copied_bytes)} together"
     if not proposal.copies:
         copies = "nothing to copy"

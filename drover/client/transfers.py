@@ -47,6 +47,14 @@ class Transfer:
         return round(left / self.closing_rate * 1000)
 
 
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """The copies of one step: which broker they come from, None if nobody leads, and bytes per second by receiver."""
+
+    source: int | None
+    rates: dict[int, float]
+
+
 class Transfers:
     """The latest samples of one or more clusters; samples of an owner that was replaced are dropped."""
 
@@ -69,6 +77,30 @@ class Transfers:
         while samples[-1].at_ms - samples[0].at_ms > HISTORY_MS:
             samples.popleft()
 
+    def forget_before(self, at_ms: int) -> None:
+        """Drop what was sampled last before a moment: for whoever follows for days."""
+        old = [place for place, samples in self._samples.items() if samples[-1].at_ms < at_ms]
+        for place in old:
+            del self._samples[place]
+
+    def arriving(self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0) -> Arriving | None:
+        """Tell who sends this step's copies and how fast each broker receives; None without enough samples."""
+        samples = self._samples.get((cluster, key))
+        if not samples or samples[-1].step != step:
+            return None
+        last = samples[-1]
+        recent = [sample for sample in samples if last.at_ms - sample.at_ms <= WINDOW_MS]
+        first = recent[0]
+        span_ms = last.at_ms - first.at_ms
+        if span_ms < LEAST_SPAN_MS or _is_stale(recent, now_ms):
+            return None
+        before = {replica.broker: replica.bytes for replica in first.adding}
+        rates = {
+            replica.broker: max(0, replica.bytes - before.get(replica.broker, replica.bytes)) / span_ms * 1000
+            for replica in last.adding
+        }
+        return Arriving(last.leader, rates)
+
     def transfer(self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0) -> Transfer | None:
         """Tell how far this step of a partition is at `now_ms` (wall clock); None without a sample of it."""
         samples = self._samples.get((cluster, key))
@@ -77,7 +109,7 @@ class Transfers:
         last = samples[-1]
         recent = [sample for sample in samples if last.at_ms - sample.at_ms <= WINDOW_MS]
         first = recent[0]
-        if now_ms - last.at_ms > max(FRESH_MS, FRESH_SAMPLES * _pace_ms(recent)):
+        if _is_stale(recent, now_ms):
             return Transfer(step, last.bytes_done, last.bytes_total, None, None, last.at_ms)
         span_ms = last.at_ms - first.at_ms
         rate = closing_rate = None
@@ -86,6 +118,10 @@ class Transfers:
             closed = (first.bytes_total - first.bytes_done) - (last.bytes_total - last.bytes_done)
             closing_rate = closed / span_ms * 1000
         return Transfer(step, last.bytes_done, last.bytes_total, rate, closing_rate, last.at_ms, _falls_behind(samples))
+
+
+def _is_stale(recent: Sequence[Progress], now_ms: int) -> bool:
+    return now_ms - recent[-1].at_ms > max(FRESH_MS, FRESH_SAMPLES * _pace_ms(recent))
 
 
 def _pace_ms(samples: Sequence[Progress]) -> float:

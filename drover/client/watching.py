@@ -59,7 +59,7 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
 async def watch(connection: LogConnection, cluster: str | None, pause_s: float) -> AsyncGenerator[View, None]:
     """Yield the present whenever something is new, and at least every `pause_s` seconds.
 
-    Never ends; close the generator. `news` is cleared after each time.
+    Never ends; close the generator. `news` holds what came since the last time, however long the caller took.
     """
     async with LogReader(connection) as log_reader, LogReader(connection) as sample_reader:
         view = await _opened(log_reader, connection, cluster)
@@ -72,10 +72,12 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
         )
         try:
             while True:
+                # What arrives while the caller looks is new the next time, and keeps nobody waiting.
+                fresh.clear()
+                shown = len(view.news)
                 view.now_ms = _now_ms()
                 yield view
-                view.news.clear()
-                fresh.clear()
+                del view.news[:shown]
                 waiting = asyncio.create_task(fresh.wait())
                 done, _ = await asyncio.wait(
                     (*following, waiting), timeout=pause_s, return_when=asyncio.FIRST_COMPLETED

@@ -38,7 +38,7 @@ from events.partitions import TopicPartition
 
 BROKER_NOT_AVAILABLE = 8
 DISK_BYTES = 1 << 40
-OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER})
+OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
 
 Answer = TypeVar("Answer")
 
@@ -83,7 +83,8 @@ class SimulatedDriver:
     def refuse_next_alter(self, result: CallResult) -> None:
         """Answer `result` for the whole next alter, without doing anything.
 
-        As with the real driver, an answer that leaves open what happened (NOT_CONTROLLER among them) is an error.
+        As with the real driver, an answer that leaves open what happened is an error, and so is NOT_CONTROLLER, with
+        which nothing has happened.
         """
         self._whole_refusal = result
 
@@ -276,6 +277,8 @@ class SimulatedDriver:
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
         if self._whole_refusal is not None:
             whole, self._whole_refusal = self._whole_refusal, None
+            if whole.code == NOT_CONTROLLER:
+                raise ClusterUnavailableError(f"no controller of cluster {self.cluster_name} took it (simulated)")
             if whole.code in OUTCOME_UNKNOWN_CODES:
                 raise OutcomeUnknownError(
                     f"cluster {self.cluster_name} answered with Kafka error {whole.code} (simulated)"

@@ -26,9 +26,13 @@ from drover.errors import (
     ConfigurationError,
     OutcomeUnknownError,
 )
+from drover.facts import NONE, NOT_CONTROLLER
 
 CONNECT_ATTEMPT_MS = 1500
 """How long one broker may take to accept a connection before the next one is tried."""
+
+CONTROLLER_PAUSE_S = 0.1
+"""How long to wait before the controller is looked for again."""
 
 MAX_CLIENTS_CLOSING = 4
 """How many replaced clients may still be closing; with more than that, none is replaced."""
@@ -100,10 +104,24 @@ class Lane:
         Raises:
             ConfigurationError: kafka-python rejects the client options.
             ClusterAccessError: the cluster refuses the password, or its certificate is not trusted.
-            ClusterUnavailableError: it was not sent, or it only reads and got no answer.
+            ClusterUnavailableError: it was not sent, it only reads and got no answer, or no controller took it in time.
             OutcomeUnknownError: it changes something, was sent, and got no answer.
         """
-        client = await self._open(deadline)
+        while True:
+            client = await self._open(deadline)
+            answer = await self._exchange(client, request, deadline, broker, changes=changes)
+            if broker is not None or getattr(answer, "error_code", NONE) != NOT_CONTROLLER:
+                return answer
+            # It was not done. The client would keep the controller that it knows for five minutes.
+            if deadline.left_s() < CONTROLLER_PAUSE_S:
+                self._replace(client)
+                raise self._fault(request, "its controller has moved, and no broker names the new one", changed=False)
+            await asyncio.sleep(CONTROLLER_PAUSE_S)
+            await self._refresh(client, deadline)
+
+    async def _exchange(
+        self, client: KafkaAdminClient, request: Any, deadline: Deadline, broker: int | None, *, changes: bool
+    ) -> Any:
         exchange = _Exchange(client._manager, request, broker, deadline, changes=changes)  # noqa: SLF001  # the one door to its insides
         try:
             answer = _on_io_thread(client, exchange.run)
@@ -116,6 +134,12 @@ class Lane:
             if isinstance(problem, NotSentError) and broker is None:
                 self._replace(client)  # every broker it knows is gone: start again from the bootstrap list
             raise self._fault(request, repr(problem), changed=changes and exchange.was_sent) from problem
+
+    async def _refresh(self, client: KafkaAdminClient, deadline: Deadline) -> None:
+        """Ask a broker who the controller is; what goes wrong is found by the next request."""
+        cluster = client._manager.cluster  # noqa: SLF001  # the one door to its insides
+        with contextlib.suppress(KafkaError, OSError, TimeoutError):
+            await asyncio.wait_for(_on_io_thread(client, cluster.refresh_metadata), deadline.left_s())
 
     async def close(self) -> None:
         """Close the client and wait for its thread for a moment; idempotent."""

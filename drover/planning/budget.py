@@ -14,6 +14,10 @@ class Budget:
         self._until_asked = 0
         self.spent = False
 
+    def part(self, work: int) -> "Budget":
+        """Set so much work aside for one search, so that others are not left without; it counts here as well."""
+        return Budget(work, lambda: not self.spend(ASK_EVERY))
+
     def spend(self, candidates: int) -> bool:
         """Take note of candidates that are about to be tried; whether there is work left for them."""
         if self.spent:

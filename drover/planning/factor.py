@@ -51,12 +51,15 @@ def _lower(layout: Layout, solution: Solution, partition: int, factor: int) -> N
 
         def missed(broker: int, replicas: list[int] = replicas) -> tuple[bool, bool, int, bool, float, int]:
             rest = [other for other in replicas if other != broker]
-            load = (
-                layout.over_count[broker] * layout.count_weight**0.5
-                + layout.over_disk[broker] * layout.disk_weight**0.5
-            )
             first = broker == layout.first[partition]
-            return (broker in layout.alive, broker in isr, layout.racks.pairs(rest), first, -load, broker)
+            return (
+                broker in layout.alive,
+                broker in isr,
+                layout.racks.pairs(rest),
+                first,
+                -layout.standing(broker),
+                broker,
+            )
 
         layout.drop(partition, min(replicas, key=missed))
         solution.note(partition, Reason.LOWER)

@@ -8,6 +8,12 @@ from drover.planning.layout import Layout
 
 # Squares of shares of the mean: what rounding may pretend to gain.
 LEAST_GAIN = 1e-12
+# A round that takes off less than this share of the imbalance is the last one.
+LEAST_SHARE = 1e-3
+# The candidates that one improvement may try, a few seconds.
+MOST_WORK = 3_000_000
+# So many brokers at either end of the order by load exchange replicas in one round.
+EXTREMES = 48
 # How many brokers at either end of the order by load are tried for exchanges in one round.
 NEIGHBOURS = 3
 
@@ -17,17 +23,23 @@ def improve(layout: Layout, items: list[tuple[int, int]], budget: Budget, bands:
 
     With `bands`, no two brokers may be further outside theirs for it.
     """
+    budget = budget.part(MOST_WORK)
+    before = layout.imbalance()
     while _move_each(layout, items, budget, bands) + _exchange(layout, items, budget, bands):
-        pass
+        after = layout.imbalance()
+        if before - after <= LEAST_SHARE * before:
+            return
+        before = after
 
 
 def _move_each(layout: Layout, items: list[tuple[int, int]], budget: Budget, bands: Bands | None) -> int:
     """Take each item to the broker that gains the most; return how many were taken."""
     moved = 0
     for index, (partition, old) in enumerate(items):
-        if not budget.spend(len(layout.receivers)):
+        receivers = layout.likely()
+        if not budget.spend(len(receivers)):
             return 0
-        ranked = sorted((-layout.gain(partition, old, new), new) for new in layout.receivers if new != old)
+        ranked = sorted((-layout.gain(partition, old, new), new) for new in receivers if new != old)
         for loss, new in ranked:
             if loss > -LEAST_GAIN:
                 break
@@ -59,7 +71,11 @@ def _exchange(layout: Layout, items: list[tuple[int, int]], budget: Budget, band
 def _pairs(layout: Layout, brokers: list[int]) -> list[tuple[int, int]]:
     """Pair the brokers, those that differ the most first."""
     ranked = sorted(brokers, key=lambda broker: (-layout.over_disk[broker], broker))
-    found = [(full, empty) for index, full in enumerate(ranked) for empty in ranked[index + 1 :]]
+    found = [
+        (full, empty)
+        for index, full in enumerate(ranked[:EXTREMES])
+        for empty in ranked[max(index + 1, len(ranked) - EXTREMES) :]
+    ]
     found.sort(key=lambda pair: layout.over_disk[pair[1]] - layout.over_disk[pair[0]])
     return found
 
@@ -76,7 +92,7 @@ def _exchange_between(
     full, empty = pair
     there, here = by_broker[full], by_broker[empty]
     difference = (layout.over_disk[full] - layout.over_disk[empty]) / 2
-    if difference <= 0 or not budget.spend(len(there)):
+    if difference <= 0 or not budget.spend(len(there) * NEIGHBOURS):
         return False
     best: tuple[float, int, int] | None = None
     for large, (size, partition, _) in enumerate(there):

@@ -9,6 +9,10 @@ from drover.planning.model import ClusterModel
 from drover.planning.racks import Racks
 from drover.planning.shares import Shares, fair_shares
 
+# So many receivers are all tried for every replica; of more, only the least loaded of each rack.
+FEW = 128
+RENEWED_EVERY = 16
+
 
 class Layout:
     """A working copy of the lists of a cluster. Partitions are numbered as in the model, brokers by their id.
@@ -34,6 +38,8 @@ class Layout:
         self.rate = [partition.ingest_bytes_per_s or 0.0 for partition in model.partitions]
         self.receivers = [broker.id for broker in model.brokers if broker.may_receive and broker.id not in self.leaving]
         self.receives = frozenset(self.receivers)
+        self._asked = 0
+        self._likely: list[int] = []
         self.may_lead = self.receives
         # Pairs of replicas in one rack beyond what the brokers force: what a partition had, it may keep.
         self.excess = [self.racks.excess(replicas) for replicas in self.original]
@@ -78,6 +84,27 @@ class Layout:
         largest = {number: largest_room_of(brokers[number], self.limits.disk_limit) for number in self.receivers}
         self.room = {number: math.inf if room is None else room for number, room in rooms.items()}
         self.largest_room = {number: math.inf if room is None else room for number, room in largest.items()}
+
+    def likely(self) -> list[int]:
+        """Return the receivers worth a try: all of them, or in a large cluster the least loaded of each rack.
+
+        In a large cluster the choice is renewed now and then, so it lags a few changes behind.
+        """
+        if len(self.receivers) <= FEW:
+            return self.receivers
+        self._asked += 1
+        if self._asked % RENEWED_EVERY == 1:
+            ranked = sorted((self.standing(number), number) for number in self.receivers)
+            racks: dict[str | int, list[int]] = {}
+            for _, number in ranked:
+                racks.setdefault(self.rack[number], []).append(number)
+            self._likely = [number for numbers in racks.values() for number in numbers[: max(4, FEW // len(racks))]]
+        return self._likely
+
+    def standing(self, number: int) -> float:
+        """Return how loaded a broker is beside its fair share, in shares of the means."""
+        count = self.over_count[number] * math.sqrt(self.count_weight)
+        return count + self.over_disk[number] * math.sqrt(self.disk_weight)
 
     def receive_only(self, brokers: Collection[int]) -> None:
         """Let only these brokers receive replicas; leaders and racks are as before."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from drover.planning.budget import Budget
-from drover.planning.layout import Layout
+from drover.planning.layout import FEW, Layout
 from drover.planning.proposal import Reason, Unmet, UnmetCode
 
 
@@ -55,6 +55,16 @@ def replace_all(
 
 def best_place(layout: Layout, partition: int, old: int | None) -> int | None:
     """Choose the broker that loses the least balance among those on the best racks; None if there is none."""
+    best = _best_of(layout, layout.likely(), partition, old)
+    if len(layout.receivers) > FEW and (best is None or best[0]):
+        best = _best_of(layout, layout.receivers, partition, old)
+    return None if best is None else best[2]
+
+
+def _best_of(
+    layout: Layout, receivers: Sequence[int], partition: int, old: int | None
+) -> tuple[int, float, int] | None:
+    """Return the least pairs of replicas in one rack, the least cost in balance, and the broker that has them."""
     taken = {*layout.replicas[partition], *layout.original[partition]}
     held: dict[str | int, int] = {}
     for broker in layout.replicas[partition]:
@@ -62,7 +72,7 @@ def best_place(layout: Layout, partition: int, old: int | None) -> int | None:
             rack = layout.racks.of(broker)
             held[rack] = held.get(rack, 0) + 1
     best: tuple[int, float, int] | None = None
-    for new in layout.receivers:
+    for new in receivers:
         pairs = held.get(layout.rack[new], 0)
         if best is not None and pairs > best[0]:
             continue
@@ -73,7 +83,7 @@ def best_place(layout: Layout, partition: int, old: int | None) -> int | None:
         found = (pairs, layout.cost(partition, new), new)
         if best is None or found < best:
             best = found
-    return None if best is None else best[2]
+    return best
 
 
 def why_no_place(layout: Layout, partition: int, old: int | None) -> Unmet:

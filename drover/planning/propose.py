@@ -40,7 +40,7 @@ def propose(
 
 
 def _moves(layout: Layout, solution: Solution) -> list[Move]:
-    """Put the moves in order: partitions that lack living replicas first, then the smaller ones, orders last."""
+    """Put the moves in order: partitions that lack living replicas first, then the other copies, orders last."""
     partitions = layout.model.partitions
     alive = {broker.id for broker in layout.model.brokers if broker.alive}
     found = [

@@ -172,7 +172,11 @@ class ClusterServices:
                     self._out_of_reach(cluster, error)
                     sizes = {}
                 self._deliver(core, core.token, BytesSampled(cluster, started_ms, sizes))
-                await self._publish(_samples(cluster, core.fold.epoch, copying, sizes))
+                samples = _samples(cluster, core.fold.epoch, copying, sizes)
+                self._metrics.copy_remaining(cluster, sum(one.bytes_total - one.bytes_done for one in samples))
+                await self._publish(samples)
+            else:
+                self._metrics.copy_remaining(cluster, 0)
             took_ms = (time.monotonic() - started) * 1000
             await asyncio.sleep(max(SAMPLE_MS, took_ms * SAMPLE_SHARE) / 1000)
 

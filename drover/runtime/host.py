@@ -5,7 +5,7 @@ Only the log counts. A fault ends the process (`fail`); the next one replays the
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, NoReturn
 
@@ -25,6 +25,7 @@ from drover.runtime.watchdog import EXIT_FAULT
 from drover.shard.core import ShardCore
 from drover.shard.fold import Damage, Folded, RecordVerdict
 from drover.shard.messages import Arrival
+from drover.state.cluster import ClusterState
 from events.codec import encode_progress
 from events.progress import OwnedShard, WorkerSample
 from events.records import Acquire
@@ -96,6 +97,12 @@ class ShardHost:
     def is_closing(self) -> bool:
         """Whether the worker was asked to stop."""
         return self._closing
+
+    def owned_states(self) -> Iterator[ClusterState]:
+        """Return the clusters of the shards that this worker owns, as the log says they are."""
+        for shard in self.shards:
+            if shard.holds_token:
+                yield from shard.fold.state.clusters.values()
 
     def attach(self, source: CommandSource) -> None:
         """Say which group it is."""
@@ -257,7 +264,7 @@ class ShardHost:
                     raise CorruptLogError(
                         f"{topic}/{number} holds offsets {first} to {end}, but {offset} is to be decided next"
                     )
-                self._metrics.cursor_lag(topic, number, end - offset)
+                self._metrics.commands_undecided(topic, number, end - offset)
 
     async def _measure(self) -> None:
         """Keep the figures of `/metrics` fresh; a topic that was created again shows here first."""

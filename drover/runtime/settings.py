@@ -18,6 +18,7 @@ from drover.runtime.addresses import check_addresses, parse_address
 from drover.runtime.healing_settings import HealingSettings
 from drover.runtime.secret import Secret, unusable
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
+from drover.runtime.web_settings import WebSettings
 from drover.scheduling.state import Limits
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions
@@ -339,6 +340,7 @@ class Settings:
     zookeeper: ZooKeeperSettings = ZooKeeperSettings()
     spark: SparkSettings = field(default_factory=SparkSettings)
     planning: PlanningSettings = field(default_factory=PlanningSettings)
+    web: WebSettings = field(default_factory=WebSettings)
 
     @property
     def group(self) -> str:

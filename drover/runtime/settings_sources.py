@@ -24,6 +24,7 @@ from drover.runtime import addresses
 from drover.runtime import settings as shapes
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings
+from drover.runtime.web_settings import WebSettings
 from events.commands import is_cluster_name
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         zookeeper: shapes.ZooKeeperSettings = shapes.ZooKeeperSettings()
         spark: SparkSettings = pydantic.Field(default_factory=SparkSettings)
         planning: PlanningSettings = PlanningSettings()
+        web: WebSettings = pydantic.Field(default_factory=WebSettings)
 
         @pydantic.field_validator("clusters", mode="before")
         @classmethod
@@ -145,7 +147,9 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
     except ValueError as error:  # what tomllib and the text decoder raise
         raise ConfigurationError(f"{place} is not valid TOML: {error}") from error
-    settings = Settings(found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning)
+    settings = Settings(
+        found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning, found.web
+    )
     _check_names(settings, place)
     _check_variables()
     return settings

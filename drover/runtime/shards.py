@@ -20,7 +20,7 @@ from drover.capability.messages import Moment
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import RecordTooLargeError
-from drover.runtime import forwarding
+from drover.runtime import forwarding, outcome_metrics
 from drover.runtime.clock import now
 from drover.runtime.contest import Contest
 from drover.runtime.dead_letters import DeadLetters
@@ -250,6 +250,7 @@ class HostedShard:
     async def _append(self, proposed: ProposedBatch, arrivals: tuple[Arrival, ...], tenure: int) -> None:
         await self._send_aside(proposed)
         began = monotonic()
+        counted = outcome_metrics.counted(self.fold.state.clusters, proposed)
         folded = await self._services.log.append(self.number, proposed.record, proposed.payload)
         if self.tenure != tenure:
             # Revoked while it was in flight: everything was dropped; the next owner learns from the log what is valid.
@@ -257,6 +258,7 @@ class HostedShard:
         if folded.verdict is RecordVerdict.VALID:
             self._services.metrics.batch_appended(self.number, monotonic() - began)
             self._settle(proposed)
+            outcome_metrics.report(self._services.metrics, counted, proposed, self._topics.commands)
         else:
             self._requeue(arrivals)
 
@@ -306,8 +308,6 @@ class HostedShard:
 
     def _count(self, proposed: ProposedBatch) -> None:
         metrics, topics = self._services.metrics, self._topics.commands
-        for outcome in proposed.record.outcomes:
-            metrics.command_decided(outcome.type, outcome.verdict)
         for arrival, _ in proposed.forward:
             metrics.forwarded(topics[arrival.topic_index])
         for arrival, _ in proposed.dead_letters:

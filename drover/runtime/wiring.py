@@ -16,6 +16,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.port import Journal
 from drover.runtime import topics
+from drover.runtime.clock import now
 from drover.runtime.clusters import ClusterServices
 from drover.runtime.health import Check, HealthServer
 from drover.runtime.host import ShardHost
@@ -24,6 +25,7 @@ from drover.runtime.metrics import Metrics
 from drover.runtime.ports import BesideWorker, ClusterSide
 from drover.runtime.settings import Settings
 from drover.runtime.snapshots import SnapshotKeeper
+from drover.runtime.state_metrics import StateMetrics
 from drover.runtime.watchdog import EXIT_FAULT, Watchdog
 from drover.runtime.worker import readiness, run_process, run_until_stopped
 from events.codec import encode_progress
@@ -86,6 +88,8 @@ async def _run(settings: Settings, new_clusters: ClusterSideFactory, stop: async
         snapshots = SnapshotKeeper(journal, connection.topics, every_records, metrics)
         clusters = new_clusters(settings, journal, metrics)
         host = ShardHost(settings, checked.command_topic_ids, journal, clusters, snapshots, metrics)
+        metrics.expect(checked.shards, connection.topics.commands, settings.clusters)
+        metrics.collect(StateMetrics(host.owned_states, lambda: now().wall_ms))
         group = CommandGroup(_group_settings(settings, connection), host)
         host.attach(group)
         beside = None if new_projection is None else new_projection(metrics)

@@ -1,15 +1,24 @@
-"""The inbox of one shard: four command topics merged by time, and never more than a contiguous run from each cursor."""
+"""The inbox of one shard: four command topics merged by time, and never more than a contiguous run from each cursor.
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+What ends or holds back work goes first. A freeze and an unfreeze overtake whatever stands in other topics; so does a
+cancel, unless an alter that has arrived before it is of the same author, or names one of its topics, its plan or its
+id. No topic fills more than half of a run while another one waits. Within a topic nothing overtakes: cursors move on
+in order.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 
 from drover.shard.messages import Arrival
+from events.codec import Malformed
+from events.commands import Alter, AnyCommand, Cancel, Freeze, Unfreeze
 from events.topics import COMMAND_KINDS
 
 CLOSE_BYTES = 1024 * 1024
 HIGH_COUNT, LOW_COUNT = 4000, 2000
 HIGH_BYTES, LOW_BYTES = 16 * 1024 * 1024, 8 * 1024 * 1024
 ARRIVAL_OVERHEAD_BYTES = 64
+_ALTER, _CANCEL = COMMAND_KINDS.index("alter"), COMMAND_KINDS.index("cancel")
 
 
 class InboxGapError(AssertionError):
@@ -28,6 +37,9 @@ class Inbox:
         self._queues: tuple[deque[Arrival], ...] = tuple(deque() for _ in COMMAND_KINDS)
         self._next = [0] * len(COMMAND_KINDS)
         self._taken: tuple[Arrival, ...] = ()
+        # Who and what the alters in here name, and the offsets of those that go before them.
+        self._altered: Counter[tuple[str, ...]] = Counter()
+        self._first: set[int] = set()
         self.count = 0
         self.bytes = 0
 
@@ -37,6 +49,8 @@ class Inbox:
             queue.clear()
         self._next = list(next_offsets)
         self._taken = ()
+        self._altered.clear()
+        self._first.clear()
         self.count = self.bytes = 0
 
     def expected(self, topic_index: int) -> int:
@@ -56,27 +70,50 @@ class Inbox:
             topic = COMMAND_KINDS[arrival.topic_index]
             raise InboxGapError(f"command topic {topic}: offset {arrival.offset} came, {expected} is missing")
         self._queues[arrival.topic_index].append(arrival)
+        if arrival.topic_index == _ALTER:
+            self._altered.update(_names(arrival.command))
+        elif arrival.topic_index == _CANCEL and self._goes_first(arrival.command):
+            self._first.add(arrival.offset)
         self._next[arrival.topic_index] = expected + 1
         self.count += 1
         self.bytes += _weight(arrival)
         return True
 
     def take(self, cursors: Sequence[int]) -> tuple[Arrival, ...]:
-        """Take the oldest commands by timestamp, about 1 MiB; those below the log's cursors are dropped first."""
+        """Take the commands whose turn it is, about 1 MiB; those below the log's cursors are dropped first."""
         assert not self._taken, "the last commands taken were neither settled nor given back"
         for queue, cursor in zip(self._queues, cursors, strict=True):
             while queue and queue[0].offset < cursor:
                 self._forget((queue.popleft(),))
         taken: list[Arrival] = []
-        size = 0
-        while heads := [queue[0] for queue in self._queues if queue]:
-            oldest = min(heads, key=lambda arrival: (arrival.timestamp_ms, arrival.topic_index))
-            if taken and size + _weight(oldest) > CLOSE_BYTES:
+        sizes = [0] * len(self._queues)
+        while any(self._queues):
+            following = self._following(sizes)
+            weight = _weight(following)
+            if taken and sum(sizes) + weight > CLOSE_BYTES:
                 break
-            taken.append(self._queues[oldest.topic_index].popleft())
-            size += _weight(oldest)
+            taken.append(self._queues[following.topic_index].popleft())
+            sizes[following.topic_index] += weight
         self._taken = tuple(taken)
         return self._taken
+
+    def _following(self, sizes: Sequence[int]) -> Arrival:
+        """Return what comes next: what goes first, else the oldest of a topic that has not had its share."""
+        cancels = self._queues[_CANCEL]
+        if cancels and cancels[0].offset in self._first:
+            return cancels[0]
+        heads = [queue[0] for queue in self._queues if queue]
+        oldest = min(heads, key=lambda arrival: (arrival.timestamp_ms, arrival.topic_index))
+        if sizes[oldest.topic_index] < CLOSE_BYTES // 2:
+            return oldest
+        # A cancel that does not go first keeps its place in time.
+        others = [head for head in heads if head.topic_index not in {_CANCEL, oldest.topic_index}]
+        return min(others, key=lambda arrival: arrival.timestamp_ms, default=oldest)
+
+    def _goes_first(self, command: AnyCommand | Malformed) -> bool:
+        if isinstance(command, Freeze | Unfreeze):
+            return True
+        return isinstance(command, Cancel) and not any(self._altered[name] for name in _names(command))
 
     def settle(self, decided: int | None = None) -> None:
         """Finish the taken commands: the first `decided` of them (all by default) are durable, the rest go back."""
@@ -85,6 +122,8 @@ class Inbox:
         self._forget(done)
         self._taken = rest
         self.give_back()
+        if not self.count:
+            self._altered.clear()
 
     def give_back(self) -> None:
         """Put everything taken back to the head, as if it had never been taken."""
@@ -104,9 +143,33 @@ class Inbox:
 
     def _forget(self, arrivals: Iterable[Arrival]) -> None:
         for arrival in arrivals:
+            if arrival.topic_index == _ALTER:
+                self._altered.subtract(_names(arrival.command))
+            elif arrival.topic_index == _CANCEL:
+                self._first.discard(arrival.offset)
             self.count -= 1
             self.bytes -= _weight(arrival)
 
 
 def _weight(arrival: Arrival) -> int:
     return len(arrival.payload) + ARRIVAL_OVERHEAD_BYTES
+
+
+def _names(command: AnyCommand | Malformed) -> Iterator[tuple[str, ...]]:
+    """Name the author, the topics, the plan and the id that keep a cancel behind an alter, each once."""
+    match command:
+        case Alter():
+            yield (command.cluster, "plan", command.plan_name)
+            yield (command.cluster, "id", command.id)
+            topics = {target.topic for target in command.partitions}
+        case Cancel():
+            if command.plan is not None:
+                yield (command.cluster, "plan", command.plan)
+            if command.queued is not None:
+                yield (command.cluster, "id", command.queued)
+            topics = {partition.topic for partition in command.partitions or ()} | set(command.topics or ())
+        case _:
+            return
+    yield (command.cluster, "by", command.by)
+    for topic in topics:
+        yield (command.cluster, "topic", topic)

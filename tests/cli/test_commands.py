@@ -14,12 +14,12 @@ import yaml
 from click.testing import CliRunner, Result
 
 from drover.cli.answers import exit_code, print_answers
-from drover.cli.dead_letters import shown
 from drover.cli.exits import ExitCode, failure_of
 from drover.cli.main import COMMANDS, cli
 from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.undo import Undo
+from drover.client.views.dead_letter_rows import shown
 from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment

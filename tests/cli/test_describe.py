@@ -108,6 +108,12 @@ def test_json_can_be_submitted_as_it_is_and_says_what_it_leaves_out(healthy: str
     assert whole.stderr == ""
 
 
+def test_a_list_that_is_on_its_way_is_not_offered_for_submission(ailing: str) -> None:
+    shown = describe(ailing, "-o", "json")
+    assert [one["partition"] for one in json.loads(shown.stdout)["partitions"]] == [0, 1, 2, 3]
+    assert "1 partition left out because of a move under way." in shown.stderr
+
+
 def test_a_saved_cluster_is_the_same_cluster(healthy: str, tmp_path: Path) -> None:
     saved = tmp_path / "saved.json"
     done = describe(healthy, "--save", str(saved))

@@ -111,6 +111,21 @@ def test_the_file_is_the_stock_format_and_says_what_the_plan_was_made_for(model:
     assert digest_of(plan.proposal.basis, lists) == hash_
 
 
+def test_the_hint_says_what_else_it_takes_to_move_internal_topics(model: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "plan.json")
+    shown = propose(model, "drain", "3", "--include-internal", "--to", file)
+    assert " --allow-drover-topics --reason WHY" in shown.stderr
+    assert " --allow-drover-topics" not in propose(model, "drain", "3", "--to", file).stderr
+    assert f"There is no plan to write to {file}." in propose(model, "drain", "5", "--to", file).stderr
+
+
+def test_a_plan_on_standard_output_is_nothing_but_the_plan(model: str) -> None:
+    shown = propose(model, "drain", "3", "--to", "-")
+    assert len(parse_plan(shown.stdout, "-").targets) == 6
+    assert "broker 3 keeps 1 partition" in shown.stderr
+    assert shown.exit_code == ExitCode.GUARDED
+
+
 def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_broker_is_told(model: str) -> None:
     told = propose(model, "drain", "3")
     assert "broker 3 keeps 1 partition: topic __consumer_offsets is internal" in told.stdout

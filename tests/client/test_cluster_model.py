@@ -7,6 +7,8 @@ from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import DISK_BYTES, SimulatedDriver
 from drover.facts import PartitionFacts
 from drover.planning.model import Broker, LogDir
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
@@ -90,5 +92,13 @@ def test_topics_that_only_disks_show_are_hidden() -> None:
     assert hidden_topics(inventory) == ("x",)
 
 
-def test_nothing_moves_in_an_empty_state() -> None:
-    assert moving_of(ClusterState("prod")) == frozenset()
+def test_what_drover_moves_or_will_move_is_moving() -> None:
+    state = ClusterState("prod")
+    assert moving_of(state) == frozenset()
+    state.put(
+        Reassignment(
+            key=ORDERS, topic_id="id", plan="p", number=0, original=(1, 2), target=(3, 4), queued_ms=0,
+            phase=Phase.PENDING, since_ms=0, current=(1, 2),
+        )
+    )  # fmt: skip
+    assert moving_of(state) == {ORDERS}

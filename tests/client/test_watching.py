@@ -1,10 +1,24 @@
-"""Of several projectors the one that writes is told of, for as long as it is heard."""
+"""Of several projectors the one that writes is told of, for as long as it is heard; and nothing new is missed."""
 
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Self
+
+import pytest
+
+from drover.client import history, watching
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
-from drover.client.watching import SAMPLES_MS, View, _see
+from drover.client.watching import SAMPLES_MS, View, _see, watch
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogRecord
+from drover.shard.fold import ShardFold
 from events.codec import encode_progress
 from events.progress import ProjectionSample
+from events.topics import TopicNames
+from tests.client.log import Writer
 
 
 def said(writer: str, role: str, at_ms: int) -> bytes:
@@ -21,3 +35,61 @@ def test_who_writes_is_told_and_not_who_follows() -> None:
     assert view.projections["prod"].writer == "b"
     _see(view, said("a", "following", 2000 + SAMPLES_MS + 1))
     assert view.projections["prod"].writer == "a"
+
+
+class _Reader:
+    """A log whose records arrive when the test says so."""
+
+    def __init__(self, records: dict[str, asyncio.Queue[tuple[LogRecord, ...]]]) -> None:
+        self._records = records
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def partitions(self, _: str) -> int:
+        return 1
+
+    async def end_offsets(self, *_: object) -> dict[int, int]:
+        return {0: 0}
+
+    async def start_offsets(self, *_: object, since_ms: int | None = None) -> dict[int, int]:
+        return {} if since_ms is not None else {0: 0}
+
+    async def read(self, *_: object) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        none: tuple[tuple[LogRecord, ...], ...] = ()
+        for records in none:
+            yield records
+
+    async def follow(self, topic: str, _: object) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        while True:
+            yield await self._records[topic].get()
+
+
+async def test_what_arrives_while_the_caller_is_busy_is_new_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = TopicNames()
+    arriving: dict[str, asyncio.Queue[tuple[LogRecord, ...]]] = defaultdict(asyncio.Queue)
+    monkeypatch.setattr(watching, "LogReader", lambda _: _Reader(arriving))
+    monkeypatch.setattr(history, "load_snapshots", _no_snapshots)
+    writer = Writer()
+    writer.begin()
+    writer.say()
+    writer.say()
+    records = [LogRecord(0, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)]
+    seen = []
+    async with asyncio.timeout(10), aclosing(watch(LogConnection("nowhere:1"), None, 60.0)) as views:
+        await anext(views)
+        for first, last in ((0, 3), (3, 4)):
+            await arriving[topics.events].put(tuple(records[first:last]))
+            # The followers run, while this caller has not asked for the next view.
+            for _ in range(20):
+                await asyncio.sleep(0)
+            view = await anext(views)
+            seen.append([record.offset for record in view.news])
+    assert seen == [[2], [3]]
+
+
+async def _no_snapshots(*_: object) -> dict[int, ShardFold]:
+    return {}

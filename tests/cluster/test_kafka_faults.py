@@ -1,13 +1,18 @@
 """What the real driver says when brokers hang, die, return or were never there."""
 
 import asyncio
+import math
 import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
+from kafka.future import Future
+from kafka.net.connection import KafkaConnection
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
 from kafka.protocol.metadata import MetadataRequest
 
 from drover.cluster.kafka import KafkaDriver
@@ -15,7 +20,7 @@ from drover.cluster.port import AlterRequest
 from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
 from drover.cluster.wire import MAX_CLIENTS_CLOSING, Deadline, Lane
 from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
-from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from drover.facts import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
 from drover.local import LocalCluster
 from events.partitions import TopicPartition
 
@@ -99,6 +104,53 @@ async def test_an_alter_that_a_hanging_cluster_swallowed_has_an_unknown_outcome(
     assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
     await impatient.close()
     assert len((await driver.identify()).racks) > 0
+
+
+class Deposed:
+    """Answers alters as brokers do that are not the controller any more; counts how often it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, times: float) -> None:
+        self.asked = 0
+        self._times = times
+        self._send = KafkaConnection.send_request
+
+        def send_request(connection: KafkaConnection, request: Any, **options: Any) -> Any:
+            return self.answer(connection, request, **options)
+
+        monkeypatch.setattr(KafkaConnection, "send_request", send_request)
+
+    def answer(self, connection: Any, request: Any, **options: Any) -> Any:
+        if not isinstance(request, AlterPartitionReassignmentsRequest) or self.asked >= self._times:
+            return self._send(connection, request, **options)
+        self.asked += 1
+        response = AlterPartitionReassignmentsResponse(
+            throttle_time_ms=0, error_code=NOT_CONTROLLER, error_message=None, responses=[]
+        )
+        return Future().success(response)
+
+
+@pytest.mark.cluster
+async def test_an_alter_goes_to_the_new_controller_when_the_old_one_says_that_it_is_not_it(
+    driver: KafkaDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deposed = Deposed(monkeypatch, times=3)
+    assert (await driver.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
+    assert deposed.asked == 3
+
+
+@pytest.mark.cluster
+async def test_an_alter_that_no_controller_takes_was_not_done(
+    local_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient = KafkaDriver("impatient", local_cluster.bootstrap, call_timeout_ms=1500)
+    Deposed(monkeypatch, times=math.inf)
+    started = time.monotonic()
+    with pytest.raises(ClusterUnavailableError, match="controller"):
+        await impatient.alter(ANYTHING)
+    assert time.monotonic() - started < 3
+    monkeypatch.undo()
+    assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
+    await impatient.close()
 
 
 @pytest.mark.cluster

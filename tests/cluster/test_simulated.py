@@ -6,7 +6,7 @@ from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, SetBrokerRates
 from drover.cluster.simulated import Loss, SimulatedDriver
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.facts import NOT_CONTROLLER, BrokerRates, CallResult
+from drover.facts import NOT_CONTROLLER, REQUEST_TIMED_OUT, BrokerRates, CallResult
 from events.partitions import TopicPartition
 
 PARTITION = TopicPartition("orders", 0)
@@ -120,11 +120,16 @@ async def test_a_metadata_lag_that_ends_shows_what_is(driver: SimulatedDriver) -
     assert facts.replicas == (3, 2, 1)
 
 
-async def test_a_whole_call_can_be_refused_and_not_controller_leaves_its_outcome_open(driver: SimulatedDriver) -> None:
+async def test_a_whole_call_can_be_refused_and_with_not_controller_nothing_has_happened(
+    driver: SimulatedDriver,
+) -> None:
     driver.refuse_next_alter(CallResult(29, "not allowed"))
     assert {result.code for result in (await driver.alter(REORDER)).values()} == {29}
+    driver.refuse_next_alter(CallResult(REQUEST_TIMED_OUT))
+    with pytest.raises(OutcomeUnknownError, match="7"):
+        await driver.alter(REORDER)
     driver.refuse_next_alter(CallResult(NOT_CONTROLLER))
-    with pytest.raises(OutcomeUnknownError, match="41"):
+    with pytest.raises(ClusterUnavailableError):
         await driver.alter(REORDER)
     assert replicas(driver) == (1, 2, 3)
     assert (await driver.alter(REORDER))[PARTITION].accepted

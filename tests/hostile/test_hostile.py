@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from drover.runtime import dead_letters
 from drover.shard import deciding, deferral, partly, proposing
 from tests.hostile.checks import check
 from tests.hostile.play import Play
@@ -18,6 +19,8 @@ def narrowed(seed: int) -> Iterator[None]:
     """Let commands wait for others more shortly; with odd seeds let little be enough for several records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deferral, "MAX_DEFERRAL_MS", 1500)
+        # A busy machine is no reason to give letters up here.
+        patch.setattr(dead_letters, "WRITE_TIMEOUT_S", 60.0)
         if seed % 2:
             patch.setattr(deciding, "MAX_DECISION_BYTES", 64 * 1024)
             patch.setattr(partly, "PART_BYTES", 16 * 1024)

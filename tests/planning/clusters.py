@@ -19,7 +19,7 @@ from drover.planning.goals import (
     Spread,
 )
 from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from drover.planning.proposal import Proposal
+from drover.planning.proposal import Move, Proposal
 
 GIB = 1 << 30
 
@@ -129,7 +129,21 @@ def faults(model: ClusterModel, proposal: Proposal, limits: Limits, leaving: Col
         excess_after = pairs(model, move.after) - fewest_pairs(model, len(move.after), leaving)
         if excess_after > max(0, excess_before):
             found.append(f"{name}: loses racks")
+        if len(move.before) == len(move.after) and not can_be_swapped(model, move, leaving):
+            found.append(f"{name}: loses racks on the way, if its replicas are swapped one by one")
     return found
+
+
+def can_be_swapped(model: ClusterModel, move: Move, leaving: Collection[int]) -> bool:
+    """Whether the replicas can be exchanged one after another without losing racks on the way (KIP-435's steps)."""
+    worst = max(pairs(model, move.before), fewest_pairs(model, len(move.before), leaving))
+    for olds, news in itertools.product(itertools.permutations(move.removing), itertools.permutations(move.adding)):
+        lists = [list(move.before)]
+        for old, new in zip(olds, news, strict=True):
+            lists.append([new if broker == old else broker for broker in lists[-1]])
+        if all(pairs(model, each) <= worst for each in lists):
+            return True
+    return False
 
 
 def targets_of(proposal: Proposal) -> dict[tuple[str, int], tuple[int, ...]]:

@@ -16,7 +16,7 @@ def test_every_metric_is_rendered_under_its_name() -> None:
     metrics.dead_lettered("drover.alter")
     metrics.forwarded("drover.cancel")
     metrics.log_position(2, 99)
-    metrics.cursor_lag("drover.alter", 2, 4)
+    metrics.commands_undecided("drover.alter", 2, 4)
     text = metrics.render().decode()
     for line in (
         'drover_commands_total{type="alter",verdict="accepted"} 2.0',
@@ -30,7 +30,7 @@ def test_every_metric_is_rendered_under_its_name() -> None:
         'drover_dead_letters_total{topic="drover.alter"} 1.0',
         'drover_forwarded_total{topic="drover.cancel"} 1.0',
         'drover_log_position{shard="2"} 99.0',
-        'drover_cursor_lag{shard="2",topic="drover.alter"} 4.0',
+        'drover_commands_undecided{shard="2",topic="drover.alter"} 4.0',
     ):
         assert line in text
 

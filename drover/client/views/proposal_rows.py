@@ -15,7 +15,6 @@ SOFT = frozenset(
         UnmetCode.OVERLOADED,
         UnmetCode.UNDERLOADED,
         UnmetCode.BOUND_REACHED,
-        UnmetCode.INTERRUPTED,
     }
 )
 

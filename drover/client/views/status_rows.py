@@ -74,10 +74,11 @@ def status_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
     """
     moving = [entry for entry in state.reassignments.values() if entry.in_flight]
     queued = [entry for entry in state.reassignments.values() if not entry.in_flight]
-    return [_row(state, entry, transfers, now_ms) for entry in (*moving, *queued)]
+    return [status_row(state, entry, transfers, now_ms) for entry in (*moving, *queued)]
 
 
-def _row(state: ClusterState, entry: Reassignment, transfers: Transfers, now_ms: int) -> StatusRow:
+def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, now_ms: int = 0) -> StatusRow:
+    """Return one reassignment of a cluster, with the rates at `now_ms` (wall clock)."""
     step = entry.step
     transfer = None
     if step is not None and entry.phase in COPYING:

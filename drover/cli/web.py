@@ -1,0 +1,85 @@
+"""`drover web`: serve the page until it is told to stop."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import say
+from drover.cli.spark import directory_of
+from drover.errors import ConfigurationError
+from drover.runtime.settings import Settings
+
+TABLES = ("refusals", "requests", "takeovers")
+LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@click.command()
+@click.option("--listen", metavar="HOST:PORT", help="Where to serve the page; port 0 picks one.")
+@settings_options
+@pass_invocation
+def web(invocation: Invocation, listen: str | None) -> None:
+    """Serve the page, until SIGTERM or Ctrl-C: what moves and why it waits, brokers, throttles, stories, the past.
+
+    It reads the log and changes nothing. Whoever reaches its address may read all that the log says, so it listens on
+    the loopback interface unless told otherwise.
+    """
+    settings = invocation.settings(None if listen is None else {"web": {"listen": listen}})
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    from drover.web.serving import serving  # noqa: PLC0415 - the server is not loaded to say that a flag is wrong
+
+    stop = asyncio.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    host = settings.web.address[0]
+    if host not in LOOPBACK_ADDRESSES:
+        say(f"Listening on {host}: whoever reaches it may read all that the log says.", err=True)
+    connection = settings.log.connection()
+    tables = Tables(settings)
+    async with serving(connection, settings.web.address, hosts=settings.web.hosts, telemetry=tables.read) as port:
+        shown = f"[{host}]" if ":" in host else host
+        say(f"The page is at http://{shown}:{port}/")
+        await stop.wait()
+
+
+class Tables:
+    """Spark's tables, as the page shows them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._directory: Path = directory_of(settings.spark, None).absolute()
+
+    def read(self, cluster: str | None) -> Mapping[str, Any]:
+        """Read the tables of one cluster or of all, with their age; says why when there are none."""
+        from spark.files import JobFiles  # noqa: PLC0415 - few look at it
+        from spark.sinks.sqlite import read_rows  # noqa: PLC0415
+        from spark.view import durations, now_ms, open_tables, overview  # noqa: PLC0415
+
+        files = JobFiles(self._directory)
+        try:
+            found = overview(files, cluster, None, now_ms())
+            with open_tables(files) as connection:
+                tables = {name: _of(cluster, read_rows(connection, name)) for name in TABLES}
+                tables["durations"] = durations(_of(cluster, read_rows(connection, "durations")))
+        except ConfigurationError as error:
+            return {"missing": str(error)}
+        return {
+            "job_is_alive": found.is_alive,
+            "newest_record_ms": found.standing.newest_ms or None,
+            "applied_ms": found.standing.applied_ms or None,
+            "plans": [asdict(plan) for plan in found.plans],
+            **tables,
+        }
+
+
+def _of(cluster: str | None, rows: Iterable[Any]) -> list[Any]:
+    return [row for row in rows if cluster in {None, row.get("cluster", cluster)}]

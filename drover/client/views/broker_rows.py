@@ -1,0 +1,95 @@
+"""PURE: the brokers that the log of a cluster names, as rows: copies in and out, rates, throttles, failures."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.client.transfers import Transfers
+from drover.client.views.status_rows import COPYING
+from drover.state.cluster import ClusterState
+from events.throttles import Rates
+
+NO_RATES = Rates(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """One broker; a broker that no move, throttle or report names is not known to the log and has no row.
+
+    `copies_in` and `copies_out` count copies under way to and from it, the rates are theirs in bytes per second, by
+    samples. `moves` weigh on it, of at most `moves_limit`. The throttles are what Drover last decided to write,
+    None where it writes none. `failed_ms` is when it failed, by the first report; `should_not_lead` is KIP-491's list.
+    """
+
+    cluster: str
+    broker: int
+    copies_in: int
+    copies_out: int
+    rate_in: float
+    rate_out: float
+    moves: int
+    moves_limit: int
+    throttle_in: int | None
+    throttle_out: int | None
+    failed_ms: int | None
+    should_not_lead: bool
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further moves that need it must wait."""
+        return self.moves >= self.moves_limit
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return {**asdict(self), "is_full": self.is_full}
+
+
+def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> list[BrokerRow]:
+    """Return every broker that the log of a cluster names, by id, with the rates at `now_ms` (wall clock)."""
+    copies_in: Counter[int] = Counter()
+    copies_out: Counter[int] = Counter()
+    rates_in: Counter[int] = Counter()
+    rates_out: Counter[int] = Counter()
+    for key in state.in_flight:
+        entry = state.reassignments[key]
+        if entry.step is None or entry.phase not in COPYING:
+            continue
+        copies_in.update(entry.step.adding)
+        arriving = transfers.arriving(state.name, key, entry.step.number, now_ms)
+        source = entry.step.leader if arriving is None else arriving.source
+        if source is not None:
+            copies_out[source] += len(entry.step.adding)
+        if arriving is not None:
+            for broker, rate in arriving.rates.items():
+                rates_in[broker] += round(rate)
+                if source is not None:
+                    rates_out[source] += round(rate)
+    return [
+        BrokerRow(
+            cluster=state.name,
+            broker=broker,
+            copies_in=copies_in[broker],
+            copies_out=copies_out[broker],
+            rate_in=rates_in[broker],
+            rate_out=rates_out[broker],
+            moves=state.loads.get(broker, 0),
+            moves_limit=state.limits.max_moves_per_broker,
+            throttle_in=_intended(state, broker).follower,
+            throttle_out=_intended(state, broker).leader,
+            failed_ms=state.failed_brokers.get(broker),
+            should_not_lead=broker in state.blacklist,
+        )
+        for broker in sorted(_known_brokers(state))
+    ]
+
+
+def _intended(state: ClusterState, broker: int) -> Rates:
+    throttle = state.broker_throttles.get(broker)
+    return NO_RATES if throttle is None else throttle.intended
+
+
+def _known_brokers(state: ClusterState) -> set[int]:
+    known = {*state.loads, *state.broker_throttles, *state.failed_brokers, *state.blacklist}
+    lists = {lists for entry in state.reassignments.values() for lists in (entry.original, entry.target)}
+    lists |= {replicas for move in state.unmanaged.values() for replicas in (move.replicas, move.adding)}
+    return known.union(*lists)

@@ -1,0 +1,47 @@
+"""PURE: the shards of the log as rows for an operator of Drover itself: where each is, and what was written in vain."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.client.views.shard_rows import ShardRow, shard_rows
+from drover.client.watching import View
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One shard: who owns it (`owned`), and its log.
+
+    `position` is the next offset to fold, and `unread` how many records are behind it, None while that is not known.
+    `last_record_ms` is Kafka's time of the last record that was read, None if none was. `fenced_batches` had no effect.
+    """
+
+    owned: ShardRow
+    position: int
+    unread: int | None
+    last_record_ms: int | None
+    fenced_batches: int
+    clusters: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        row = asdict(self)
+        return {**row.pop("owned"), **row}
+
+
+def log_rows(view: View, ends: Mapping[int, int]) -> list[LogRow]:
+    """Return the shards that were read; `ends` are the next offsets of the log by shard, as far as they are known."""
+    rows = []
+    for owned in shard_rows(view):
+        fold = view.log.folds[owned.shard]
+        rows.append(
+            LogRow(
+                owned=owned,
+                position=fold.position,
+                unread=None if owned.shard not in ends else max(0, ends[owned.shard] - fold.position),
+                last_record_ms=view.log.last_record_ms.get(owned.shard) or fold.at_ms or None,
+                fenced_batches=fold.fenced_batches,
+                clusters=tuple(sorted(fold.state.clusters)),
+            )
+        )
+    return rows

@@ -1,0 +1,178 @@
+"""PURE: plans as rows, and a cluster's figures: how many moves are where, bytes, rates, and when the copies will end.
+
+One pass over the reassignments answers for every plan, and asks for samples only of those that copy.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from drover.client.transfers import Transfers
+from drover.client.views.status_rows import COPYING, StatusRow, status_row
+from drover.plans.state import Plan, PlanStatus
+from drover.reassignment.state import Reassignment
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+
+# How early a move is worth showing: blocked, returning, moving, waiting. All that wait wait alike.
+_WAITING = 3
+MOST_WAITING_SHOWN = 3
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many reassignments are where, and what those that copy have done and will do.
+
+    `moving` go on, `blocked` have a reason that keeps them from it, `returning` are on their way out, `waiting` have no
+    slot. Bytes and `rate` (bytes per second) are of the `sampled` ones. They end between `soonest_ms` and `latest_ms`
+    from now if each, or all together, goes on at this rate; None if some of them cannot tell.
+    """
+
+    moving: int = 0
+    blocked: int = 0
+    returning: int = 0
+    waiting: int = 0
+    sampled: int = 0
+    bytes_done: int = 0
+    bytes_total: int = 0
+    rate: float = 0.0
+    soonest_ms: int | None = None
+    latest_ms: int | None = None
+    shown: list[TopicPartition] = field(default_factory=list)
+
+    @property
+    def under_way(self) -> int:
+        """Everything that has not ended."""
+        return self.moving + self.blocked + self.returning + self.waiting
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One plan that is open, or of which something has not ended; `accepted` counts all that was ever accepted."""
+
+    cluster: str
+    plan: str
+    by: str
+    reason: str
+    opened_ms: int
+    status: str
+    throttle_bytes_per_second: int | None
+    accepted: int
+    completed: int
+    rolled_back: int
+    stopped: int
+    failed: int
+    withdrawn: int
+    queued: int
+    tally: Tally
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        row = asdict(self)
+        row["tally"].pop("shown")
+        return row
+
+
+@dataclass(slots=True)
+class Figures:
+    """A cluster in figures: one tally of all, and one by plan."""
+
+    total: Tally = field(default_factory=Tally)
+    plans: dict[str, Tally] = field(default_factory=dict)
+
+
+def figures(state: ClusterState, transfers: Transfers, now_ms: int = 0, shown_per_plan: int = 0) -> Figures:
+    """Count a cluster's reassignments, with the rates at `now_ms` (wall clock).
+
+    `shown_per_plan` of each plan are worth showing, blocked ones first.
+    """
+    found = Figures()
+    interesting: dict[str, tuple[list[TopicPartition], ...]] = {}
+    for entry in state.reassignments.values():
+        tally = found.plans.get(entry.plan)
+        if tally is None:
+            tally = found.plans[entry.plan] = Tally()
+        rank = _count(tally, entry)
+        _count(found.total, entry)
+        if entry.phase in COPYING:
+            _add_bytes((tally, found.total), status_row(state, entry, transfers, now_ms))
+        if shown_per_plan:
+            ranks = interesting.setdefault(entry.plan, ([], [], [], []))
+            if len(ranks[rank]) < (shown_per_plan if rank < _WAITING else MOST_WAITING_SHOWN):
+                ranks[rank].append(entry.key)
+    for plan, ranks in interesting.items():
+        found.plans[plan].shown = [key for rank in ranks for key in rank][:shown_per_plan]
+    for tally in (found.total, *found.plans.values()):
+        _bound_end(tally)
+    return found
+
+
+def _count(tally: Tally, entry: Reassignment) -> int:
+    """Count one, and say how early it is worth showing: 0 is first."""
+    if entry.block is not None:
+        tally.blocked += 1
+        return 0
+    if entry.is_cancelled:
+        tally.returning += 1
+        return 1
+    if entry.in_flight:
+        tally.moving += 1
+        return 2
+    tally.waiting += 1
+    return _WAITING
+
+
+def _add_bytes(tallies: Iterable[Tally], row: StatusRow) -> None:
+    if row.bytes_done is None or row.bytes_total is None:
+        return
+    for tally in tallies:
+        tally.sampled += 1
+        tally.bytes_done += row.bytes_done
+        tally.bytes_total += row.bytes_total
+        tally.rate += row.rate or 0.0
+        if row.eta_ms is not None:
+            tally.latest_ms = max(tally.latest_ms or 0, row.eta_ms)
+
+
+def _bound_end(tally: Tally) -> None:
+    """If the slowest gets what the others leave, all end when the sum is copied: never later than each on its own."""
+    left = max(0, tally.bytes_total - tally.bytes_done)
+    if tally.latest_ms is not None and tally.rate > 0:
+        tally.soonest_ms = min(tally.latest_ms, round(left / tally.rate * 1000))
+
+
+def plan_rows(state: ClusterState, found: Figures) -> list[PlanRow]:
+    """Return the plans of a cluster that are not over: those of which something moves first, then the newest."""
+
+    def rank(plan: Plan) -> tuple[bool, int, str]:
+        tally = found.plans.get(plan.name, Tally())
+        return not (tally.moving or tally.blocked or tally.returning), -plan.opened_ms, plan.name
+
+    plans = [plan for plan in state.plans.values() if plan.status is PlanStatus.OPEN or not plan.is_idle]
+    return [_row(state, plan, found) for plan in sorted(plans, key=rank)]
+
+
+def plan_row(state: ClusterState, plan: str, found: Figures) -> PlanRow | None:
+    """Return one plan, also when it has ended; None when the state does not know it, or has forgotten it."""
+    return None if plan not in state.plans else _row(state, state.plans[plan], found)
+
+
+def _row(state: ClusterState, plan: Plan, found: Figures) -> PlanRow:
+    ended = plan.completed + plan.rolled_back + plan.stopped + plan.failed + plan.withdrawn
+    return PlanRow(
+        cluster=state.name,
+        plan=plan.name,
+        by=plan.by,
+        reason=plan.reason,
+        opened_ms=plan.opened_ms,
+        status=plan.status.value,
+        throttle_bytes_per_second=plan.throttle_bytes_per_second,
+        accepted=plan.active + plan.waiting + ended,
+        completed=plan.completed,
+        rolled_back=plan.rolled_back,
+        stopped=plan.stopped,
+        failed=plan.failed,
+        withdrawn=plan.withdrawn,
+        queued=plan.waiting,
+        tally=found.plans.get(plan.name, Tally()),
+    )

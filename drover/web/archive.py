@@ -1,0 +1,144 @@
+"""PURE: the stories in memory: the latest rows of the log's history, found by partition, plan and command.
+
+Filled once from the log, and by every later batch. Only so many rows are kept: `drover history` shows older ones.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+
+from drover.client.history import ValidRecord
+from drover.client.views.history_rows import Chronicle, HistoryRow
+from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft, BrokerThrottleSet
+
+MAX_ROWS = 200_000
+# More partitions than that of one command are not indexed one by one: their own events tell their stories.
+MAX_INDEXED_PARTITIONS = 2_000
+
+
+@dataclass(slots=True)
+class Archive:
+    """The rows, in the order of each shard; `is_complete` says that the log was read up to its end once."""
+
+    max_rows: int = MAX_ROWS
+    is_complete: bool = False
+    rows: dict[int, HistoryRow] = field(default_factory=dict)
+    throttled_ms: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    dropped_until_ms: int | None = None
+    _chronicle: Chronicle = field(default_factory=Chronicle)
+    _next: int = 0
+    _index: dict[tuple[str, str, str], deque[int]] = field(default_factory=dict)
+    _times: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    _released: set[tuple[str, int]] = field(default_factory=set)
+    _early: list[ValidRecord] = field(default_factory=list)
+
+    def take(self, records: Iterable[ValidRecord]) -> None:
+        """Add batches of the past, in the order of each shard."""
+        for record in records:
+            self._see_throttles(record)
+            for row in self._chronicle.rows(record):
+                self._add(row)
+
+    def follow(self, records: Iterable[ValidRecord]) -> None:
+        """Add batches of the present; they wait until the past is complete."""
+        if self.is_complete:
+            self.take(records)
+        else:
+            self._early += records
+
+    def complete(self) -> None:
+        """Say that the past is complete."""
+        self.is_complete = True
+        early, self._early = self._early, []
+        self.take(early)
+
+    def story(self, cluster: str, *, partition: str | None, plan: str | None, id_: str | None) -> list[HistoryRow]:
+        """Return the rows about a partition, a plan or a command, in the order of the log; without any, the latest.
+
+        The story of a command is its own rows, all that was recorded with it, and its plan's.
+        """
+        if id_ is not None:
+            return self._story_of_command(cluster, id_)
+        for kind, name in (("partition", partition), ("plan", plan)):
+            if name is not None:
+                return self._found(self._index.get((cluster, kind, name), ()))
+        return self._found(self._index.get((cluster, "all", ""), ()))
+
+    def times(self, cluster: str) -> list[int]:
+        """Return the moments (ms since epoch) at which something was recorded for a cluster, in order."""
+        return self._times[cluster]
+
+    def counts(self, cluster: str, first_ms: int, last_ms: int, buckets: int) -> list[int]:
+        """Count a cluster's rows in as many equal parts of a span of time."""
+        times = self._times[cluster]
+        width = max(1, last_ms - first_ms) / buckets
+        edges = [bisect_left(times, first_ms + width * number) for number in range(buckets)]
+        edges.append(bisect_left(times, last_ms + 1))
+        return [after - before for before, after in pairwise(edges)]
+
+    def _story_of_command(self, cluster: str, id_: str) -> list[HistoryRow]:
+        own = self._found(self._index.get((cluster, "id", id_), ()))
+        places = {(row.shard, row.offset) for row in own}
+        plans = {row.plan for row in own if row.plan is not None}
+        numbers = set(chain.from_iterable(self._index.get((cluster, "plan", plan), ()) for plan in plans))
+        numbers |= set(self._index.get((cluster, "id", id_), ()))
+        for shard, offset in places:
+            numbers |= set(self._index.get((cluster, "place", f"{shard}@{offset}"), ()))
+        return [row for row in self._found(sorted(numbers)) if row.id in {None, id_}]
+
+    def _found(self, numbers: Iterable[int]) -> list[HistoryRow]:
+        return [self.rows[number] for number in numbers if number in self.rows]
+
+    def _add(self, row: HistoryRow) -> None:
+        number = self._next
+        self._next += 1
+        self.rows[number] = row
+        self._times[row.cluster].append(row.at_ms)
+        for place in _places(row):
+            self._index.setdefault(place, deque()).append(number)
+        if len(self.rows) > self.max_rows:
+            self._drop(number - self.max_rows)
+
+    def _drop(self, number: int) -> None:
+        row = self.rows.pop(number)
+        self.dropped_until_ms = row.at_ms
+        times = self._times[row.cluster]
+        # The list is cut now and then, and not for every row.
+        if len(times) > 2 * self.max_rows:
+            del times[: len(times) - self.max_rows]
+        for place in _places(row):
+            numbers = self._index.get(place)
+            while numbers and numbers[0] <= number:
+                numbers.popleft()
+            if not numbers:
+                self._index.pop(place, None)
+
+    def _see_throttles(self, record: ValidRecord) -> None:
+        for event in record.batch.events:
+            match event:
+                case BrokerThrottleIntended():
+                    self.throttled_ms[event.cluster].setdefault(event.broker, record.batch.at_ms)
+                    if event.release:
+                        self._released.add((event.cluster, event.broker))
+                    else:
+                        self._released.discard((event.cluster, event.broker))
+                case BrokerThrottleSet() if (event.cluster, event.broker) in self._released:
+                    self._released.discard((event.cluster, event.broker))
+                    self.throttled_ms[event.cluster].pop(event.broker, None)
+                case BrokerThrottleLeft():
+                    self.throttled_ms[event.cluster].pop(event.broker, None)
+                case _:
+                    pass
+
+
+def _places(row: HistoryRow) -> Iterable[tuple[str, str, str]]:
+    yield row.cluster, "all", ""
+    yield row.cluster, "place", f"{row.shard}@{row.offset}"
+    if row.id is not None:
+        yield row.cluster, "id", row.id
+    if row.plan is not None:
+        yield row.cluster, "plan", row.plan
+    for key in row.partitions[:MAX_INDEXED_PARTITIONS]:
+        yield row.cluster, "partition", str(key)

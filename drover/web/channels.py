@@ -1,0 +1,120 @@
+"""What viewers follow: one channel per query, each computed and encoded once, however many look at it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+
+from drover.web.changes import Document, difference
+from drover.web.query import Query
+
+# So many changes can be caught up with; who missed more gets the whole document again.
+KEPT_CHANGES = 256
+# A channel that nobody looks at is kept for so long, for viewers that were cut off.
+IDLE_S = 60.0
+MAX_CHANNELS = 200
+
+
+class TooManyChannelsError(Exception):
+    """So many different queries are being followed that another one is refused for now."""
+
+
+def encode_event(name: str, data: Document, id_: str | None = None) -> bytes:
+    """Write one server-sent event; JSON holds no line break."""
+    head = "" if id_ is None else f"id: {id_}\n"
+    return f"{head}event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
+
+
+@dataclass(slots=True)
+class Channel:
+    """The document of one query and how it came to be; `boot` tells it from other channels in the ids of events."""
+
+    boot: str
+    document: Document
+    version: int = 0
+    changes: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=KEPT_CHANGES))
+    viewers: int = 0
+    idle_since_s: float = 0.0
+    fresh: asyncio.Event = field(default_factory=asyncio.Event)
+    _snapshot: bytes | None = None
+
+    def publish(self, document: Document) -> bool:
+        """Make this the document; tells whether it is another one."""
+        change = difference(self.document, document)
+        if not change:
+            return False
+        self.version += 1
+        self.document = document
+        self._snapshot = None
+        self.changes.append((self.version, encode_event("change", change, self._id)))
+        # Whoever waits holds the old event; who comes later gets the new one.
+        self.fresh.set()
+        self.fresh = asyncio.Event()
+        return True
+
+    @property
+    def _id(self) -> str:
+        return f"{self.boot}-{self.version}"
+
+    def version_of(self, event_id: str | None) -> int | None:
+        """Return the version that an event's id names; None if it is of another run, or too old to catch up with."""
+        boot, _, number = (event_id or "").rpartition("-")
+        if boot != self.boot or not (number.isascii() and number.isdecimal()):
+            return None
+        version = int(number)
+        return version if self.version - len(self.changes) <= version <= self.version else None
+
+    def since(self, version: int | None) -> bytes:
+        """Return what a viewer lacks who has this version, or nothing yet (None): events, as one piece."""
+        if version is None or version < self.version - len(self.changes):
+            if self._snapshot is None:
+                self._snapshot = encode_event("snapshot", self.document, self._id)
+            return self._snapshot
+        return b"".join(event for number, event in self.changes if number > version)
+
+    @contextmanager
+    def viewer(self) -> Iterator[None]:
+        """Count one viewer."""
+        self.viewers += 1
+        try:
+            yield
+        finally:
+            self.viewers -= 1
+
+
+@dataclass(slots=True)
+class Channels:
+    """All channels; `build` computes the document of a query."""
+
+    boot: str
+    build: Callable[[Query], Document]
+    _channels: dict[Query, Channel] = field(default_factory=dict)
+    _opened: int = 0
+
+    def channel(self, query: Query) -> Channel:
+        """Return the channel of a query. Raises `TooManyChannelsError`."""
+        found = self._channels.get(query)
+        if found is None:
+            if len(self._channels) >= MAX_CHANNELS:
+                raise TooManyChannelsError
+            self._opened += 1
+            found = self._channels[query] = Channel(f"{self.boot}.{self._opened}", self.build(query))
+        return found
+
+    def refresh(self, now_s: float) -> None:
+        """Compute every channel anew, and forget those that nobody has looked at for a while."""
+        for query, channel in list(self._channels.items()):
+            if channel.viewers or channel.idle_since_s == 0.0:
+                channel.idle_since_s = now_s
+            elif now_s - channel.idle_since_s > IDLE_S:
+                del self._channels[query]
+                continue
+            channel.publish(self.build(query))
+
+    @property
+    def viewers(self) -> int:
+        """How many viewers there are."""
+        return sum(channel.viewers for channel in self._channels.values())

@@ -1,0 +1,193 @@
+"""PURE: the document of each view: what a browser needs to draw it, and nothing that it would have to work out.
+
+Ages are moments, so that a document changes only when something has happened.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from drover.client.views.broker_rows import broker_rows
+from drover.client.views.log_rows import log_rows
+from drover.client.views.plan_rows import figures, plan_row, plan_rows
+from drover.client.views.shard_rows import shard_rows
+from drover.client.views.status_rows import notices, unmanaged_rows
+from drover.client.views.throttle_rows import broker_throttle_rows, topic_throttle_rows
+from drover.client.views.waiting_rows import held_rows
+from drover.state.cluster import ClusterState
+from drover.web.changes import Document
+from drover.web.move_parts import keyed, move_part, moves_page, queue_part
+from drover.web.present import Present
+from drover.web.query import PAGE_ROWS, Query, ViewName
+
+SHOWN_PER_PLAN = 8
+MOST_PLANS = 30
+MOST_UNMANAGED = 50
+MOST_QUEUED = 50
+MOST_DEAD_LETTERS = 50
+# Notices that begin so are less than warnings, and more.
+_HARMLESS = ("brokers that should not lead",)
+_BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "failed brokers")
+
+
+def document(present: Present, query: Query) -> Document:
+    """Return the document of a query; one about a cluster that the log does not know says so."""
+    if query.view is ViewName.HEALTH:
+        return {**_head(present, None, 0), **_health(present)}
+    found = present.cluster(query.cluster)
+    if found is None:
+        return {**_head(present, None, 0), "missing": query.cluster or ""}
+    state, shard = found
+    return {**_head(present, state, shard), **_PARTS[query.view](present, state, query)}
+
+
+def _head(present: Present, state: ClusterState | None, shard: int) -> dict[str, Any]:
+    head: dict[str, Any] = {"clusters": list(present.clusters()), "cluster": None, "at_ms": present.at_ms}
+    if state is None:
+        return {"head": head, "notices": []}
+    fold = present.view.log.folds[shard]
+    head |= {
+        "cluster": state.name,
+        "owner": fold.owner,
+        "epoch": fold.epoch,
+        "shard": shard,
+        "offset": fold.position - 1,
+        "decided_ms": fold.at_ms or None,
+        "frozen": [{"by": freeze.by, "reason": freeze.reason} for freeze in state.freezes],
+        "moves": len(state.reassignments),
+        "throttles": len(state.broker_throttles) + len(state.topic_throttles),
+    }
+    return {"head": head, "notices": _notices(present, state, shard)}
+
+
+def _notices(present: Present, state: ClusterState, shard: int) -> list[dict[str, Any]]:
+    said = list(_ownership(present, shard))
+    told = notices(state, present.view.projections.get(state.name))
+    for beginning in (f"{state.name} is ", f"{state.name}: ", f"{state.name} "):
+        told = [line.removeprefix(beginning) for line in told]
+    return [{"key": line, "level": _level(line)} for line in (*said, *told)]
+
+
+def _ownership(present: Present, shard: int) -> Iterator[str]:
+    (row,) = (row for row in shard_rows(present.view) if row.shard == shard)
+    # Of the past only the log tells: nobody is heard any more.
+    if not row.owner or (present.at_ms is None and not row.is_owned):
+        last = f" (the last was {row.owner})" if row.owner else ""
+        waits = f", {row.undecided:,} commands wait" if row.undecided else ""
+        yield f"Nobody owns this cluster's shard{last}: nothing is decided until a worker starts{waits}"
+
+
+def _level(line: str) -> str:
+    if line.startswith(_BAD):
+        return "bad"
+    return "note" if line.startswith(_HARMLESS) else "warn"
+
+
+def _now(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
+    view = present.view
+    counted = figures(state, view.transfers, view.now_ms, SHOWN_PER_PLAN)
+    rows = plan_rows(state, counted)
+    shown = rows[:MOST_PLANS]
+    queue, queued = queue_part(state, None, MOST_QUEUED)
+    total = asdict(counted.total)
+    total.pop("shown")
+    return {
+        "figures": {
+            **total,
+            "in_flight": len(state.in_flight),
+            "slots": state.limits.max_partitions_in_flight,
+            "plans": len(rows),
+            "queued": queued,
+        },
+        "plans": keyed([row.document() for row in shown], "plan"),
+        "plan_moves": [move_part(state, view, key) for row in shown for key in row.tally.shown],
+        "queue": queue,
+        "unmanaged": keyed([row.document() for row in unmanaged_rows(state)[:MOST_UNMANAGED]], "topic", "partition"),
+        "unmanaged_total": len(state.unmanaged),
+        "held": keyed([row.document() for row in held_rows(state)], "id"),
+        **_brokers(present, state, query),
+    }
+
+
+def _plan(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
+    counted = figures(state, present.view.transfers, present.view.now_ms)
+    queue, queued = queue_part(state, query.plan, MOST_QUEUED)
+    row = None if query.plan is None else plan_row(state, query.plan, counted)
+    return {
+        "plan": None if row is None else row.document(),
+        "plan_name": query.plan,
+        "plan_names": [one.plan for one in plan_rows(state, counted)],
+        "queue": queue,
+        "queued": queued,
+        **moves_page(state, present.view, query),
+    }
+
+
+def _brokers(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:  # noqa: ARG001 - one signature
+    rows = broker_rows(state, present.view.transfers, present.view.now_ms)
+    return {"brokers": keyed([row.document() for row in rows], "broker")}
+
+
+def _throttles(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:  # noqa: ARG001 - one signature
+    since_ms = present.archive.throttled_ms.get(state.name, {})
+    topics = keyed([row.document() for row in topic_throttle_rows(state)], "topic")
+    return {
+        "broker_throttles": keyed([row.document() for row in broker_throttle_rows(state, since_ms)], "broker"),
+        "topic_throttles": topics[:PAGE_ROWS],
+        "topic_throttles_total": len(topics),
+    }
+
+
+def _story(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
+    archive = present.archive
+    rows = archive.story(state.name, partition=query.partition, plan=query.plan, id_=query.id)
+    if query.text:
+        wanted = query.text.lower()
+        rows = [row for row in rows if wanted in f"{row.what} {row.by} {row.reason} {row.detail}".lower()]
+    newest_first = rows[::-1]
+    first = (query.page - 1) * PAGE_ROWS
+    shown = newest_first[first : first + PAGE_ROWS]
+    documents = []
+    place: tuple[int, int] | None = None
+    number = 0
+    for row in shown:
+        number = number + 1 if place == (row.shard, row.offset) else 0
+        place = (row.shard, row.offset)
+        one = row.document()
+        more = len(one["partitions"]) - 3
+        one["partitions"] = [str(key) for key in row.partitions[:3]]
+        documents.append({"key": f"{row.shard}@{row.offset}.{number}", **one, "more_partitions": max(0, more)})
+    return {
+        "about": {"partition": query.partition, "plan": query.plan, "id": query.id},
+        "events": documents,
+        "matching": len(rows),
+        "page": query.page,
+        "pages": max(1, -(-len(rows) // PAGE_ROWS)),
+        "is_complete": archive.is_complete,
+        "dropped_until_ms": archive.dropped_until_ms,
+    }
+
+
+def _health(present: Present) -> dict[str, Any]:
+    rows = log_rows(present.view, present.ends.events)
+    return {
+        "shards": keyed([row.document() for row in rows], "shard"),
+        "projections": [
+            {"key": name, **{field: getattr(sample, field) for field in sample.__struct_fields__}}
+            for name, sample in sorted(present.view.projections.items())
+        ],
+        "dead_letters": keyed(
+            [asdict(one) for one in present.dead_letters[:MOST_DEAD_LETTERS]],
+            *("offset", "at_ms", "topic", "partition", "source_offset"),
+        ),
+        "dead_letters_total": present.dead_letters_total,
+    }
+
+
+_PARTS: dict[ViewName, Callable[[Present, ClusterState, Query], dict[str, Any]]] = {
+    ViewName.NOW: _now,
+    ViewName.PLAN: _plan,
+    ViewName.BROKERS: _brokers,
+    ViewName.THROTTLES: _throttles,
+    ViewName.STORY: _story,
+}

@@ -1,0 +1,92 @@
+"""PURE: moves as the page shows them: filtered and paged, a row made only for what is on the page."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from drover.client.views.status_rows import status_row
+from drover.client.views.waiting_rows import queue_rows
+from drover.client.watching import View
+from drover.reassignment.state import Reassignment
+from drover.reassignment.waiting_reason import waiting_reason
+from drover.state.cluster import ClusterState
+from drover.web.query import PAGE_ROWS, MoveFilter, Query
+from events.partitions import TopicPartition
+
+_BROKER = "broker:"
+
+
+def move_part(state: ClusterState, view: View, key: TopicPartition) -> dict[str, Any]:
+    """Return one move for the page: the row of `status`, with its reason in parts, and who leads, joins and leaves."""
+    entry = state.reassignments[key]
+    row = status_row(state, entry, view.transfers, view.now_ms)
+    reason = waiting_reason(state, key)
+    why, unblocks = (row.waiting, None) if reason is None else (reason.why, reason.unblocks)
+    document = row.document()
+    del document["waiting"], document["cluster"]
+    return {
+        "key": str(key),
+        **document,
+        "leader": None if entry.step is None else entry.step.leader,
+        "why": why,
+        "unblocks": unblocks,
+        "kind": _kind(entry).value,
+        "failed": [broker for broker in (*entry.original, *entry.target) if broker in state.failed_brokers],
+    }
+
+
+def _kind(entry: Reassignment) -> MoveFilter:
+    if entry.block is not None:
+        return MoveFilter.BLOCKED
+    if entry.is_cancelled:
+        return MoveFilter.RETURNING
+    return MoveFilter.MOVING if entry.in_flight else MoveFilter.WAITING
+
+
+def moves_page(state: ClusterState, view: View, query: Query) -> dict[str, Any]:
+    """Return one page of the moves that are asked for, by topic and partition, and how many there are."""
+    fits = _matcher(query)
+    found = sorted(entry.key for entry in state.reassignments.values() if fits(entry))
+    first = (query.page - 1) * PAGE_ROWS
+    shown = found[first : first + PAGE_ROWS]
+    return {
+        "moves": [move_part(state, view, key) for key in shown],
+        "matching": len(found),
+        "page": query.page,
+        "pages": max(1, -(-len(found) // PAGE_ROWS)),
+    }
+
+
+def _matcher(query: Query) -> Callable[[Reassignment], bool]:
+    text = query.text.lower()
+    broker = None
+    if text.startswith(_BROKER) and text.removeprefix(_BROKER).isdecimal():
+        broker = int(text.removeprefix(_BROKER))
+
+    def fits(entry: Reassignment) -> bool:
+        if query.plan is not None and query.plan != entry.plan:
+            return False
+        if query.show is not MoveFilter.ALL and query.show is not _kind(entry):
+            return False
+        if broker is not None:
+            return broker in entry.original or broker in entry.target
+        return not text or text in str(entry.key).lower()
+
+    return fits
+
+
+def queue_part(state: ClusterState, plan: str | None, most: int) -> tuple[list[dict[str, Any]], int]:
+    """Return the first entries of the queue of KIP-236, in its order, and how many there are."""
+    if not state.queue:
+        return [], 0
+    rows = [row for row in queue_rows(state) if plan in {None, row.plan}]
+    return list(_keyed((f"{row.topic}:{row.partition}", row.document()) for row in rows[:most])), len(rows)
+
+
+def _keyed(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    for key, row in rows:
+        yield {"key": key, **row}
+
+
+def keyed(rows: Sequence[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+    """Give every row of a table its key, made of these fields."""
+    return [{"key": ":".join(str(row[name]) for name in names), **row} for row in rows]

@@ -1,0 +1,90 @@
+"""What the page knows, and the channels that show it; told by its sources, asked by its handlers."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from drover.client.views.dead_letter_rows import DeadLetter
+from drover.client.watching import View
+from drover.web.changes import Document
+from drover.web.channels import Channels
+from drover.web.documents import document
+from drover.web.plots import Plots
+from drover.web.present import LogEnds, Present
+from drover.web.query import Query
+
+
+@dataclass(slots=True)
+class PageState:
+    """The present and its channels; `cuts` says of each source that was lost since when (ms since epoch) and why."""
+
+    present: Present | None = None
+    cuts: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _ends: LogEnds = field(default_factory=LogEnds)
+    _dead_letters: list[DeadLetter] = field(default_factory=list)
+    _dead_letters_total: int = 0
+    plots: Plots = field(default_factory=Plots)
+    channels: Channels = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.channels = Channels(uuid4().hex[:12], self.build)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to show."""
+        return self.present is not None
+
+    def begin(self, view: View) -> Present:
+        """Take a log that was folded up to its end, for the first time or again."""
+        self.present = Present(view, ends=self._ends)
+        self._tell_present()
+        return self.present
+
+    def build(self, query: Query) -> Document:
+        """Return the document of a query now."""
+        assert self.present is not None, "nothing is asked before there is something to show"
+        return document(self.present, query)
+
+    def refresh(self) -> None:
+        """Tell every viewer what is new."""
+        assert self.present is not None, "there is something to show"
+        self.plots.sample(self.present.view, time.time_ns() // 1_000_000)
+        self.channels.refresh(time.monotonic())
+
+    def cut(self, source: str, why: str) -> None:
+        """Say that a source is lost; the first time counts."""
+        since_ms, _ = self.cuts.get(source, (time.time_ns() // 1_000_000, why))
+        self.cuts[source] = (since_ms, why)
+
+    def restore(self, source: str) -> None:
+        """Say that a source is there."""
+        self.cuts.pop(source, None)
+
+    @property
+    def standing(self) -> dict[str, Any]:
+        """What every viewer must know now and then: the server's time, and whether and why the log is lost."""
+        since_ms, why = min(self.cuts.values(), default=(None, ""))
+        return {"now_ms": time.time_ns() // 1_000_000, "cut_since_ms": since_ms, "cut_why": why}
+
+    def see_ends(self, ends: LogEnds) -> None:
+        """Take note of where the topics end."""
+        self._ends = ends
+        if self.present is not None:
+            self.present.ends = ends
+
+    def begin_dead_letters(self, older: int) -> None:
+        """Begin anew; so many are older than those that follow."""
+        self._dead_letters, self._dead_letters_total = [], older
+
+    def see_dead_letters(self, letters: list[DeadLetter], most: int) -> None:
+        """Add dead letters, and keep the latest."""
+        self._dead_letters_total += len(letters)
+        newest_first = sorted((*self._dead_letters, *letters), key=lambda one: (-one.at_ms, -one.offset))
+        self._dead_letters = newest_first[:most]
+        self._tell_present()
+
+    def _tell_present(self) -> None:
+        if self.present is not None:
+            self.present.dead_letters = self._dead_letters
+            self.present.dead_letters_total = self._dead_letters_total

@@ -1,0 +1,62 @@
+"""Moments of the past as the page shows them: folded on demand, one at a time, and kept for those who ask again."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drover.client.differences import diff
+from drover.client.history import FoldedLog
+from drover.client.time_travel import Point, Travel
+from drover.client.transfers import Transfers
+from drover.client.watching import View
+from drover.shard.fold import ShardFold
+from drover.state.cluster import ClusterState
+from drover.web.archive import Archive
+from drover.web.present import Present
+
+KEPT_MOMENTS = 32
+
+Travelling = Callable[[str, Sequence[Point]], Awaitable[Travel]]
+
+
+@dataclass(slots=True)
+class Past:
+    """Travels in the log, by `travel`: it folds a cluster's shard up to some points."""
+
+    travel: Travelling
+    _kept: OrderedDict[tuple[str, Point], ShardFold] = field(default_factory=OrderedDict)
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def at(self, cluster: str, point: Point, archive: Archive) -> Present:
+        """Return what was known at a moment; there are no samples of it. Raises what `travel` raises."""
+        fold = self._kept.get((cluster, point))
+        if fold is None:
+            async with self._one_at_a_time:
+                found = await self.travel(cluster, (point,))
+            fold = found.reached[point]
+            self._keep(cluster, point, fold)
+        view = View(FoldedLog({fold.shard: fold}), Transfers())
+        return Present(view, archive=archive, at_ms=point.at_ms if point.at_ms is not None else fold.at_ms)
+
+    async def difference(self, cluster: str, first: Point, last: Point) -> dict[str, Any]:
+        """Return what changed between two moments, as `drover history --diff -o json` does."""
+        async with self._one_at_a_time:
+            found = await self.travel(cluster, (first, last))
+        before, after = found.reached[first], found.reached[last]
+        if before.position > after.position:
+            before, after = after, before
+        was, now = (fold.state.clusters.get(cluster) or ClusterState(cluster) for fold in (before, after))
+        return {
+            "cluster": cluster,
+            "shard": before.shard,
+            "from": {"offset": before.position - 1, "at_ms": before.at_ms or None},
+            "to": {"offset": after.position - 1, "at_ms": after.at_ms or None},
+            "changes": [change.document() for change in diff(was, now, found.ended)],
+        }
+
+    def _keep(self, cluster: str, point: Point, fold: ShardFold) -> None:
+        self._kept[cluster, point] = fold
+        while len(self._kept) > KEPT_MOMENTS:
+            self._kept.popitem(last=False)

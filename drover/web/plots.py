@@ -1,0 +1,37 @@
+"""PURE: the rates of the last minutes, by broker: what the small plots show to whoever opens the page now."""
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+
+from drover.client.views.broker_rows import broker_rows
+from drover.client.watching import View
+
+EVERY_MS = 2_000
+POINTS = 300
+
+Point = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class Plots:
+    """Per cluster and broker: moment (ms since epoch), bytes per second in, and out."""
+
+    _points: dict[str, dict[int, deque[Point]]] = field(default_factory=lambda: defaultdict(dict))
+    _sampled_ms: int = 0
+
+    def sample(self, view: View, now_ms: int) -> None:
+        """Take a point of every broker that has a part in a copy, or had one lately; too early does nothing."""
+        if now_ms - self._sampled_ms < EVERY_MS:
+            return
+        self._sampled_ms = now_ms
+        for fold in view.log.folds.values():
+            for name, state in fold.state.clusters.items():
+                known = self._points[name]
+                for row in broker_rows(state, view.transfers, now_ms):
+                    if row.copies_in or row.copies_out or row.broker in known:
+                        points = known.setdefault(row.broker, deque(maxlen=POINTS))
+                        points.append((now_ms, round(row.rate_in), round(row.rate_out)))
+
+    def of(self, cluster: str) -> dict[str, list[Point]]:
+        """Return a cluster's points by broker, in the order of time."""
+        return {str(broker): list(points) for broker, points in self._points[cluster].items()}

@@ -1,0 +1,78 @@
+"""PURE: what a viewer looks at, as a value: the view, and the filter that the address of the page holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+PAGE_ROWS = 100
+MAX_PAGES = 100_000
+MAX_TEXT = 300
+
+Name = TypeVar("Name", bound=StrEnum)
+
+
+class ViewName(StrEnum):
+    """The views that are kept up to date."""
+
+    NOW = "now"
+    PLAN = "plan"
+    BROKERS = "brokers"
+    THROTTLES = "throttles"
+    STORY = "story"
+    HEALTH = "health"
+
+
+class MoveFilter(StrEnum):
+    """Which moves of the Plan view are shown."""
+
+    ALL = "all"
+    MOVING = "moving"
+    BLOCKED = "blocked"
+    RETURNING = "returning"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One view of one cluster; viewers with equal queries share all work.
+
+    Without a cluster the first one is meant. `page` counts from 1. `text` is part of `topic:partition`, or `broker:4`.
+    `partition` is `topic:partition`, and `id` a command's, of a story.
+    """
+
+    view: ViewName
+    cluster: str | None = None
+    plan: str | None = None
+    show: MoveFilter = MoveFilter.ALL
+    text: str = ""
+    page: int = 1
+    partition: str | None = None
+    id: str | None = None
+
+
+def parse_query(parameters: Mapping[str, str]) -> Query:
+    """Read the parameters of a request, unknown ones ignored. Raises `ValueError` for a value that means nothing."""
+    for name, value in parameters.items():
+        if len(value) > MAX_TEXT:
+            raise ValueError(f"{name} is longer than {MAX_TEXT} characters")
+    page = parameters.get("page", "1")
+    if not (page.isascii() and page.isdecimal() and 1 <= int(page) <= MAX_PAGES):
+        raise ValueError(f"page is a number from 1 to {MAX_PAGES}")
+    return Query(
+        view=_member(ViewName, parameters.get("view", ViewName.NOW), "view"),
+        cluster=parameters.get("cluster") or None,
+        plan=parameters.get("plan") or None,
+        show=_member(MoveFilter, parameters.get("show") or MoveFilter.ALL, "show"),
+        text=parameters.get("q", "").strip(),
+        page=int(page),
+        partition=parameters.get("partition") or None,
+        id=parameters.get("id") or None,
+    )
+
+
+def _member(kind: type[Name], value: str, parameter: str) -> Name:
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"{parameter} is one of {', '.join(kind)}") from None

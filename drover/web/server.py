@@ -1,0 +1,217 @@
+"""The HTTP server of the page: its files, the documents of its views, and the stream that keeps them up to date."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jinja2
+import msgspec
+from aiohttp import web
+
+from drover.client.time_travel import Point
+from drover.errors import ConfigurationError, LogUnavailableError
+from drover.web.assets import Asset, make_asset, read_assets
+from drover.web.channels import TooManyChannelsError, encode_event
+from drover.web.documents import document
+from drover.web.guards import LOOPBACK, add_headers, host_guard
+from drover.web.page_state import PageState
+from drover.web.past import Past
+from drover.web.query import parse_query
+
+BEAT_S = 2.0
+MAX_VIEWERS = 1000
+STRIP_BUCKETS = 120
+READY_TIMEOUT_S = 30.0
+HTML = "text/html; charset=utf-8"
+# How long a browser waits before it comes back to a stream that was cut.
+RETRY = b"retry: 1000\n\n"
+
+Telemetry = Callable[[str | None], Mapping[str, Any]]
+
+
+@dataclass(slots=True)
+class Server:
+    """Answers requests about the page; `telemetry` reads Spark's tables and may take its time."""
+
+    page: PageState
+    past: Past
+    version: str
+    telemetry: Telemetry | None = None
+    hosts: Collection[str] = LOOPBACK
+    _assets: dict[str, Asset] = field(default_factory=read_assets)
+    _page: Asset = field(init=False)
+
+    def __post_init__(self) -> None:
+        loader = jinja2.PackageLoader("drover.web", "templates")
+        environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+        page = environment.get_template("index.html").render(version=self.version)
+        self._page = make_asset(HTML, page.encode())
+
+    def application(self) -> web.Application:
+        """Return the application; it starts nothing."""
+        application = web.Application(middlewares=[host_guard(self.hosts), _say_errors])
+        application.on_response_prepare.append(add_headers)
+        application.add_routes(
+            [
+                web.get("/", self._show_page),
+                web.get("/static/{path:.+}", self._show_file),
+                web.get("/api/stream", self._stream),
+                web.get("/api/document", self._document),
+                web.get("/api/strip", self._strip),
+                web.get("/api/plots", self._plots),
+                web.get("/api/difference", self._difference),
+                web.get("/api/telemetry", self._telemetry),
+                web.get("/livez", _live),
+            ]
+        )
+        return application
+
+    async def _show_page(self, request: web.Request) -> web.Response:
+        return _file(request, self._page)
+
+    async def _show_file(self, request: web.Request) -> web.Response:
+        asset = self._assets.get(request.match_info["path"])
+        if asset is None:
+            raise web.HTTPNotFound
+        return _file(request, asset)
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        query = parse_query(request.query)
+        if self.page.channels.viewers >= MAX_VIEWERS:
+            return _error(503, f"{MAX_VIEWERS} viewers are looking already")
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+        await self._ready(request, response)
+        channel = self.page.channels.channel(query)
+        if not response.prepared:
+            await response.prepare(request)
+        version = channel.version_of(request.headers.get("Last-Event-ID") or request.query.get("after"))
+        with channel.viewer(), contextlib.suppress(ConnectionError):
+            await response.write(RETRY)
+            while True:
+                fresh, news, version = channel.fresh, channel.since(version), channel.version
+                # With every piece, so that nobody takes an old figure for a new one.
+                await response.write(news + encode_event("beat", self.page.standing))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(BEAT_S):
+                        await fresh.wait()
+        return response
+
+    async def _ready(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Tell a viewer who comes before the log was read that it is being read."""
+        while not self.page.is_ready:
+            if not response.prepared:
+                await response.prepare(request)
+            await response.write(encode_event("beat", {**self.page.standing, "is_reading": True}))
+            await asyncio.sleep(BEAT_S / 4)
+
+    async def _document(self, request: web.Request) -> web.Response:
+        self._check_ready()
+        query = parse_query(request.query)
+        point = _point(request.query.get("at"))
+        assert self.page.present is not None, "checked above"
+        if point is None:
+            return _json(request, document(self.page.present, query))
+        cluster = self._cluster(query.cluster)
+        present = await self.past.at(cluster, point, self.page.present.archive)
+        return _json(request, document(present, query))
+
+    async def _strip(self, request: web.Request) -> web.Response:
+        self._check_ready()
+        assert self.page.present is not None, "checked above"
+        cluster = self._cluster(request.query.get("cluster"))
+        archive = self.page.present.archive
+        times = archive.times(cluster)
+        now_ms = self.page.standing["now_ms"]
+        first_ms = times[0] if times else now_ms
+        last_ms = max(now_ms, first_ms + 1)
+        span = {"first_ms": first_ms, "last_ms": last_ms, "is_complete": archive.is_complete}
+        return _json(request, {**span, "counts": archive.counts(cluster, first_ms, last_ms, STRIP_BUCKETS)})
+
+    async def _plots(self, request: web.Request) -> web.Response:
+        self._check_ready()
+        return _json(request, self.page.plots.of(self._cluster(request.query.get("cluster") or None)))
+
+    async def _difference(self, request: web.Request) -> web.Response:
+        self._check_ready()
+        first, last = _point(request.query.get("from")), _point(request.query.get("to"))
+        if first is None or last is None:
+            raise ValueError("from and to are moments, in ms since epoch")
+        return _json(request, await self.past.difference(self._cluster(request.query.get("cluster")), first, last))
+
+    async def _telemetry(self, request: web.Request) -> web.Response:
+        if self.telemetry is None:
+            return _error(404, "this page was started without Spark's tables")
+        found = await asyncio.to_thread(self.telemetry, request.query.get("cluster"))
+        return _json(request, found)
+
+    def _check_ready(self) -> None:
+        if not self.page.is_ready:
+            raise LogUnavailableError("the log is still being read")
+
+    def _cluster(self, name: str | None) -> str:
+        assert self.page.present is not None, "checked before"
+        clusters = self.page.present.clusters()
+        if name is None and clusters:
+            return next(iter(clusters))
+        if name is None or name not in clusters:
+            raise ConfigurationError(f"the log knows no cluster {name or ''}")
+        return name
+
+
+async def _live(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+@web.middleware
+async def _say_errors(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
+    try:
+        response: web.StreamResponse = await handler(request)
+    except ValueError as error:
+        return _error(400, str(error))
+    except ConfigurationError as error:
+        return _error(404, str(error))
+    except TooManyChannelsError:
+        return _error(503, "too many different filters are being followed; try again in a minute")
+    except LogUnavailableError as error:
+        return _error(503, str(error))
+    return response
+
+
+def _point(text: str | None) -> Point | None:
+    """Read a moment in ms since epoch, or `@offset`."""
+    if not text:
+        return None
+    number = text.removeprefix("@")
+    if not (number.isascii() and number.isdecimal() and len(number) <= 15):
+        raise ValueError(f"{text!r} is neither a moment in ms since epoch nor @offset")
+    return Point(offset=int(number)) if text.startswith("@") else Point(at_ms=int(number))
+
+
+def _error(status: int, why: str) -> web.Response:
+    return web.json_response({"error": why}, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _json(request: web.Request, content: Mapping[str, Any]) -> web.Response:
+    body = msgspec.json.encode(content)
+    response = web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+    if _takes_gzip(request):
+        response.enable_compression(web.ContentCoding.gzip)
+    return response
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    return "gzip" in request.headers.get("Accept-Encoding", "")
+
+
+def _file(request: web.Request, asset: Asset) -> web.Response:
+    headers = {"Content-Type": asset.content_type, "ETag": asset.etag, "Cache-Control": "no-cache"}
+    headers["Vary"] = "Accept-Encoding"
+    if request.headers.get("If-None-Match") == asset.etag:
+        return web.Response(status=304, headers=headers)
+    if _takes_gzip(request):
+        return web.Response(body=asset.compressed, headers={**headers, "Content-Encoding": "gzip"})
+    return web.Response(body=asset.content, headers=headers)

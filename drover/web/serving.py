@@ -1,0 +1,64 @@
+"""Running the page until it is told to stop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import version
+
+from aiohttp import web
+
+from drover.client.time_travel import travel
+from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
+from drover.web.guards import LOOPBACK
+from drover.web.page_state import PageState
+from drover.web.past import Past
+from drover.web.server import Server, Telemetry
+from drover.web.sources import Sources
+
+SHUTDOWN_S = 1.0
+
+
+@asynccontextmanager
+async def listening(server: Server, host: str, port: int) -> AsyncIterator[int]:
+    """Serve while the context is open; yields the port. Raises `ConfigurationError` if the address cannot be used."""
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=SHUTDOWN_S)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {host}:{port} ({error.strerror or error}): choose another address with `web.listen` "
+                "or `drover web --listen`; port 0 takes any"
+            ) from error
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def serving(
+    connection: LogConnection,
+    address: tuple[str, int],
+    *,
+    hosts: Collection[str] = (),
+    telemetry: Telemetry | None = None,
+) -> AsyncIterator[int]:
+    """Follow the log and serve the page while the context is open; yields the port."""
+    page = PageState()
+    names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
+    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names)
+    following = asyncio.create_task(Sources(connection, page).run())
+    try:
+        async with listening(server, *address) as port:
+            yield port
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+def _host_name(host: str) -> str:
+    return f"[{host}]" if ":" in host else host.lower()

@@ -1,0 +1,61 @@
+// Brokers: copies in and out, bytes against throttles, what is known of each; a small plot of the last minutes.
+
+import { h, once, patch } from "../dom.js";
+import { amount, percent, plural, rate } from "../format.js";
+import { href } from "../address.js";
+import { age, empty, now } from "../parts.js";
+import { plot } from "../plot.js";
+
+export const query = (address) => ({ view: "brokers", cluster: address.cluster });
+
+export function mount(root, address) {
+  const list = h("ul", { class: "brokers wide" });
+  const none = h("div");
+  root.append(h("p", { class: "quiet" }, "The brokers that the log names: those of moves, throttles and reports. A bar is full at the throttle."), none, list);
+  const history = new Map();
+  const past = fetch(`/api/plots?${new URLSearchParams({ cluster: address.cluster ?? "" })}`)
+    .then((answer) => (answer.ok ? answer.json() : {})).catch(() => ({}));
+  past.then((found) => Object.entries(found).forEach(([broker, points]) => history.set(broker, points)));
+  return (doc, shown) => {
+    once(none, doc.brokers.length, (number) => (number ? null : empty("The log names no broker yet.")));
+    patch(list, doc.brokers, (broker, existing) => brokerCard(broker, existing, shown));
+    past.then(() => drawPlots(list, doc.brokers, history));
+  };
+}
+
+async function drawPlots(list, brokers, history) {
+  const at = now();
+  for (const broker of brokers) {
+    const points = history.get(broker.key) ?? [];
+    history.set(broker.key, points);
+    if (!points.length || at - points.at(-1)[0] >= 1000) points.push([at, broker.rate_in, broker.rate_out]);
+    while (points.length && at - points[0][0] > 600_000) points.shift();
+    const card = [...list.children].find((one) => one.dataset.key === broker.key);
+    if (card) await plot(card, points, `Bytes in and out of broker ${broker.broker} over the last minutes`);
+  }
+}
+
+export function brokerCard(broker, existing, address) {
+  const card = existing ?? h("li", { class: "broker" }, h("div", { class: "told" }));
+  const words = [];
+  if (broker.failed_ms !== null) words.push(h("b", { class: "bad" }, "failed ", age(broker.failed_ms), " ago"));
+  if (broker.should_not_lead) words.push("should not lead");
+  if (broker.is_full) words.push(h("b", { class: "warn" }, "full"));
+  if (!words.length) words.push(broker.moves ? `${broker.moves} of ${plural(broker.moves_limit, "move")}` : "idle");
+  card.classList.toggle("failed", broker.failed_ms !== null);
+  const link = href({ view: "plan", cluster: address.cluster, q: `broker:${broker.broker}` });
+  card.firstChild.replaceChildren(
+    h("h3", {}, h("a", { href: link, "aria-label": `Moves of broker ${broker.broker}` }, broker.broker), h("span", {}, words.map((word, index) => [index ? " · " : "", word]))),
+    flow("in", broker.rate_in, broker.throttle_in, broker.copies_in),
+    flow("out", broker.rate_out, broker.throttle_out, broker.copies_out));
+  return card;
+}
+
+function flow(word, bytes, throttle, copies) {
+  const label = `${plural(copies, "copy").replace("copys", "copies")} ${word}, ${rate(bytes)}${throttle === null ? ", no throttle" : ` of ${rate(throttle)}`}`;
+  const over = throttle !== null && bytes > throttle * 1.05;
+  return h("div", { class: "flow", title: label },
+    h("span", { "aria-hidden": "true" }, word),
+    h("progress", { value: throttle === null ? (bytes ? 100 : 0) : percent(bytes, throttle), max: 100, "aria-label": label, class: throttle === null ? "open" : over ? "stuck" : "" }),
+    h("span", { "aria-hidden": "true" }, copies || bytes ? amount(bytes) : "–", throttle === null ? "" : h("small", {}, ` of ${amount(throttle)}`)));
+}

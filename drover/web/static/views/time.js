@@ -1,0 +1,101 @@
+// Time: a slider over the log; the state as it was then, and what is different at another moment.
+
+import { h, patch, replace, table, tableRow } from "../dom.js";
+import { clock, count, duration, moment } from "../format.js";
+import { go, href } from "../address.js";
+import { banner, beforeAfter, empty, heading, now, state, storyLink, why } from "../parts.js";
+
+const MOVES = [["partition"], ["before → after"], ["state"], ["waits for", "why"]];
+const CHANGES = [["what"], ["name"], ["change"], ["before", "why"], ["after", "why"]];
+const STEPS = [["a minute", 60_000], ["10 minutes", 600_000], ["an hour", 3_600_000], ["a day", 86_400_000]];
+const SETTLED_MS = 250;
+
+// It follows the shard of one cluster; what is shown of the past is asked for.
+export const query = (address) => ({ view: "throttles", cluster: address.cluster });
+
+export function mount(root, address) {
+  const slider = h("input", { type: "range", id: "moment", min: 0, max: 1000, step: 1, "aria-label": "Moment" });
+  const told = h("output", { class: "moment", "aria-live": "polite" });
+  const steps = h("div", { class: "shows" });
+  const then = h("div");
+  const changes = h("div");
+  root.append(h("div", { class: "slider" }, told, slider, steps), changes, then);
+  const view = { slider, told, steps, then, changes, span: null, shown: null, waiting: null };
+  slider.addEventListener("input", () => {
+    const at = momentOf(view);
+    tell(view, at);
+    clearTimeout(view.waiting);
+    view.waiting = setTimeout(() => go({ ...view.address, view: "time", at }, { quietly: true }), SETTLED_MS);
+  });
+  const update = (doc, shown) => {
+    view.address = { ...(shown ?? address), cluster: doc.head.cluster };
+    follow(view);
+  };
+  return update;
+}
+
+async function follow(view) {
+  const { address } = view;
+  view.span ??= await ask(`/api/strip?${new URLSearchParams({ cluster: address.cluster })}`);
+  if (view.span === null || view.span.error) return replace(view.then, empty(view.span?.error ?? "The log cannot be asked now."));
+  const at = Number(address.at) || view.span.last_ms;
+  if (view.shown === `${address.cluster} ${at}`) return null;
+  view.shown = `${address.cluster} ${at}`;
+  if (document.activeElement !== view.slider) view.slider.value = String(Math.round(1000 * (at - view.span.first_ms) / Math.max(1, view.span.last_ms - view.span.first_ms)));
+  tell(view, at);
+  const link = (text, to) => h("a", { class: "button", href: href({ view: "time", cluster: address.cluster, at: Math.min(Math.max(to, view.span.first_ms), view.span.last_ms) }) }, text);
+  replace(view.steps, STEPS.map(([word, ms]) => link(`− ${word}`, at - ms)), STEPS.slice().reverse().map(([word, ms]) => link(`+ ${word}`, at + ms)));
+  const about = { cluster: address.cluster };
+  const [doc, difference] = await Promise.all([
+    ask(`/api/document?${new URLSearchParams({ view: "plan", ...about, at })}`),
+    ask(`/api/difference?${new URLSearchParams({ ...about, from: at, to: view.span.last_ms + 60_000 })}`),
+  ]);
+  if (view.shown !== `${address.cluster} ${at}`) return null;
+  drawThen(view.then, doc, at);
+  return drawChanges(view.changes, difference);
+}
+
+async function ask(address) {
+  try {
+    return await (await fetch(address)).json();
+  } catch {
+    return null;
+  }
+}
+
+const momentOf = ({ span, slider }) => Math.round(span.first_ms + (Number(slider.value) / 1000) * (span.last_ms - span.first_ms));
+
+function tell({ told, slider }, at) {
+  const text = `${moment(at)}, ${duration(now() - at)} ago`;
+  replace(told, h("b", {}, moment(at)), h("span", { class: "quiet" }, ` ${duration(now() - at)} ago`));
+  slider.setAttribute("aria-valuetext", text);
+}
+
+function drawThen(place, doc, at) {
+  if (doc === null || doc.error) return replace(place, empty(doc?.error ?? "The log cannot be asked now."));
+  const head = heading(`The state at ${clock(at)}`, doc.head.cluster === null ? "" : [`log ${doc.head.shard}@${doc.head.offset}`, doc.head.owner ? `, owned by ${doc.head.owner}` : ""]);
+  if (doc.head.cluster === null) return replace(place, head, empty("The log knew no such cluster yet."));
+  const list = table("Moves then", MOVES);
+  patch(list.body, doc.moves, (move, existing) => tableRow(existing, MOVES, [storyLink(doc.head.cluster, move.key), beforeAfter(move), state(move), why(move, at)], { class: move.kind }));
+  return replace(place, head,
+    doc.notices.map((notice) => banner(notice, null)),
+    h("div", { class: "panel" }, list, doc.matching > doc.moves.length && empty(`and ${count(doc.matching - doc.moves.length)} more`), !doc.moves.length && empty("Nothing moved or waited.")));
+}
+
+function drawChanges(place, found) {
+  if (found === null || found.error) return replace(place, empty(found?.error ?? ""));
+  const list = table("Changes since then", CHANGES);
+  const rows = found.changes.slice(0, 200).map((change, index) => ({ ...change, key: `${index}` }));
+  patch(list.body, rows, (row, existing) => tableRow(existing, CHANGES, [
+    row.kind, h("span", { class: "mono" }, row.name), [row.what, row.detail && `, ${row.detail}`], fields(row.before), fields(row.after)]));
+  return replace(place, heading("What is different now", `${count(found.changes.length)} changes from ${found.shard}@${found.from.offset} to ${found.shard}@${found.to.offset}`),
+    h("div", { class: "panel" }, list, !rows.length && empty("Nothing has changed since.")));
+}
+
+function fields(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "object") return String(value);
+  const shown = Object.entries(value).filter(([, one]) => one !== null && one !== "" && one !== false && JSON.stringify(one) !== "[]");
+  return h("span", { class: "fields" }, shown.slice(0, 8).map(([name, one]) =>
+    h("span", {}, h("i", {}, name.replaceAll("_", " ")), " ", typeof one === "object" ? JSON.stringify(one) : String(one), " ")));
+}

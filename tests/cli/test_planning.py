@@ -1,0 +1,122 @@
+"""What `--apply` submits and what it does not, and how the search for a plan is ended."""
+
+import json
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from drover.cli.exits import ExitCode
+from drover.cli.main import cli
+from drover.cli.model_file import parse_model
+from drover.cli.planning import stopping
+from events.commands import Alter
+from events.partitions import TopicPartition
+from tests.cli.models import BROKERS, GIGABYTE, OFFSETS, ORDERS, broker, write_model
+
+CONFIG = '[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n'
+FULL = broker(6, "c", log_dirs=[{"path": "/data", "total_bytes": 1000 * GIGABYTE, "free_bytes": 1}])
+
+
+class Live:
+    """A live cluster that is a file, and whatever was submitted to it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.model = directory / "model.json"
+        self.config = directory / "drover.toml"
+        self.config.write_text(CONFIG)
+        self.submitted: list[Alter] = []
+        self.told: dict[str, Any] = {}
+        write_model(self.model)
+
+    def submit(self, _connection: object, commands: Sequence[Alter], _request: object, **options: Any) -> None:
+        self.submitted += commands
+        self.told = dict(options["told"])
+
+    def apply(self, *goal: str) -> Result:
+        arguments = ("plan", *goal, "--apply", "--reason", "why", "--config", str(self.config))
+        return CliRunner().invoke(cli, arguments, prog_name="drover")
+
+
+@pytest.fixture
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Live:
+    made = Live(tmp_path)
+    monkeypatch.setattr("drover.cli.planning.submit", made.submit)
+    monkeypatch.setattr(
+        "drover.cli.planning.read_model", lambda *_, **__: parse_model(made.model.read_text(), "model.json")
+    )
+    return made
+
+
+def test_a_proposal_is_printed_and_submitted_as_a_plan_with_what_it_was_made_for(live: Live) -> None:
+    done = live.apply(
+        "drain", "3", "--include-internal", "--plan", "friday", "--throttle", "5MB/s", "--queue", "--by", "ann"
+    )
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert done.stdout.startswith("drain 3: 7 partitions to change")
+    (command,) = live.submitted
+    assert (command.plan, command.by, command.reason, command.queue) == ("friday", "ann", "why", True)
+    assert command.throttle_bytes_per_second == 5_000_000
+    assert command.allow_drover_topics
+    lists = {one.key: (one.original_replicas, one.replicas) for one in command.partitions}
+    assert lists[TopicPartition("orders", 0)] == ((1, 2, 3), (1, 2, 6))
+
+
+def test_programs_get_the_proposal_and_the_outcomes_in_one_document(live: Live) -> None:
+    done = live.apply("drain", "3", "--include-internal", "-o", "json")
+    assert done.stdout == ""
+    assert live.told["proposal"]["asked"] == "drain 3"
+    assert json.dumps(live.told, default=str)
+
+
+def test_what_is_not_met_is_submitted_only_as_partial(live: Live) -> None:
+    write_model(live.model, *ORDERS[:1], OFFSETS)
+    refused = live.apply("drain", "3")
+    assert "nothing was submitted, since something is not met: --partial submits the rest" in refused.stderr
+    assert (refused.exit_code, live.submitted) == (ExitCode.GUARDED, [])
+    assert live.apply("drain", "3", "--partial").exit_code == ExitCode.DONE
+    (command,) = live.submitted
+    assert [one.topic for one in command.partitions] == ["orders"]
+    assert not command.allow_drover_topics
+
+
+def test_where_nothing_can_move_nothing_is_submitted(live: Live) -> None:
+    write_model(live.model, *ORDERS, brokers=(*BROKERS[:3], FULL))
+    full = live.apply("drain", "3", "--partial")
+    assert full.stdout.startswith("drain 3: nothing can be moved.")
+    assert "no-room" in full.stdout
+    assert full.exit_code == ExitCode.GUARDED
+    assert live.apply("drain", "9").exit_code == ExitCode.USAGE
+    write_model(live.model, *ORDERS)
+    assert live.apply("drain", "5").stdout == "drain 5: nothing has to move.\n"
+    assert live.submitted == []
+
+
+def test_the_first_interrupt_ends_the_search_and_the_second_one_the_command() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with stopping(None) as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGINT)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_search_ends_when_its_time_is_over() -> None:
+    with stopping(3600) as patient, stopping(0) as hasty:
+        assert not patient()
+        assert hasty()
+
+
+def test_what_was_not_planned_in_time_is_named_and_ends_with_4(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.json", *ORDERS)
+    arguments = ["plan", "drain", "3", "--model", model, "--time-limit", "0s", "-o", "json"]
+    shown = CliRunner().invoke(cli, arguments, prog_name="drover")
+    document = json.loads(shown.stdout)
+    assert document["interrupted"]
+    assert {one["code"] for one in document["unmet"]} == {"interrupted"}
+    assert shown.exit_code == ExitCode.GUARDED

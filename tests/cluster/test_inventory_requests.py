@@ -1,0 +1,46 @@
+"""What an inventory reads from brokers of other versions."""
+
+import pytest
+from kafka.protocol.admin import DescribeClusterResponse, DescribeLogDirsResponse
+
+from drover.cluster.inventory import LogDirectory, RegisteredBroker
+from drover.cluster.inventory_requests import brokers_request, by_partition, read_brokers, read_directories
+from drover.cluster.messages import Metadata
+from events.partitions import TopicPartition
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_every_version_can_be_asked_for_the_brokers(version: int) -> None:
+    assert brokers_request().encode(version=version)
+
+
+@pytest.mark.parametrize(("version", "total_bytes"), [(1, None), (3, None), (4, 100), (5, 100)])
+def test_disks_are_known_from_version_4_on(version: int, total_bytes: int | None) -> None:
+    made = DescribeLogDirsResponse(
+        version=version,
+        throttle_time_ms=0,
+        results=[
+            DescribeLogDirsResponse.DescribeLogDirsResult(
+                version=version, error_code=0, log_dir="/data", topics=[], total_bytes=100, usable_bytes=100
+            )
+        ],
+    )
+    response = DescribeLogDirsResponse.decode(made.encode(version=version), version=version)
+    assert read_directories(response) == (LogDirectory("/data", total_bytes, total_bytes),)
+
+
+def test_a_fenced_broker_is_dead_and_keeps_its_rack() -> None:
+    brokers = [
+        DescribeClusterResponse.DescribeClusterBroker(version=2, broker_id=number, host="h", port=1, rack=f"r{number}")
+        for number in (2, 1)
+    ]
+    response = DescribeClusterResponse(version=2, cluster_id="c", brokers=brokers)
+    assert read_brokers(response, Metadata("c", {1: "r1"}, {})) == {
+        1: RegisteredBroker(1, "r1", is_alive=True),
+        2: RegisteredBroker(2, "r2", is_alive=False),
+    }
+
+
+def test_what_each_broker_holds_becomes_who_holds_each_partition() -> None:
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    assert by_partition({2: {second: 3, first: 1}, 1: {first: 2}}) == {first: {1: 2, 2: 1}, second: {2: 3}}

@@ -79,7 +79,8 @@ class Observation:
 class Survey:
     """Every partition of a cluster as one Metadata request showed it; what moves is not told apart.
 
-    Times are the observer's monotonic clock. `replicas` of a moving partition is the merged list.
+    Times are the observer's monotonic clock. `replicas` of a moving partition is the merged list. `racks` are
+    those of the live brokers.
     """
 
     cluster: str
@@ -88,6 +89,7 @@ class Survey:
     ended_ms: int
     live_brokers: tuple[int, ...]
     partitions: Mapping[TopicPartition, PartitionFacts] = field(default_factory=dict)
+    racks: Mapping[int, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Events about a managed cluster as a whole: which one it is, what limits hold, and whether it is frozen."""
 
 from events.base import Event
+from events.healing import HealingLimits
 from events.plans import Stepping
 
 
@@ -38,8 +39,9 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     """The limits that decisions use from here on (they hold for the next step only, R435-1).
 
     `max_moves_per_broker` counts a move at its leader as outgoing and at each added broker as incoming.
-    `mends_by_itself` says that moves which can never end are cancelled without being asked.
-    `stepping` is for plans that do not say their own.
+    `mends_by_itself` says that moves which can never end are cancelled without being asked. `stepping` is for plans
+    that do not say their own. `healing` says when replicas on dead brokers are replaced; None: absent brokers are not
+    even noted.
     """
 
     max_partitions_in_flight: int
@@ -47,6 +49,7 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     max_replicas_per_step: int
     mends_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
+    healing: HealingLimits | None = None
 
 
 class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):

@@ -6,7 +6,7 @@ malformed, so that a misspelt option is never silently ignored.
 
 from typing import Annotated, Literal, get_args
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, ValidationError, convert
 
 from events.partitions import TopicPartition
 from events.plans import Stepping
@@ -181,14 +181,43 @@ class BrokerReturned(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
     at_ms: Milliseconds
 
 
+class HealCommand(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="heal"):
+    """Decide about the healing of brokers that are away (KIP-46).
+
+    `start` heals `broker` now, without waiting for its time; `skip` leaves it alone until it is back. `stop` begins no
+    further chunk, of the heal under way or of `broker` alone, and skips its brokers; `rollback` takes the running chunk
+    back as well.
+    """
+
+    action: Literal["start", "skip", "stop"]
+    broker: BrokerId | None = None
+    rollback: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an action without its broker, and a rollback of nothing."""
+        if self.broker is None and self.action != "stop":
+            raise ValueError(f"{self.action} needs a broker")
+        if self.rollback and self.action != "stop":
+            raise ValueError("rollback belongs to stop")
+
+
 # Which types may arrive on which command topic; a command that is added is added here.
 OnAlter = Alter | Throttle
 OnCancel = Cancel | Freeze | Unfreeze | Repair
 OnBlacklist = Blacklist
-OnBrokerFailed = BrokerFailed | BrokerReturned
+OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand
 
 AnyCommand = OnAlter | OnCancel | OnBlacklist | OnBrokerFailed
 # In the order of events.topics.COMMAND_KINDS; a union of one type is that type.
 TYPES_BY_TOPIC: tuple[tuple[type[Command], ...], ...] = tuple(
     get_args(types) or (types,) for types in (OnAlter, OnCancel, OnBlacklist, OnBrokerFailed)
 )
+
+
+def is_cluster_name(name: str) -> bool:
+    """Tell whether a command could name this cluster."""
+    try:
+        convert(name, ClusterName)
+    except ValidationError:
+        return False
+    return True

@@ -20,9 +20,10 @@ PARENTS = (
     "/config",
     "/config/brokers",
     "/drover",
+    "/drover/heal",
     "/drover/plans",
 )
-SUBTREES = ("/admin/failed_brokers", "/admin/reassignments", "/brokers/topics", "/drover/plans")
+SUBTREES = ("/admin/failed_brokers", "/admin/reassignments", "/brokers/topics", "/drover/heal", "/drover/plans")
 SHARED = frozenset(
     {
         "/admin/cancel_reassignment_in_progress",

@@ -19,6 +19,7 @@ from drover.state.evolve import apply
 from drover.unmanaged.state import UnmanagedMove
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
+from events.healing import HealChunkBegun, HealChunkPlanned, HealEnded, HealPlanned
 from events.partitions import TopicPartition
 from events.plans import PlansForgotten
 from events.reassignments import TargetReplaced
@@ -77,6 +78,7 @@ class Scope:
     plans: set[str] = field(default_factory=set)
     chunks: set[Chunk] = field(default_factory=set)
     brokers: set[int] = field(default_factory=set)
+    heal_chunks: set[int] = field(default_factory=set)
     accepted: bool = False
     cancelled: bool = False
     queue: bool = False
@@ -92,6 +94,7 @@ class Scope:
             + len(self.plans)
             + len(self.chunks)
             + len(self.brokers)
+            + len(self.heal_chunks)
             + flags
         )
 
@@ -115,6 +118,8 @@ class ClusterView:
         """Fold one event of this cluster and add to `scope` what it touches."""
         state = self.state
         if not isinstance(event, PartitionEvent):
+            if isinstance(event, HealEnded | HealPlanned):
+                scope.heal_chunks.update(state.heal_chunks)
             apply(state, event, at_ms)
             self._touch_rare(event, scope)
             return
@@ -152,6 +157,7 @@ class ClusterView:
             plans=set(state.plans),
             chunks=set(self.chunks),
             brokers=set(state.failed_brokers),
+            heal_chunks=set(state.heal_chunks),
             accepted=True,
             cancelled=True,
             queue=True,
@@ -166,6 +172,8 @@ class ClusterView:
             scope.plans.add(event.plan)
         elif isinstance(event, BrokerFailureRecorded | BrokerReturnRecorded):
             scope.brokers.add(event.broker)
+        elif isinstance(event, HealChunkPlanned | HealChunkBegun):
+            scope.heal_chunks.add(event.chunk)
         elif isinstance(event, BlacklistSet):
             scope.blacklist = True
         elif isinstance(event, FreezeEvent):

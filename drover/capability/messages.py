@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
+from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from events.partitions import TopicPartition
 
 
@@ -84,6 +84,15 @@ class BytesSampled:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicasMeasured:
+    """Bytes on disk of all replicas that were asked for, by partition and broker; None if they could not be read."""
+
+    cluster: str
+    started_ms: int
+    sizes: Mapping[TopicPartition, Mapping[int, int]] | None
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfReach:
     """The cluster could not be looked at since `since_ms` (wall clock), which has lasted for a while."""
 
@@ -92,7 +101,17 @@ class OutOfReach:
     detail: str
 
 
-Input = Observation | Identified | OutOfReach | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
+Input = (
+    Observation
+    | Identified
+    | Survey
+    | OutOfReach
+    | CallEnded
+    | ThrottlesRead
+    | ThrottlesChanged
+    | BytesSampled
+    | ReplicasMeasured
+)
 
 
 # Effects:
@@ -130,4 +149,12 @@ class ChangeThrottles:
     start_by_ms: int
 
 
-Effect = AlterPartitions | ReadThrottles | ChangeThrottles
+@dataclass(frozen=True, slots=True)
+class MeasureReplicas:
+    """Read the bytes on disk of every replica of these topics."""
+
+    cluster: str
+    topics: tuple[str, ...]
+
+
+Effect = AlterPartitions | ReadThrottles | ChangeThrottles | MeasureReplicas

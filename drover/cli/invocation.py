@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import click
 
 from drover.errors import ConfigurationError
-from drover.runtime.settings import Settings, is_cluster_name
+from drover.runtime.settings import Settings
 from drover.runtime.settings_sources import load_settings
+from events.commands import is_cluster_name
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "unfreeze": ("drover.cli.freeze:unfreeze", "Allow new work to start again."),
     "blacklist": ("drover.cli.blacklist:blacklist", "Set or show the brokers that should not lead."),
     "broker": ("drover.cli.broker:broker", "Report that a broker failed or returned."),
+    "heal": ("drover.cli.heal:heal", "Show and decide what is done about brokers that stay away."),
     "status": ("drover.cli.status:status", "Show what is moving, how far it is and why it waits."),
     "web": ("drover.cli.web:web", "Serve the page: every move, why it waits, and what it did."),
     "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),

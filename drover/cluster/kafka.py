@@ -130,6 +130,7 @@ class KafkaDriver:
             ended_ms=_now_ms(),
             live_brokers=tuple(metadata.racks),
             partitions=metadata.partitions(),
+            racks=metadata.racks,
         )
 
     async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:

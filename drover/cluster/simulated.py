@@ -271,6 +271,7 @@ class SimulatedDriver:
             partitions={
                 key: facts for key, _ in self.model.each_partition() if (facts := self._facts(key)) is not None
             },
+            racks={broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()},
         )
 
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:

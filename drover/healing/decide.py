@@ -1,17 +1,22 @@
 """Deciding about reports of failed and returned brokers."""
 
 from drover.capability.decision import Decision, Facts, refuse
-from drover.healing.state import HealingState
+from drover.state.cluster import ClusterState
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from events.commands import BrokerFailed, BrokerReturned
+from events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
+from events.records import AnyEvent
 from events.refusals import RefusalCode
 
 # More than any cluster has: a report may name any number, and each is remembered until the broker returns.
 MAX_FAILED_BROKERS = 1000
 
 
-def decide_broker_failed(command: BrokerFailed, state: HealingState, facts: Facts) -> Decision:
-    """R46-1: the first report's time stands until the broker returns; no report is about the future."""
+def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Facts) -> Decision:
+    """R46-1: the first report's time stands until the broker returns; no report is about the future.
+
+    Where healing is set up, the timer runs from the record of this very decision: a client's clock moves nothing.
+    """
     earlier_ms = state.failed_brokers.get(command.broker)
     if earlier_ms is not None:
         since = f"broker {command.broker} had been reported as failed already, and that report's time stands"
@@ -29,10 +34,13 @@ def decide_broker_failed(command: BrokerFailed, state: HealingState, facts: Fact
         by=command.by,
         reason=command.reason,
     )
-    return Decision(events=(event,), remarks=remarks)
+    noted: tuple[AnyEvent, ...] = ()
+    if state.limits.healing is not None and command.broker not in state.outages:
+        noted = (BrokerOutageNoted(cluster=state.name, broker=command.broker, seen=False),)
+    return Decision(events=(event, *noted), remarks=remarks)
 
 
-def decide_broker_returned(command: BrokerReturned, state: HealingState, facts: Facts) -> Decision:
+def decide_broker_returned(command: BrokerReturned, state: ClusterState, facts: Facts) -> Decision:
     """R46-2: forget the failure; a return from before the failure is an old report and has no effect."""
     failed_at_ms = state.failed_brokers.get(command.broker)
     if failed_at_ms is None:
@@ -49,7 +57,11 @@ def decide_broker_returned(command: BrokerReturned, state: HealingState, facts: 
         by=command.by,
         reason=command.reason,
     )
-    return Decision(events=(event,), remarks=remarks)
+    ended: tuple[AnyEvent, ...] = ()
+    if command.broker in state.outages:
+        why = OutageEnd.REPORTED_BACK
+        ended = (BrokerOutageEnded(cluster=state.name, broker=command.broker, why=why),)
+    return Decision(events=(event, *ended), remarks=remarks)
 
 
 def _bounded(at_ms: int, facts: Facts) -> tuple[int, tuple[str, ...]]:

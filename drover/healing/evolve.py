@@ -1,11 +1,25 @@
-"""The fold of failed brokers."""
+"""The fold of failed and absent brokers, and of what is done about them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drover.healing.state import HealingState
+from msgspec.structs import replace
+
+from drover.healing.state import Brake, Heal, HealChunk, HealingState, LeftBehind, Outage, RunningChunk
+from events import healing
 from events.base import Event
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
+from events.partitions import TopicPartition
+
+HOUR_MS = 3_600_000
+_DAY_HOURS = 24
+# More returns than anybody asks for are not counted.
+_MOST_RETURNS = 20
+
+
+def brake_key(why: healing.BrakeReason, broker: int | None) -> str:
+    """Return the key of a brake: its reason, and the broker if it holds for one alone."""
+    return why.value if broker is None else f"{why.value}:{broker}"
 
 
 def _failed(state: HealingState, event: BrokerFailureRecorded, _at_ms: int) -> None:
@@ -16,7 +30,116 @@ def _returned(state: HealingState, event: BrokerReturnRecorded, _at_ms: int) -> 
     state.failed_brokers.pop(event.broker, None)
 
 
+def _noted(state: HealingState, event: healing.BrokerOutageNoted, at_ms: int) -> None:
+    """R46-1: the first record's time stands."""
+    known = state.outages.get(event.broker, Outage(at_ms))
+    state.outages[event.broker] = replace(known, seen=known.seen or event.seen)
+    state.emptied_brokers.pop(event.broker, None)
+
+
+def _ended(state: HealingState, event: healing.BrokerOutageEnded, at_ms: int) -> None:
+    known = state.outages.pop(event.broker, None)
+    was_seen = known is not None and known.seen
+    if event.why is healing.OutageEnd.NOT_ASSIGNED and was_seen:
+        state.emptied_brokers[event.broker] = at_ms
+    elif event.why in {healing.OutageEnd.RETURNED, healing.OutageEnd.REPORTED_BACK}:
+        state.emptied_brokers.pop(event.broker, None)
+        if was_seen:
+            earlier = state.recent_returns.get(event.broker, ())
+            state.recent_returns[event.broker] = (*earlier, at_ms)[-_MOST_RETURNS:]
+
+
+def _alarmed(state: HealingState, event: healing.BrokerOutageAlarmed, _at_ms: int) -> None:
+    state.outages[event.broker] = replace(state.outages[event.broker], is_alarmed=True)
+
+
+def _braked(state: HealingState, event: healing.HealingBraked, at_ms: int) -> None:
+    state.healing_brakes[brake_key(event.why, event.broker)] = Brake(event.why, event.detail, at_ms, event.broker)
+
+
+def _released(state: HealingState, event: healing.HealingReleased, _at_ms: int) -> None:
+    state.healing_brakes.pop(brake_key(event.why, event.broker), None)
+
+
+def _chosen(state: HealingState, event: healing.HealChosen, _at_ms: int) -> None:
+    state.outages[event.broker] = replace(state.outages[event.broker], choice=event.choice)
+
+
+def _planned(state: HealingState, event: healing.HealPlanned, at_ms: int) -> None:
+    state.heal = Heal(event.heal, event.brokers, event.chunks, event.partitions, event.bytes, at_ms)
+    state.heal_chunks = {}
+    state.heals_planned = event.number
+
+
+def _chunk_planned(state: HealingState, event: healing.HealChunkPlanned, _at_ms: int) -> None:
+    heal = state.heal
+    assert heal is not None, f"{event.heal} has a chunk and no plan"
+    state.heal = replace(heal, known_chunks=heal.known_chunks + 1)
+    state.heal_chunks[event.chunk] = HealChunk(event.heal, event.chunk, event.assignments)
+
+
+def _left(state: HealingState, event: healing.HealPartitionsLeft, _at_ms: int) -> None:
+    state.heal_left = LeftBehind(event.count, event.partitions) if event.count else None
+
+
+def _chunk_begun(state: HealingState, event: healing.HealChunkBegun, at_ms: int) -> None:
+    heal = state.heal
+    assert heal is not None, f"{event.heal} begins a chunk and was not planned"
+    chunk = state.heal_chunks.pop(event.chunk)
+    state.heal = replace(heal, skipped=heal.skipped + len(event.skipped))
+    if event.plan is None:
+        return
+    skipped = {(one.topic, one.partition) for one in event.skipped}
+    keys = (TopicPartition(one.topic, one.partition) for one in chunk.assignments)
+    taken = tuple(key for key in keys if key not in skipped)
+    state.heal_running = RunningChunk(event.heal, event.chunk, heal.chunks, event.plan, heal.brokers, taken, at_ms)
+    hour = at_ms // HOUR_MS
+    if event.bytes:
+        kept = {each: spent for each, spent in state.heal_bytes.items() if each > hour - _DAY_HOURS}
+        state.heal_bytes = {**kept, hour: kept.get(hour, 0) + event.bytes}
+
+
+def _chunk_taken_back(state: HealingState, _event: healing.HealChunkTakenBack, _at_ms: int) -> None:
+    assert state.heal_running is not None, "no chunk is under way"
+    state.heal_running = replace(state.heal_running, is_taken_back=True)
+
+
+def _chunk_ended(state: HealingState, event: healing.HealChunkEnded, _at_ms: int) -> None:
+    running, heal = state.heal_running, state.heal
+    state.heal_running = None
+    if heal is not None and heal.name == event.heal:
+        own = running is not None and running.is_taken_back
+        state.heal = replace(
+            heal,
+            healed=heal.healed + event.healed,
+            cancelled=heal.cancelled + (0 if own else event.cancelled),
+            failed=heal.failed + event.failed,
+        )
+
+
+def _heal_ended(state: HealingState, event: healing.HealEnded, _at_ms: int) -> None:
+    heal = state.heal
+    if event.leaves_rest and heal is not None:
+        for broker in heal.brokers:
+            if broker in state.outages:
+                state.outages[broker] = replace(state.outages[broker], choice=healing.HealChoice.SKIP)
+    state.heal, state.heal_chunks = None, {}
+
+
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     BrokerFailureRecorded: _failed,
     BrokerReturnRecorded: _returned,
+    healing.BrokerOutageNoted: _noted,
+    healing.BrokerOutageEnded: _ended,
+    healing.BrokerOutageAlarmed: _alarmed,
+    healing.HealingBraked: _braked,
+    healing.HealingReleased: _released,
+    healing.HealChosen: _chosen,
+    healing.HealPlanned: _planned,
+    healing.HealChunkPlanned: _chunk_planned,
+    healing.HealPartitionsLeft: _left,
+    healing.HealChunkBegun: _chunk_begun,
+    healing.HealChunkTakenBack: _chunk_taken_back,
+    healing.HealChunkEnded: _chunk_ended,
+    healing.HealEnded: _heal_ended,
 }

@@ -1,14 +1,105 @@
-"""The slice of the state that says which brokers are known to have failed."""
+"""The slice of the state that says which brokers are away, and what is done about it."""
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from drover.state.declared import ClusterSlice, items_by_key, recorded
+from events.healing import BrakeReason, HealAssignment, HealChoice, LeftPartition
+from events.partitions import TopicPartition
+
+
+class Outage(Struct, frozen=True, omit_defaults=True):
+    """One absence of a broker, since the first record about it (ms of log time).
+
+    `seen` says that the cluster showed it and not only a report; `choice` is what an operator wants.
+    """
+
+    since_ms: int
+    seen: bool = False
+    is_alarmed: bool = False
+    choice: HealChoice | None = None
+
+
+class Brake(Struct, frozen=True, omit_defaults=True):
+    """Why nothing is healed, or one broker is not, and since when."""
+
+    why: BrakeReason
+    detail: str
+    since_ms: int
+    broker: int | None = None
+
+
+class Heal(Struct, frozen=True, omit_defaults=True):
+    """The heal under way: its brokers, how much was planned, and how its partitions ended so far."""
+
+    name: str
+    brokers: tuple[int, ...]
+    chunks: int
+    partitions: int
+    bytes: int
+    planned_ms: int
+    known_chunks: int = 0
+    healed: int = 0
+    cancelled: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+class HealChunk(Struct, frozen=True, omit_defaults=True):
+    """A chunk that has not begun."""
+
+    heal: str
+    number: int
+    assignments: tuple[HealAssignment, ...]
+
+
+class RunningChunk(Struct, frozen=True, omit_defaults=True):
+    """The chunk that is under way, as the plan of that name; `chunks` is how many its heal had."""
+
+    heal: str
+    number: int
+    chunks: int
+    plan: str
+    brokers: tuple[int, ...]
+    partitions: tuple[TopicPartition, ...]
+    since_ms: int
+    is_taken_back: bool = False
+
+
+class LeftBehind(Struct, frozen=True, omit_defaults=True):
+    """How many partitions cannot be healed; the first ones by name."""
+
+    count: int
+    partitions: tuple[LeftPartition, ...]
 
 
 @dataclass(eq=False)
 class HealingState(ClusterSlice):
-    """Failed brokers with the time (ms since epoch) that the first report named (R46-1)."""
+    """Failed brokers with the time that the first report named, absences, and the heal under way.
+
+    `recent_returns` are the last returns of each broker (ms of log time); `emptied_brokers` were healed completely and
+    have not come back since; `heal_bytes` is what was begun per hour since the epoch, for a day.
+    """
 
     failed_brokers: dict[int, int] = recorded(
         "failed_brokers", factory=dict, content=items_by_key, told_as=("failed broker", "failed", "returned")
     )
+    outages: dict[int, Outage] = recorded(
+        "outages", factory=dict, content=items_by_key, told_as=("absent broker", "missed", "no longer missed")
+    )
+    recent_returns: dict[int, tuple[int, ...]] = recorded("recent_returns", factory=dict, content=items_by_key)
+    emptied_brokers: dict[int, int] = recorded(
+        "emptied_brokers", factory=dict, content=items_by_key, told_as=("emptied broker", "emptied", "back")
+    )
+    healing_brakes: dict[str, Brake] = recorded(
+        "healing_brakes", factory=dict, content=items_by_key, told_as=("brake of healing", "on", "released")
+    )
+    heal: Heal | None = recorded("heal", told_as=("heal",))
+    heal_chunks: dict[int, HealChunk] = recorded(
+        "heal_chunks", factory=dict, content=items_by_key, told_as=("chunk of the heal", "planned", "begun or dropped")
+    )
+    heal_running: RunningChunk | None = recorded("heal_running", told_as=("running chunk",))
+    heal_left: LeftBehind | None = recorded("heal_left", told_as=("partitions that cannot be healed",))
+    heal_bytes: dict[int, int] = recorded("heal_bytes", factory=dict, content=items_by_key)
+    heals_planned: int = recorded("heals_planned", 0)

@@ -13,6 +13,7 @@ from drover.scheduling.queue_entries import withdraw
 from drover.scheduling.withdrawing import Withdrawal, withdrawal
 from drover.state.cluster import ClusterState
 from events.commands import Cancel
+from events.healing import HealEnd, HealEnded
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled
 from events.reassignments import CancelMode, WithdrawalReason
@@ -53,7 +54,7 @@ def _cancel_accepted(command: Cancel, state: ClusterState, found: Withdrawal) ->
     if command.plan is not None:
         return _cancel_plan(command, command.plan, state, found)
     keys, refusals = _resolve(command, state, found)
-    return _cancel_all(command, state, keys, refusals)
+    return _ending_heal(command, state, _cancel_all(command, state, keys, refusals))
 
 
 def decide_part_of_cancel(
@@ -68,7 +69,18 @@ def decide_part_of_cancel(
     refusals = [refuse_partition(key, nothing, f"Drover is not moving {key}: it ended by itself") for key in gone]
     under_way = [key for key in keys if key in state.reassignments or key in state.queue]
     decision = _cancel_all(command, state, under_way, refusals, plan=command.plan)
-    return decision if command.plan is None else _closing_plan(command, command.plan, state, decision)
+    if command.plan is not None:
+        return _closing_plan(command, command.plan, state, decision)
+    return _ending_heal(command, state, decision)
+
+
+def _ending_heal(command: Cancel, state: ClusterState, decision: Decision) -> Decision:
+    """X12: a cancel of everything also drops the chunks of a heal that have not begun."""
+    if not command.all or state.heal is None:
+        return decision
+    why, dropped = HealEnd.CANCELLED, len(state.heal_chunks)
+    end = HealEnded(cluster=state.name, heal=state.heal.name, why=why, dropped=dropped, leaves_rest=True)
+    return with_fields(decision, events=(end, *decision.events))
 
 
 def _withdraw_queued(command_id: str, state: ClusterState, found: Withdrawal) -> Decision:

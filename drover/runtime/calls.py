@@ -14,8 +14,10 @@ from drover.capability.messages import (
     Effect,
     Identified,
     Input,
+    MeasureReplicas,
     Moment,
     ReadThrottles,
+    ReplicasMeasured,
     ThrottlesChanged,
     ThrottlesRead,
 )
@@ -37,9 +39,13 @@ Clock = Callable[[], Moment]
 async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
     """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
 
+    A survey of everything, where one is wanted, takes the place of the other looks for once.
+
     The List that shows what to observe is also the observation's first one. A cluster on which Drover has nothing to do
     is only asked what others move there. Raises what the port's reading calls raise.
     """
+    if core.cluster(cluster).wants_survey(clock()):
+        return await driver.survey()
     listing = await driver.list_moves()
     wanted = core.cluster(cluster).wanted(listing.moves, clock())
     if wanted:
@@ -60,6 +66,8 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
             return await _read_throttles(driver, effect, clock)
         case ChangeThrottles():
             return await _change_throttles(driver, effect, clock)
+        case MeasureReplicas():
+            return await _measure(driver, effect, clock)
 
 
 def has_answer(ended: Input) -> bool:
@@ -69,6 +77,8 @@ def has_answer(ended: Input) -> bool:
             return ended.results is not None
         case ThrottlesRead() | ThrottlesChanged():
             return bool(ended.brokers or ended.topics)
+        case ReplicasMeasured():
+            return ended.sizes is not None
         case _:
             return True
 
@@ -112,6 +122,15 @@ async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: C
     except ClusterError:
         return ThrottlesRead(effect.cluster, started_ms, {}, {})
     return ThrottlesRead(effect.cluster, started_ms, rates, {topic: lists.get(topic) for topic in effect.topics})
+
+
+async def _measure(driver: ClusterDriver, effect: MeasureReplicas, clock: Clock) -> ReplicasMeasured:
+    started_ms = clock().monotonic_ms
+    try:
+        sizes = await driver.replica_bytes(effect.topics)
+    except ClusterError:
+        return ReplicasMeasured(effect.cluster, started_ms, None)
+    return ReplicasMeasured(effect.cluster, started_ms, sizes)
 
 
 async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:

@@ -19,6 +19,7 @@ from drover.runtime.calls import carry_out, has_answer, look, result_of
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.progress import Progress, ReplicaBytes
 
@@ -132,6 +133,7 @@ class ClusterServices:
                 seen = await look(driver, core, cluster, now)
                 self._reached(cluster)
                 self._metrics.reassignments(cluster, core.cluster(cluster).phases())
+                self._measure_healing(core.cluster(cluster).state)
                 if seen is not None:
                     self._deliver(core, token, seen)
             except ClusterError as error:
@@ -151,6 +153,11 @@ class ClusterServices:
                         await asyncio.Event().wait()
             except TimeoutError:
                 continue
+
+    def _measure_healing(self, state: ClusterState) -> None:
+        left = 0 if state.heal_left is None else state.heal_left.count
+        alarmed = sum(outage.is_alarmed for outage in state.outages.values())
+        self._metrics.healing(state.name, away=len(state.outages), alarmed=alarmed, unhealed=left)
 
     async def _sample(self, core: ShardCore, cluster: str) -> None:
         """Sample the bytes of what is being copied, at most every second."""

@@ -90,6 +90,9 @@ class Metrics:
         self._projection_lag = self._gauge("projection_lag_events", "Events that are not in ZooKeeper yet", "cluster")
         self._projection_age = self._gauge("projection_lag_seconds", "Age of the oldest of them", "cluster")
         self._projecting = self._gauge("projection_writing", "Whether this process writes the tree", "cluster")
+        self._away = self._gauge("brokers_away", "Brokers that replica lists name and that are not alive", "cluster")
+        self._alarmed = self._gauge("brokers_away_alarmed", "Those that are away for longer than the alarm", "cluster")
+        self._unhealed = self._gauge("partitions_unhealed", "Partitions that cannot be healed now", "cluster")
 
     def command_decided(self, type_: str, verdict: str) -> None:
         """Count one decided command."""
@@ -155,6 +158,12 @@ class Metrics:
         known.update(counts)
         for phase in known:
             self._reassignments.labels(cluster, phase).set(counts.get(phase, 0))
+
+    def healing(self, cluster: str, *, away: int, alarmed: int, unhealed: int) -> None:
+        """Say how many brokers are away, for how many of them there is an alarm, and what cannot be healed."""
+        self._away.labels(cluster).set(away)
+        self._alarmed.labels(cluster).set(alarmed)
+        self._unhealed.labels(cluster).set(unhealed)
 
     def call_ended(self, cluster: str, kind: str, result: str) -> None:
         """Count one call: `result` is accepted, rejected, lapsed or lost."""

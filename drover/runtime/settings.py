@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import msgspec
+from msgspec import UNSET
 
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.runtime.addresses import check_addresses, parse_address
+from drover.runtime.healing_settings import HealingSettings
 from drover.runtime.secret import Secret, unusable
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.web_settings import WebSettings
 from drover.scheduling.state import Limits
-from events.commands import ClusterName
 from events.plans import Stepping
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions
@@ -184,6 +184,7 @@ class ClusterSettings:
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
+    healing: HealingSettings | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""
@@ -195,9 +196,14 @@ class ClusterSettings:
     @property
     def limits(self) -> Limits:
         """The limits as decisions use them."""
-        counts = (self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
-        stepping = msgspec.UNSET if self.stepping is Stepping.GROW else self.stepping
-        return Limits(*counts, self.repairs_by_itself, stepping)
+        return Limits(
+            self.max_partitions_in_flight,
+            self.max_moves_per_broker,
+            self.max_replicas_per_step,
+            self.repairs_by_itself,
+            UNSET if self.stepping is Stepping.GROW else self.stepping,
+            UNSET if self.healing is None else self.healing.limits,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,12 +372,3 @@ class Settings:
         if self.zookeeper.hosts is not None and self.zookeeper.username is not None and not self.zookeeper.use_tls:
             found.append("zookeeper (with its password)")
         return tuple(found)
-
-
-def is_cluster_name(name: str) -> bool:
-    """Tell whether a command could name this cluster."""
-    try:
-        msgspec.convert(name, ClusterName)
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -23,8 +23,9 @@ from drover.errors import ConfigurationError
 from drover.runtime import addresses
 from drover.runtime import settings as shapes
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
-from drover.runtime.settings import Settings, is_cluster_name
+from drover.runtime.settings import Settings
 from drover.runtime.web_settings import WebSettings
+from events.commands import is_cluster_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

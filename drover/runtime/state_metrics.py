@@ -74,7 +74,8 @@ def _unmanaged(state: ClusterState, _: int) -> Iterator[Labelled]:
 
 def _limits(state: ClusterState, _: int) -> Iterator[Labelled]:
     for name, value in structs.asdict(state.limits).items():
-        yield (name,), float(value)
+        if isinstance(value, int):
+            yield (name,), float(value)
 
 
 # Name: what it says, its labels, and how it is read.

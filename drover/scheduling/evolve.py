@@ -31,6 +31,7 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.max_replicas_per_step,
         event.mends_by_itself,
         UNSET if event.stepping is Stepping.GROW else event.stepping,
+        UNSET if event.healing is None else event.healing,
     )
 
 

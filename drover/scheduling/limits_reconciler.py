@@ -28,5 +28,6 @@ class LimitsReconciler(Reconciler):
                 max_replicas_per_step=limits.max_replicas_per_step,
                 mends_by_itself=limits.repairs_by_itself,
                 stepping=limits.steps,
+                healing=limits.healing,
             )
         )

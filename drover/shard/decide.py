@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks
+from drover.healing.commands import decide_heal
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_blacklist
 from drover.plans.decide import decide_throttle
@@ -27,6 +28,7 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.Blacklist: decide_blacklist,
     commands.BrokerFailed: decide_broker_failed,
     commands.BrokerReturned: decide_broker_returned,
+    commands.HealCommand: decide_heal,
 }
 
 # Which partitions must be observed before a command is decided; none for a command that is not listed.

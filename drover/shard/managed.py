@@ -8,7 +8,8 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
 from drover.capability.messages import Effect, Identified, Input, Moment
 from drover.capability.observations import ObservationCache
-from drover.facts import Move, Observation
+from drover.facts import Move, Observation, Survey
+from drover.healing.reconciler import HealingReconciler
 from drover.identity.reconciler import IdentityReconciler
 from drover.plans.evolve import Ending
 from drover.plans.reconciler import PlansReconciler
@@ -71,7 +72,7 @@ class ManagedCluster:
         """Let every capability handle an input; what another Kafka cluster shows says nothing about this one."""
         identity, *others = self._reconcilers
         identity.handle(entry, batch)
-        if isinstance(entry, Observation | Identified):
+        if isinstance(entry, Observation | Identified | Survey):
             if self.state.mismatched_kafka_cluster_id is not None:
                 return
             if isinstance(entry, Observation):
@@ -95,6 +96,10 @@ class ManagedCluster:
     def may_call(self) -> bool:
         """Whether anything may be sent: the cluster is configured, and is the one first seen under its name."""
         return self._is_configured and self.state.mismatched_kafka_cluster_id is None
+
+    def wants_survey(self, now: Moment) -> bool:
+        """Whether every partition must be looked at now."""
+        return any(reconciler.wants_survey(now) for reconciler in self._reconcilers)
 
     def owes(self, now: Moment) -> bool:
         """Whether calls are due although their intents are in an earlier batch."""
@@ -154,6 +159,7 @@ def _reconcilers(
         IdentityReconciler(state, observed),
         ReassignmentReconciler(state, observed, backoff, sizes),
         LimitsReconciler(state, observed, limits),
+        HealingReconciler(state, observed),
         QueueReconciler(state, observed, scope.own_topics),
         Starter(state, observed, backoff, sizes, throttling),
         throttling,

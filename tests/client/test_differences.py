@@ -41,7 +41,7 @@ def ended(key: TopicPartition = KEY, cluster: str = "prod", how: str = "reassign
 
 
 # They only count or date what others tell.
-SILENT = {"name", "next_number", "ended_plans"}
+SILENT = {"name", "next_number", "ended_plans", "heals_planned", "heal_bytes", "recent_returns"}
 
 
 def told(changes: tuple[Change, ...]) -> list[tuple[str, str, str]]:

@@ -75,6 +75,7 @@ async def test_a_survey_shows_every_partition_and_who_lives(cluster: ClusterUnde
     topic = await cluster.create_topic({0: (1, 2, 3), 1: (2, 3, 4)})
     survey = await cluster.driver.survey()
     assert survey.live_brokers == (1, 2, 3, 4)
+    assert survey.racks == (await cluster.driver.identify()).racks
     assert survey.started_ms <= survey.ended_ms
     for number, replicas in enumerate(((1, 2, 3), (2, 3, 4))):
         partition = TopicPartition(topic, number)

@@ -2,6 +2,7 @@
 
 from events import commands
 from events.plans import Stepping
+from tests.events.healing_samples import HEAL_COMMANDS
 
 COMMANDS: dict[str, commands.AnyCommand] = {
     "alter": commands.Alter(
@@ -98,4 +99,5 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "broker-returned": commands.BrokerReturned(
         id="x-2", cluster="local", by="watch", reason="it is back", broker=3, at_ms=1_790_000_060_000
     ),
+    **HEAL_COMMANDS,
 }

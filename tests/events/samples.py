@@ -14,6 +14,7 @@ from events import (
 )
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
+from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
 HASH = bytes(range(16, 32))
@@ -257,6 +258,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", topic="orders", add=_ENTRIES, remove=throttles.Entries(leader=("1:1",))
     ),
     "topic-throttle-set": throttles.TopicThrottleSet(cluster="local", topic="orders"),
+    **HEALING,
     "topic-throttle-left": throttles.TopicThrottleLeft(
         cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
     ),

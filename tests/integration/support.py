@@ -274,7 +274,13 @@ class Installation:
 
 @asynccontextmanager
 async def installation(
-    cluster: LocalCluster, directory: Path, prefix: str, *, session_timeout_ms: int = 3000, **limits: int
+    cluster: LocalCluster,
+    directory: Path,
+    prefix: str,
+    *,
+    session_timeout_ms: int = 3000,
+    healing: Mapping[str, int] | None = None,
+    **limits: int,
 ) -> AsyncIterator[Installation]:
     """Make topics and a settings file of its own; workers are ended with it."""
     names = TopicNames(prefix)
@@ -285,6 +291,8 @@ async def installation(
         *(f"{name} = {value}" for name, value in limits.items()),
         f"[worker]\nsession_timeout_ms = {session_timeout_ms}",
     ]
+    if healing is not None:
+        settings += [f"[clusters.{MANAGED}.healing]", *(f"{name} = {value}" for name, value in healing.items())]
     config.write_text("\n".join(settings) + "\n")
     driver = KafkaDriver("observer", cluster.bootstrap)
     made = Installation(cluster, directory, names, config, driver)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, RunningChunk
+from drover.healing.state import Outage as BrokerOutage
 from drover.identity.state import Outage
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
@@ -20,6 +22,7 @@ from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
+from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
@@ -141,6 +144,30 @@ def _on_its_way_back_by_steps() -> ShardFold:
     return fold
 
 
+def _with_a_heal() -> ShardFold:
+    """A broker is away, a chunk of its heal is under way, and another waits."""
+    fold = _on_its_way_back_by_steps()
+    state, at_ms = fold.state.cluster("prod"), 1_790_000_000_960
+    state.limits = msgspec.structs.replace(
+        state.limits, healing_limits=HealingLimits(60_000, 30_000, 5, 2, 10, 1_000_000, 4, 7_200_000, True, 50_000)
+    )
+    state.outages[3] = BrokerOutage(at_ms, seen=True, is_alarmed=True, choice=HealChoice.START)
+    state.outages[9] = BrokerOutage(at_ms)
+    state.recent_returns[3] = (at_ms - 2, at_ms - 1)
+    state.emptied_brokers[8] = at_ms
+    state.healing_brakes["flapping:9"] = Brake(BrakeReason.FLAPPING, "it came back 4 times", at_ms, 9)
+    state.heal = Heal("drover-heal-7", (3,), 4, 17, 900_000, at_ms, 4, 5, 1, 2, 3)
+    assignment = HealAssignment("logs", 1, "AAAAAAAAAAAAAAAAAAAAAw", (1, 2, 3), (1, 2, 5), 1000)
+    state.heal_chunks[4] = HealChunk("drover-heal-7", 4, (assignment,))
+    state.heal_running = RunningChunk(
+        "drover-heal-7", 3, 4, "drover-heal-7-3", (3,), (TopicPartition("logs", 0),), at_ms, is_taken_back=True
+    )
+    state.heal_left = LeftBehind(1, (LeftPartition("logs", 2, LeftReason.NO_LEADER, "it has no leader"),))
+    state.heal_bytes[at_ms // 3_600_000] = 700_000
+    state.heals_planned = 7
+    return fold
+
+
 def _in_the_middle_of_a_large_cancel() -> ShardFold:
     """A command is decided in several records."""
     fold = _on_its_way_back_by_steps()
@@ -199,6 +226,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_3": _with_ended_plans,
     "snapshot_4": _with_a_cancel_held_off,
     "snapshot_5": _on_its_way_back_by_steps,
+    "snapshot_healing": _with_a_heal,
     "snapshot_large_command": _in_the_middle_of_a_large_cancel,
     "snapshot_void_records": _with_void_records,
     "snapshot_freezes": _frozen_by_several,

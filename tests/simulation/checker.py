@@ -46,6 +46,7 @@ from events.throttles import (
 from tests.simulation import index_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.heal_rules import HealWitness
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -132,6 +133,7 @@ class Checker:
         self.overwritten: set[tuple[str, int]] = set()
         self.rate_intended_ms: dict[tuple[str, int], int] = {}
         self.steps = 0
+        self.healing = HealWitness(self)
 
     # -- the log
 
@@ -165,6 +167,7 @@ class Checker:
         return self.world.folded
 
     def _follow(self, event: AnyEvent, epoch: int) -> None:
+        self.healing.follow(event)
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
             life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms)

@@ -100,6 +100,7 @@ class SimulatedCluster:
         self.made_ms: dict[str, int] = {}
         self.died_ms: dict[int, int] = {}
         self.edited_ms: dict[int, int] = {}
+        self.started_ms: dict[int, int] = {}
         self._stale_since_ms: int | None = None
         for topic in TOPICS:
             self._create(topic)
@@ -151,6 +152,7 @@ class SimulatedCluster:
         """Bring a broker back."""
         if not self.model.brokers[broker].alive:
             self.model.start_broker(broker)
+            self.started_ms[broker] = self.now_ms
 
     def delete(self, topic: str) -> None:
         """Let somebody delete a topic."""

@@ -107,6 +107,7 @@ def check_the_end(world: World) -> None:
     l2_every_shard_is_owned(world)
     l5_no_outcome_is_owed(world)
     l7_the_view_has_caught_up(world)
+    world.checker.healing.check_the_end()
     world.checker.full_check()
     s14_a_replay_agrees(world)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from drover.shard.fold import Folded, RecordVerdict, ShardState
 from events.codec import Malformed, command_digest
+from events.healing import HealChunkBegun
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued
 from events.records import Acquire, Batch, Genesis, Outcome
@@ -46,12 +47,14 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
         if not isinstance(command, Malformed) and outcome.type == command.__struct_config__.tag:
             _judge_identity(checker, outcome, command_digest(command))
     started = {(event.cluster, event.key) for event in record.events if isinstance(event, QueueEntryRemoved)}
+    chunks = {(event.cluster, event.plan) for event in record.events if isinstance(event, HealChunkBegun)}
     for event in record.events:
         if isinstance(event, ReassignmentQueued):
             place = (event.cluster, event.key)
             life = checker.lives.get(place)
             replaces = life is not None and life.replacement == event.target
-            asked = place in accepted or place in started or replaces
+            heals = (event.cluster, event.plan) in chunks
+            asked = place in accepted or place in started or replaces or heals
             assert asked, f"S14: {event} was queued without a command"
 
 

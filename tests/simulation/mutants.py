@@ -1,5 +1,6 @@
 """Deliberate faults: each a small change of the source that some promise must notice. Never applied to the checkout."""
 
+from tests.simulation.healing_mutants import HEALING_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.step_mutants import STEP_MUTANTS
 
@@ -334,4 +335,5 @@ MUTANTS = (
     ),
     Mutant("leave-half-a-throttle", THROTTLES, "        if theirs == seen:", "        if theirs:"),
     *STEP_MUTANTS,
+    *HEALING_MUTANTS,
 )

@@ -14,6 +14,7 @@ from events.commands import (
     Cancel,
     Command,
     Freeze,
+    HealCommand,
     PartitionName,
     PartitionTarget,
     Repair,
@@ -140,6 +141,16 @@ def _choose_report(random: Random, world: World) -> Arguments:
     return ({**_common(random, world), "broker": a_broker(random, world), "at_ms": world.now().wall_ms},)
 
 
+def _choose_heal(random: Random, world: World) -> Arguments:
+    action = random.choice(("start", "start", "skip", "stop"))
+    fields: dict[str, Any] = {**_common(random, world), "action": action}
+    if action != "stop" or random.random() < 0.5:
+        fields["broker"] = a_broker(random, world)
+    if action == "stop" and random.random() < 0.5:
+        fields["rollback"] = True
+    return (fields,)
+
+
 def _choose_duplicate(random: Random, world: World) -> Arguments | None:
     return (random.randrange(len(world.sent)), random.randrange(2)) if world.sent else None
 
@@ -171,6 +182,7 @@ PEOPLE = (
     Kind("blacklist", "people", 1, _choose_blacklist, _blacklist),
     Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),
     Kind("broker-returned", "people", 1, _choose_report, _simple(3, BrokerReturned)),
+    Kind("heal", "healing", 1, _choose_heal, _simple(3, HealCommand)),
     Kind("duplicate", "people", 4, _choose_duplicate, _duplicate),
     Kind("malformed", "people", 2, _choose_malformed, _malformed),
 )

@@ -3,8 +3,10 @@
 from random import Random
 
 from msgspec import UNSET, Struct, field
+from msgspec.structs import replace
 
 from drover.scheduling.state import Limits
+from events.healing import HealingLimits
 from events.partitions import TopicPartition
 from events.plans import Stepping
 
@@ -35,14 +37,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     ingest_bytes_per_second: int = 0
     min_isr: int = 1
     heals_brokers: bool = True
+    healing: HealingLimits | None = None
     rates: dict[str, int] = {}
 
     @property
     def limits(self) -> Limits:
         """The limits as the workers are configured with them."""
-        counts = (self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
-        stepping = UNSET if self.stepping is Stepping.GROW else self.stepping
-        return Limits(*counts, self.repairs_by_itself, stepping)
+        return Limits(
+            self.max_partitions_in_flight,
+            self.max_moves_per_broker,
+            self.max_replicas_per_step,
+            self.repairs_by_itself,
+            UNSET if self.stepping is Stepping.GROW else self.stepping,
+            UNSET if self.healing is None else self.healing,
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,7 +64,7 @@ PARTITIONS = tuple(TopicPartition(topic, number) for topic in TOPICS for number 
 def drawn(random: Random) -> Settings:
     """Draw a world: sizes, limits and the rate of every kind of trouble, some of them zero."""
     shards, clusters = random.choice([(1, 1), (1, 1), (1, 1), (1, 2), (2, 2)])
-    return Settings(
+    settings = Settings(
         shards=shards,
         clusters=clusters,
         workers=random.choice([2, 2, 3]),
@@ -76,5 +84,26 @@ def drawn(random: Random) -> Settings:
             "network": random.choice([0, 1, 2, 3]),
             "others": random.choice([0, 0, 1, 2]),
             "log": random.choice([0, 1, 2]),
+            "healing": 0,
         },
     )
+    # Its own chance, so that worlds without it stay as they were.
+    apart = Random(repr(settings))
+    return _with_healing(apart, settings) if apart.random() < 0.4 else settings
+
+
+def _with_healing(random: Random, settings: Settings) -> Settings:
+    """Let brokers be healed so soon that it happens in the few seconds that a seed has."""
+    healing = HealingLimits(
+        failure_interval_ms=random.choice([-1, 0, 1500, 4000]),
+        alarm_ms=random.choice([-1, 1000]),
+        chunk_partitions=random.choice([1, 2, 10]),
+        mass_failure_brokers=random.choice([1, 2, 3]),
+        max_bytes_per_day=random.choice([None, None, 900_000]),
+        flapping_returns=random.choice([1, 3]),
+        flapping_window_ms=10_000,
+        rolls_back_on_return=random.choice([False, True]),
+        throttle_bytes_per_second=random.choice([None, 250_000]),
+    )
+    brokers = max(2, settings.rates["brokers"])
+    return replace(settings, healing=healing, rates={**settings.rates, "brokers": brokers, "healing": 1})

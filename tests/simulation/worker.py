@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from drover.capability.contract import Urgency
 from drover.capability.messages import BytesSampled, Effect, Identified, Input
 from drover.errors import ClusterError
-from drover.facts import Observation
+from drover.facts import Observation, Survey
 from drover.journal.folding import FoldedLog
 from drover.runtime.calls import look
 from drover.runtime.clusters import PACE_MS, UNREACHABLE_PACE_MS
@@ -198,7 +198,7 @@ class Shard(HostedShard):
 
 def _heard(seen: Input, ended_ms: int) -> Input:
     """A look that took longer ended later."""
-    return replace(seen, ended_ms=ended_ms) if isinstance(seen, Observation | Identified) else seen
+    return replace(seen, ended_ms=ended_ms) if isinstance(seen, Observation | Identified | Survey) else seen
 
 
 class Worker:

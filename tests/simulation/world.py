@@ -270,6 +270,8 @@ class World:
         """Whether by the log nothing is under way, no plan is open and no throttle is held."""
         return not self.calls and not any(
             state.reassignments
+            or state.heal is not None
+            or state.heal_running is not None
             or state.queue
             or state.deferred
             or state.broker_throttles

@@ -27,6 +27,8 @@ NOT_IN_ROWS = {
     *("decided", "left", "part", "withholds"),
     *("allow_replication_factor_change", "bytes_unknown", "partitions"),
     *("again", "destination", "held_off", "missing", "plans", "stepping", "until_withdrawn"),
+    *("healing", "seen", "away_ms", "choice", "heal", "number", "brokers", "chunks", "bytes", "chunk"),
+    *("assignments", "count", "skipped", "healed", "cancelled", "failed", "dropped", "leaves_rest", "broker"),
     *("returned_at_ms", "topic_id", "adding", "offset", "topic", "completed", "rolled_back", "withdrawn"),
 }
 

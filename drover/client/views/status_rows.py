@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from drover.client.transfers import Transfer, Transfers
+from drover.client.views.heal_rows import outage_rows
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
@@ -205,6 +206,7 @@ def cluster_document(
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
         ],
+        "outages": [row.document() for row in outage_rows(state)],
         "out_of_reach": None if state.outage is None else msgspec.structs.asdict(state.outage),
         "projection": None if projection is None else msgspec.structs.asdict(projection),
         "owner": owner,
@@ -235,6 +237,9 @@ def notices(
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
         yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
+    if state.outages:
+        away = ", ".join(map(str, sorted(state.outages)))
+        yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         why = "a broker is both added and removed"

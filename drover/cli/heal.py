@@ -1,0 +1,167 @@
+"""`drover heal`: what is done about brokers that stay away (KIP-46)."""
+
+import asyncio
+import time
+from typing import Any, Literal
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import amount, console, output_option, plural, print_document, table, timestamp
+from drover.cli.simple import send_one
+from drover.cli.submitting import connect, make_request, write_options
+from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows, plan_document, plan_rows
+from drover.client.views.present import clusters_of
+from drover.client.watching import look
+from drover.errors import ConfigurationError
+from drover.facts import Survey
+from drover.healing.planning import HealPlan, Patient, Sizes, plan_heal
+from drover.runtime.settings import Settings
+from drover.state.cluster import ClusterState
+from events.commands import HealCommand
+from events.healing import HealingLimits
+
+LOOK_TIMEOUT_MS = 60_000
+number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
+
+
+@click.group()
+def heal() -> None:
+    """Show and decide what is done about brokers that stay away."""
+
+
+@heal.command()
+@output_option
+@common_options
+@pass_invocation
+def status(invocation: Invocation, output: str) -> None:
+    """Show who is away, since when, and what is done about it; read from the log."""
+    settings = invocation.settings()
+    states = _states(settings, invocation.cluster_wanted(settings))
+    rows = [row for state in states for row in outage_rows(state)]
+    if output != "table":
+        now_ms = round(time.time() * 1000)
+        documents = [heal_document(state, now_ms) for state in states]
+        print_document({"clusters": documents}, [row.document() for row in rows], output)
+        return
+    screen = console()
+    if rows:
+        cells = [
+            (row.cluster, str(row.broker), timestamp(row.since_ms), _moment(row.heals_at_ms), row.state) for row in rows
+        ]
+        screen.print(table(("cluster", "broker", "away since", "heals at", "state"), cells, right=("broker",)))
+    else:
+        click.echo("No broker is known to be away.")
+    for line in (line for state in states for line in heal_lines(state)):
+        click.echo(line)
+
+
+@heal.command()
+@click.argument("number", metavar="[N]", type=click.IntRange(min=0, max=2**31 - 1), required=False)
+@output_option
+@common_options
+@pass_invocation
+def plan(invocation: Invocation, number: int | None, output: str) -> None:
+    """Show what would be done now about the brokers that are away, or about broker N; nothing is written.
+
+    The cluster is looked at once. What -o json prints can be given to `drover alter`.
+    """
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    states = {state.name: state for state in _states(settings, cluster)}
+    state = states.get(cluster) or ClusterState(cluster)
+    survey, sizes = asyncio.run(_survey(settings, cluster))
+    brokers, made = _plan_now(survey, sizes, state, number)
+    chunk = (state.limits.healing or HealingLimits()).chunk_partitions
+    if output != "table":
+        document = plan_document(made, brokers, chunk)
+        print_document(document, document["partitions"], output)
+        return
+    if not brokers:
+        click.echo("Every broker that replica lists name is alive.")
+        return
+    rows = plan_rows(made, chunk)
+    if rows:
+        console().print(table(("chunk", "partition", "now", "then", "bytes"), rows, right=("chunk", "bytes")))
+    copied = amount(sum(one.copied_bytes for one in made.assignments))
+    names = ", ".join(map(str, brokers))
+    click.echo(f"Broker {names}: {plural(len(rows), 'partition')} in chunks of {chunk}, {copied} to copy.")
+    for one in made.left:
+        click.echo(f"{one.topic}:{one.partition} is left, {one.why.value}: {one.detail}")
+
+
+@heal.command()
+@number_argument
+@write_options
+@pass_invocation
+def start(invocation: Invocation, number: int, **options: Any) -> None:
+    """Heal broker N now, without waiting for its time."""
+    _send(invocation, "start", number, options)
+
+
+@heal.command()
+@number_argument
+@write_options
+@pass_invocation
+def skip(invocation: Invocation, number: int, **options: Any) -> None:
+    """Leave broker N alone until it is back."""
+    _send(invocation, "skip", number, options)
+
+
+@heal.command()
+@click.argument("number", metavar="[N]", type=click.IntRange(min=0, max=2**31 - 1), required=False)
+@click.option("--rollback", is_flag=True, help="Take the running chunk back as well.")
+@write_options
+@pass_invocation
+def stop(invocation: Invocation, number: int | None, *, rollback: bool, **options: Any) -> None:
+    """Begin no further chunk, of broker N or of any."""
+    _send(invocation, "stop", number, options, rollback=rollback)
+
+
+def _send(
+    invocation: Invocation,
+    action: Literal["start", "skip", "stop"],
+    number: int | None,
+    options: dict[str, Any],
+    *,
+    rollback: bool = False,
+) -> None:
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, f"heal-{action}", cluster, options)
+    send_one(connection, HealCommand(**request.envelope, action=action, broker=number, rollback=rollback), request)
+
+
+def _states(settings: Settings, cluster: str | None) -> list[ClusterState]:
+    view = asyncio.run(look(settings.log.connection(), cluster))
+    return [state for state, _, _ in clusters_of(view, cluster)]
+
+
+def _moment(at_ms: int | None) -> str:
+    return "-" if at_ms is None else timestamp(at_ms)
+
+
+async def _survey(settings: Settings, cluster: str) -> tuple[Survey, Sizes]:
+    from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    if cluster not in settings.clusters:
+        raise ConfigurationError(f"cluster {cluster} is not configured: add [clusters.{cluster}] to the settings file")
+    found = settings.clusters[cluster]
+    options = found.security.client_options(f"clusters.{cluster}.security")
+    driver = KafkaDriver(cluster, found.bootstrap, options, call_timeout_ms=LOOK_TIMEOUT_MS)
+    try:
+        survey = await driver.survey()
+        return survey, await driver.replica_bytes({key.topic for key in survey.partitions})
+    finally:
+        await driver.close()
+
+
+def _plan_now(
+    survey: Survey, sizes: Sizes, state: ClusterState, number: int | None
+) -> tuple[tuple[int, ...], HealPlan]:
+    """Plan as the owner would; broker N counts as dead, alive or not."""
+    assigned = {broker for facts in survey.partitions.values() for broker in facts.replicas}
+    away = assigned - set(survey.live_brokers) | ({number} if number is not None else set())
+    due = tuple(sorted(away)) if number is None else (number,)
+    moving = frozenset((*state.reassignments, *state.queue, *state.unmanaged))
+    patient = Patient(due, frozenset(away), frozenset(state.failed_brokers), moving)
+    return due, plan_heal(survey, sizes, patient)

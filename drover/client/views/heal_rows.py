@@ -1,0 +1,141 @@
+"""PURE: what is known of absent brokers and of healing, as rows and sentences for people and programs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from drover.client.differences import plain
+from drover.healing.planning import HealPlan
+from drover.healing.state import Outage
+from drover.healing.timers import bytes_of_a_day
+from drover.state.cluster import ClusterState
+from events.healing import BrakeReason, HealChoice, HealingLimits
+
+
+class OutageRow(Struct, frozen=True):
+    """One broker that is away: since when, what is done about it, and when (ms since epoch; None: never by itself)."""
+
+    cluster: str
+    broker: int
+    since_ms: int
+    state: str
+    heals_at_ms: int | None
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return dict(plain(self))
+
+
+def outage_rows(state: ClusterState) -> list[OutageRow]:
+    """List the brokers that are away, by number."""
+    limits = state.limits.healing
+    if limits is None:
+        return []
+    return [
+        OutageRow(state.name, broker, outage.since_ms, _said(state, broker, outage), _heals_at_ms(outage, limits))
+        for broker, outage in sorted(state.outages.items())
+    ]
+
+
+def _heals_at_ms(outage: Outage, limits: HealingLimits) -> int | None:
+    if limits.failure_interval_ms < 0 or outage.choice is not None:
+        return None
+    return outage.since_ms + limits.failure_interval_ms
+
+
+def _said(state: ClusterState, broker: int, outage: Outage) -> str:
+    heal = state.heal
+    if not outage.seen:
+        return "reported, and not seen to be away yet"
+    if heal is not None and broker in heal.brokers:
+        return f"is healed by {heal.name}"
+    if outage.choice is HealChoice.SKIP:
+        return "is left alone: `drover heal start` heals it"
+    for brake in state.healing_brakes.values():
+        if brake.broker in {None, broker}:
+            return f"held back, {brake.why.value}: {brake.detail}"
+    if state.freeze is not None:
+        return f"held back: frozen by {state.freeze.by}"
+    if outage.choice is HealChoice.START:
+        return "is to be healed now"
+    return "alarmed about" if outage.is_alarmed else "away"
+
+
+def heal_lines(state: ClusterState) -> Iterator[str]:
+    """Say what goes on, and what is left."""
+    limits, heal, running = state.limits.healing, state.heal, state.heal_running
+    if limits is None:
+        yield f"{state.name}: healing is not set up: add [clusters.{state.name}.healing]"
+        return
+    if limits.failure_interval_ms < 0:
+        yield f"{state.name}: nothing is healed by itself (failure_interval_ms = -1)"
+    if heal is not None:
+        begun = heal.chunks - len(state.heal_chunks)
+        brokers = ", ".join(map(str, heal.brokers))
+        yield (
+            f"{state.name}: {heal.name} replaces broker {brokers}: {begun} of {heal.chunks} chunks begun, "
+            f"{heal.healed} of {heal.partitions} partitions healed, {heal.skipped} skipped"
+        )
+    if running is not None:
+        yield f"{state.name}: chunk {running.number} of {running.chunks} is under way as plan {running.plan}"
+    for brake in state.healing_brakes.values():
+        if brake.broker is None or brake.why is BrakeReason.FLAPPING:
+            yield f"{state.name}: braked, {brake.why.value}: {brake.detail}"
+    if state.heal_left is not None:
+        yield f"{state.name}: {state.heal_left.count} partitions cannot be healed now:"
+        for one in state.heal_left.partitions:
+            yield f"  {one.topic}:{one.partition}: {one.why.value}{': ' if one.detail else ''}{one.detail}"
+    for broker in sorted(state.emptied_brokers):
+        yield (
+            f"{state.name}: all replicas of broker {broker} were replaced. When it is back, Kafka deletes what it "
+            f"still holds of them, and `drover plan add {broker}` fills it again"
+        )
+
+
+def heal_document(state: ClusterState, now_ms: int) -> dict[str, Any]:
+    """Return everything about healing for programs; fields may be added and never changed."""
+    return {
+        "cluster": state.name,
+        "limits": plain(state.limits.healing),
+        "outages": [row.document() for row in outage_rows(state)],
+        "brakes": [plain(brake) for brake in state.healing_brakes.values()],
+        "heal": plain(state.heal),
+        "running": plain(state.heal_running),
+        "chunks": [plain(chunk) for _, chunk in sorted(state.heal_chunks.items())],
+        "left": plain(state.heal_left),
+        "emptied_brokers": sorted(state.emptied_brokers),
+        "bytes_of_a_day": bytes_of_a_day(state, now_ms),
+    }
+
+
+def plan_rows(plan: HealPlan, chunk_partitions: int) -> list[tuple[str, ...]]:
+    """Lay a plan out: chunk, partition, the list now and afterwards, bytes."""
+    return [
+        (
+            str(number // chunk_partitions + 1),
+            f"{one.topic}:{one.partition}",
+            _list(one.original),
+            _list(one.target),
+            "" if one.size_bytes is None else f"{one.copied_bytes:,}",
+        )
+        for number, one in enumerate(plan.assignments)
+    ]
+
+
+def plan_document(plan: HealPlan, brokers: Sequence[int], chunk_partitions: int) -> dict[str, Any]:
+    """Return a plan for programs; `partitions` has the form of `kafka-reassign-partitions`."""
+    return {
+        "version": 1,
+        "brokers": list(brokers),
+        "chunk_partitions": chunk_partitions,
+        "partitions": [
+            {"topic": one.topic, "partition": one.partition, "replicas": list(one.target)} for one in plan.assignments
+        ],
+        "bytes": sum(one.copied_bytes for one in plan.assignments),
+        "left": [plain(one) for one in plan.left],
+    }
+
+
+def _list(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas))

@@ -1,0 +1,97 @@
+"""Outages as they are observed: which brokers are in replica lists and not alive, and which are back (R46-1)."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from drover.facts import Survey
+from drover.healing.state import HealingState
+from events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
+
+# Brokers' metadata lags behind the controller: one look is not believed.
+CONFIRM_AFTER_MS = 2000
+# Kafka takes up to `broker.session.timeout.ms` (9 s) to miss a broker; a report may come before.
+REPORT_COUNTS_MS = 60_000
+
+
+class OutageWatch:
+    """Compares the live brokers with those in replica lists; what it remembers is gone with the ownership.
+
+    Times are monotonic. An absence counts once it was observed twice, 2 s apart, and the second time by a survey that
+    began after the first: a broker that was drained and switched off is in no list any more.
+    """
+
+    def __init__(self) -> None:
+        self._missing_since_ms: dict[int, int] = {}
+        self._assigned: Mapping[int, int] = {}
+        self._surveyed_ms = -1
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether a broker was missed that does not count as away yet."""
+        return bool(self._missing_since_ms)
+
+    @property
+    def has_surveyed(self) -> bool:
+        """Whether it is known which brokers have replicas."""
+        return self._surveyed_ms >= 0
+
+    def wants_survey(self, now_ms: int) -> bool:
+        """Whether an absence can be confirmed by a survey now."""
+        waits = (
+            since_ms
+            for since_ms in self._missing_since_ms.values()
+            if now_ms - since_ms >= CONFIRM_AFTER_MS and self._surveyed_ms - since_ms < CONFIRM_AFTER_MS
+        )
+        return any(True for _ in waits)
+
+    def replicas_of(self, broker: int) -> int:
+        """Count the replicas that lists give a broker."""
+        return self._assigned.get(broker, 0)
+
+    def brokers(self, live: Collection[int]) -> frozenset[int]:
+        """List every broker that lives or has replicas."""
+        return frozenset((*live, *self._assigned))
+
+    def take(self, survey: Survey) -> None:
+        """Remember who has replicas."""
+        found: dict[int, int] = {}
+        for facts in survey.partitions.values():
+            for broker in facts.replicas:
+                found[broker] = found.get(broker, 0) + 1
+        self._assigned, self._surveyed_ms = found, survey.started_ms
+
+    def events(
+        self, state: HealingState, live: Collection[int], started_ms: int, ended_ms: int, at_ms: int
+    ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
+        """Say who is away and who is back, by one look at the live brokers."""
+        for broker in sorted(live):
+            self._missing_since_ms.pop(broker, None)
+            if self._is_back(state, broker, at_ms):
+                known = state.outages.get(broker)
+                was_away = known is None or known.seen
+                why = OutageEnd.RETURNED if was_away else OutageEnd.STILL_ALIVE
+                yield BrokerOutageEnded(cluster=state.name, broker=broker, why=why)
+        for broker in sorted(set(self._assigned) | set(state.outages)):
+            if broker not in live:
+                yield from self._missed(state, broker, started_ms, ended_ms)
+
+    def _is_back(self, state: HealingState, broker: int, at_ms: int) -> bool:
+        known = state.outages.get(broker)
+        if known is None:
+            return broker in state.emptied_brokers
+        return known.seen or at_ms - known.since_ms >= REPORT_COUNTS_MS
+
+    def _missed(
+        self, state: HealingState, broker: int, started_ms: int, ended_ms: int
+    ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
+        known = state.outages.get(broker)
+        is_assigned = broker in self._assigned
+        if known is not None and known.seen and is_assigned:
+            return
+        since_ms = self._missing_since_ms.setdefault(broker, ended_ms)
+        if started_ms - since_ms < CONFIRM_AFTER_MS or self._surveyed_ms - since_ms < CONFIRM_AFTER_MS:
+            return
+        del self._missing_since_ms[broker]
+        if is_assigned:
+            yield BrokerOutageNoted(cluster=state.name, broker=broker)
+        elif known is not None:
+            yield BrokerOutageEnded(cluster=state.name, broker=broker, why=OutageEnd.NOT_ASSIGNED)

@@ -1,0 +1,299 @@
+"""Healing: notices absent brokers, waits, plans, and begins one chunk after another (KIP-46)."""
+
+from collections.abc import Iterator, Mapping
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.messages import Effect, Identified, Input, MeasureReplicas, Moment, ReplicasMeasured
+from drover.capability.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
+from drover.facts import Move, Observation, PartitionFacts, Survey
+from drover.healing import timers
+from drover.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
+from drover.healing.outages import OutageWatch
+from drover.healing.planning import Patient, Sizes, heal_events, left_event, plan_heal
+from drover.healing.state import Heal, LeftBehind
+from drover.plans.state import PlanStatus
+from drover.reassignment.cancellation import Asking, cancel
+from drover.state.cluster import ClusterState
+from events.healing import (
+    BrokerOutageEnded,
+    HealChunkEnded,
+    HealChunkTakenBack,
+    HealEnd,
+    HealEnded,
+    HealingLimits,
+    HealPartitionsLeft,
+    OutageEnd,
+)
+from events.partitions import TopicPartition
+from events.reassignments import CancelMode
+from events.refusals import Refusal
+
+# How often every partition is looked at: while a broker is away, and while none is.
+SURVEY_AWAY_MS, SURVEY_IDLE_MS = 60_000, 600_000
+# A plan is made of what was seen so lately, and of sizes that are no older.
+PLAN_ON_SURVEY_MS, PLAN_ON_SIZES_MS = 5000, 60_000
+# After a plan, whether it healed anything or not, the next one waits so long.
+REPLAN_MS = 60_000
+
+
+class HealingReconciler(Reconciler):
+    """Heals the brokers that stay away, if the settings ask for that; else it does nothing at all."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        self._watch = OutageWatch()
+        self._live: frozenset[int] = frozenset()
+        # Monotonic; 0 asks for a survey at once.
+        self._next_survey_ms = 0
+        self._survey: Survey | None = None
+        self._moves: Mapping[TopicPartition, Move] = {}
+        self._sizes: Sizes = {}
+        self._sizes_ms: int | None = None
+        self._wants_sizes = self._is_measuring = False
+        self._plan_after_ms = 0
+        self._is_planning = False
+        self._needed: tuple[TopicPartition, ...] = ()
+
+    @property
+    def _limits(self) -> HealingLimits | None:
+        return self.state.limits.healing
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Note who is away and who is back; keep the last survey and the sizes."""
+        if isinstance(entry, ReplicasMeasured):
+            self._is_measuring = self._wants_sizes = False
+            self._sizes, self._sizes_ms = entry.sizes or {}, batch.now.monotonic_ms
+            return
+        if self._limits is None or not isinstance(entry, Observation | Identified | Survey):
+            return
+        if isinstance(entry, Survey):
+            self._watch.take(entry)
+            self._survey = entry
+            self._next_survey_ms = entry.ended_ms + (SURVEY_AWAY_MS if self.state.outages else SURVEY_IDLE_MS)
+        elif entry.moves is not None:
+            self._moves = entry.moves
+        live = frozenset(entry.live_brokers)
+        if not live or not self._watch.has_surveyed:
+            return
+        if live != self._live:
+            self._live, self._next_survey_ms = live, 0
+        started_ms = entry.ended_ms if isinstance(entry, Identified) else entry.started_ms
+        batch.emit_all(self._watch.events(self.state, live, started_ms, entry.ended_ms, batch.at_ms))
+
+    # -- what follows
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Alarm, brake, follow the chunk under way, begin the next, or plan; while frozen nothing begins (X12)."""
+        self._is_planning, self._needed = False, ()
+        state, limits = self.state, self._limits
+        if limits is None:
+            self._end_watching(batch)
+            return
+        if state.kafka_cluster_id is None or state.mismatched_kafka_cluster_id is not None:
+            return
+        self._follow_chunk(limits, batch)
+        batch.emit_all(timers.alarms(state, limits, batch.at_ms))
+        if self._watch.has_surveyed:
+            chunk = next_chunk(state)
+            next_bytes = 0 if chunk is None else sum(one.copied_bytes for one in chunk.assignments)
+            known = self._watch.brokers(self.observed.live)
+            batch.emit_all(timers.brakes(state, limits, known, next_bytes, batch.at_ms))
+        if state.heal_left is not None and not state.outages:
+            batch.emit(HealPartitionsLeft(cluster=state.name, count=0))
+        due = timers.due_brokers(state, limits, batch.at_ms)
+        if state.heal is not None:
+            self._check_heal(state.heal, due, batch)
+        if state.freeze is not None or timers.is_braked(state) or state.heal_running is not None:
+            return
+        if state.heal is not None:
+            self._begin_next(state.heal, limits, batch)
+        elif due:
+            self._plan(due, limits, batch)
+
+    def _end_watching(self, batch: BatchBuilder) -> None:
+        state = self.state
+        if state.heal is not None:
+            self._end(state.heal, HealEnd.STOPPED, batch)
+        for broker in sorted(state.outages):
+            batch.emit(BrokerOutageEnded(cluster=state.name, broker=broker, why=OutageEnd.NOT_WATCHED))
+
+    def _end(self, heal: Heal, why: HealEnd, batch: BatchBuilder, *, leaves_rest: bool = False) -> None:
+        dropped = len(self.state.heal_chunks)
+        batch.emit(
+            HealEnded(cluster=self.state.name, heal=heal.name, why=why, dropped=dropped, leaves_rest=leaves_rest)
+        )
+        # What a survey showed before is not so any more.
+        self._next_survey_ms, self._survey = 0, None
+        self._plan_after_ms = 0 if why in {HealEnd.REPLANNED, HealEnd.RETURNED} else batch.now.monotonic_ms + REPLAN_MS
+
+    def _follow_chunk(self, limits: HealingLimits, batch: BatchBuilder) -> None:
+        """End the chunk when all of its plan has ended; take back what waits for a broker that is due itself."""
+        state = self.state
+        running = state.heal_running
+        if running is None:
+            return
+        plan = state.plans.get(running.plan)
+        if plan is None or plan.is_idle:
+            cancelled = 0 if plan is None else plan.rolled_back + plan.stopped + plan.withdrawn
+            batch.emit(
+                HealChunkEnded(
+                    cluster=state.name,
+                    heal=running.heal,
+                    chunk=running.number,
+                    healed=0 if plan is None else plan.completed,
+                    cancelled=cancelled,
+                    failed=0 if plan is None else plan.failed,
+                )
+            )
+            return
+        returned = [broker for broker in running.brokers if broker not in state.outages]
+        if returned and limits.rolls_back_on_return and not running.is_taken_back:
+            names = ", ".join(map(str, returned))
+            self._take_back(running.partitions, f"broker {names} is back", batch)
+            return
+        due = frozenset(timers.due_brokers(state, limits, batch.at_ms))
+        lost = tuple(key for key in running.partitions if self._is_lost(key, running.plan, due))
+        if lost:
+            self._take_back(lost, "a broker of its new list is away for too long itself", batch)
+
+    def _is_lost(self, key: TopicPartition, plan: str, due: frozenset[int]) -> bool:
+        """Whether a reassignment cannot end, because a broker in its target is to be healed as well."""
+        known = self.state.reassignments.get(key)
+        if known is None or known.plan != plan or known.is_cancelled:
+            return False
+        away = due & set(known.target)
+        return bool(away - set(known.original)) or (bool(away) and known.block is not None)
+
+    def _take_back(self, keys: tuple[TopicPartition, ...], why: str, batch: BatchBuilder) -> None:
+        state = self.state
+        running = state.heal_running
+        assert running is not None, "there is a chunk to take back"
+        if not running.is_taken_back:
+            batch.emit(HealChunkTakenBack(cluster=state.name, heal=running.heal, chunk=running.number, why=why))
+        for key in keys:
+            known = state.reassignments.get(key)
+            if known is not None and known.plan == running.plan and not known.is_cancelled:
+                found = cancel(known, CancelMode.ROLLBACK, Asking(BY, why), state.name)
+                if not isinstance(found, Refusal):
+                    batch.emit_all(found)
+
+    def _check_heal(self, heal: Heal, due: tuple[int, ...], batch: BatchBuilder) -> None:
+        """End a heal that is over, or should go no further."""
+        state = self.state
+        running = state.heal_running
+        plan = None if running is None else state.plans.get(running.plan)
+        if any(broker not in state.outages for broker in heal.brokers):
+            self._end(heal, HealEnd.RETURNED, batch)
+        elif plan is not None and plan.status is PlanStatus.CANCELLED:
+            self._end(heal, HealEnd.CANCELLED, batch, leaves_rest=True)
+        elif heal.known_chunks < heal.chunks:
+            self._end(heal, HealEnd.INCOMPLETE, batch)
+        elif not set(heal.brokers) <= set(due):
+            self._end(heal, HealEnd.STOPPED, batch)
+        elif set(due) - set(heal.brokers):
+            self._end(heal, HealEnd.REPLANNED, batch)
+        elif running is None and not state.heal_chunks:
+            self._end(heal, HealEnd.DONE, batch, leaves_rest=heal.cancelled > 0)
+
+    # -- the next chunk, and the plan
+
+    def _is_sure(self, brokers: tuple[int, ...], now_ms: int) -> bool:
+        """Whether the cluster was seen just now, without these brokers."""
+        seen_ms = self.observed.live_seen_ms
+        is_fresh = seen_ms is not None and now_ms - seen_ms <= FRESH_MS
+        return is_fresh and bool(self.observed.live) and self.observed.live.isdisjoint(brokers)
+
+    def _begin_next(self, heal: Heal, limits: HealingLimits, batch: BatchBuilder) -> None:
+        state, now_ms = self.state, batch.now.monotonic_ms
+        chunk = next_chunk(state)
+        if chunk is None:
+            return
+        found: dict[TopicPartition, PartitionFacts | None] = {}
+        for key in keys_of(chunk):
+            seen = self.observed.fresh(key, now_ms, FRESH_TO_START_MS)
+            if seen is None and key not in state.reassignments:
+                self._needed = (*self._needed, key)
+            found[key] = None if seen is None else seen.facts
+        if self._needed or not self._is_sure(heal.brokers, now_ms):
+            self._needed = self._needed or keys_of(chunk)
+            return
+        moving = self.observed.moves.keys() | state.unmanaged.keys()
+        what = Seen(found, moving, self.observed.live)
+        batch.emit_all(begin_chunk(state, heal, chunk, what, limits.throttle_bytes_per_second))
+
+    def _plan(self, due: tuple[int, ...], limits: HealingLimits, batch: BatchBuilder) -> None:
+        """Plan for all brokers that are due, once everything is known that a plan is made of."""
+        state, now_ms = self.state, batch.now.monotonic_ms
+        if now_ms < self._plan_after_ms:
+            return
+        self._is_planning = True
+        survey = self._survey
+        if survey is None or now_ms - survey.ended_ms > PLAN_ON_SURVEY_MS:
+            self._next_survey_ms = 0
+            return
+        if self._sizes_ms is None or now_ms - self._sizes_ms > PLAN_ON_SIZES_MS:
+            self._wants_sizes = True
+            return
+        if survey.kafka_cluster_id != state.kafka_cluster_id or not frozenset(survey.live_brokers).isdisjoint(due):
+            self._next_survey_ms = 0
+            return
+        moving = frozenset((*state.reassignments, *state.queue, *state.unmanaged, *self._moves, *self.observed.moves))
+        patient = Patient(due, frozenset(state.outages), frozenset(state.failed_brokers), moving)
+        plan = plan_heal(survey, self._sizes, patient)
+        left = left_event(plan, state.name)
+        if (LeftBehind(left.count, left.partitions) if left.count else None) != state.heal_left:
+            batch.emit(left)
+        if plan.assignments:
+            batch.emit_all(heal_events(plan, state.name, state.heals_planned + 1, due, limits.chunk_partitions))
+        self._is_planning, self._survey, self._sizes_ms = False, None, None
+        self._plan_after_ms = now_ms + REPLAN_MS
+
+    # -- out
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Ask for the sizes of all replicas before a plan is made; reading needs no intent."""
+        del now, start_by_ms
+        if self._wants_sizes and not self._is_measuring and self._survey is not None:
+            self._is_measuring = True
+            topics = {key.topic for key in self._survey.partitions}
+            yield MeasureReplicas(self.state.name, tuple(sorted(topics)))
+
+    def wants_survey(self, now: Moment) -> bool:
+        """Look at every partition once in a while, and when something has changed or is to be planned."""
+        if self._limits is None:
+            return False
+        return now.monotonic_ms >= self._next_survey_ms or self._watch.wants_survey(now.monotonic_ms)
+
+    def wants_brokers(self, now: Moment) -> bool:
+        """Look who is alive while a broker is away, or may be."""
+        if self._limits is None or not (self.state.outages or self._watch.is_unsure):
+            return False
+        seen_ms = self.observed.live_seen_ms
+        return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_TO_START_MS
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at the partitions of the chunk whose turn it is."""
+        del moves, now
+        yield from self._needed
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake for the next alarm, for the next broker to heal, and when a plan may be made again."""
+        limits = self._limits
+        if limits is None:
+            return None
+        times = [self._plan_after_ms] if self.state.outages and self._plan_after_ms > now.monotonic_ms else []
+        next_ms = timers.next_ms(self.state, limits, now.wall_ms)
+        if next_ms is not None:
+            times.append(now.monotonic_ms + max(0, next_ms - now.wall_ms))
+        return min(times, default=None)
+
+    def urgency(self) -> Urgency:
+        """Watch closely what is about to begin, and everything while a broker is away."""
+        if self._limits is None:
+            return Urgency.IDLE
+        if self._needed or self._is_planning:
+            return Urgency.BUSY
+        return Urgency.WAITING if self.state.outages or self._watch.is_unsure else Urgency.IDLE

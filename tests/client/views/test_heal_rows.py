@@ -1,0 +1,75 @@
+"""What people read about absent brokers and about healing."""
+
+from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows
+from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, Outage, RunningChunk
+from drover.scheduling.state import Freeze, Limits
+from drover.state.cluster import ClusterState
+from events.healing import BrakeReason, HealChoice, HealingLimits, LeftPartition, LeftReason
+from events.partitions import TopicPartition
+
+
+def state_with(**outages: Outage) -> ClusterState:
+    state = ClusterState("prod")
+    state.limits = Limits(healing_limits=HealingLimits(failure_interval_ms=1000))
+    state.outages = {int(name[1:]): outage for name, outage in outages.items()}
+    return state
+
+
+def said(state: ClusterState) -> dict[int, str]:
+    return {row.broker: row.state for row in outage_rows(state)}
+
+
+def test_each_absence_says_since_when_and_when_it_is_healed() -> None:
+    (row,) = outage_rows(state_with(_3=Outage(500, seen=True)))
+    assert (row.broker, row.since_ms, row.heals_at_ms, row.state) == (3, 500, 1500, "away")
+    (row,) = outage_rows(state_with(_3=Outage(500, seen=True, choice=HealChoice.SKIP)))
+    assert row.heals_at_ms is None
+    never = state_with(_3=Outage(500, seen=True))
+    never.limits = Limits(healing_limits=HealingLimits())
+    assert outage_rows(never)[0].heals_at_ms is None
+
+
+def test_each_absence_says_what_is_done_about_it() -> None:
+    state = state_with(
+        _1=Outage(0),
+        _2=Outage(0, seen=True, is_alarmed=True),
+        _3=Outage(0, seen=True, choice=HealChoice.START),
+        _4=Outage(0, seen=True, choice=HealChoice.SKIP),
+        _5=Outage(0, seen=True),
+        _6=Outage(0, seen=True),
+    )
+    state.heal = Heal("drover-heal-7", (5,), 4, 17, 0, 0)
+    state.healing_brakes["flapping:6"] = Brake(BrakeReason.FLAPPING, "it came back 4 times", 0, 6)
+    found = said(state)
+    assert found[1] == "reported, and not seen to be away yet"
+    assert found[2] == "alarmed about"
+    assert found[3] == "is to be healed now"
+    assert found[4].startswith("is left alone")
+    assert found[5] == "is healed by drover-heal-7"
+    assert found[6] == "held back, flapping: it came back 4 times"
+    state.freeze = Freeze("ana", "incident 7", 0)
+    assert said(state)[2] == "held back: frozen by ana"
+
+
+def test_what_goes_on_and_what_is_left_is_told() -> None:
+    state = state_with(_3=Outage(0, seen=True))
+    state.heal = Heal("drover-heal-7", (3,), 4, 17, 0, 0, 4, 5, 0, 0, 1)
+    state.heal_chunks[4] = HealChunk("drover-heal-7", 4, ())
+    key = TopicPartition("logs", 0)
+    state.heal_running = RunningChunk("drover-heal-7", 3, 4, "drover-heal-7-3", (3,), (key,), 0)
+    state.heal_left = LeftBehind(1, (LeftPartition("logs", 2, LeftReason.NO_LEADER, "it has no leader"),))
+    state.emptied_brokers[8] = 0
+    lines = "\n".join(heal_lines(state))
+    assert "3 of 4 chunks begun, 5 of 17 partitions healed, 1 skipped" in lines
+    assert "chunk 3 of 4 is under way as plan drover-heal-7-3" in lines
+    assert "logs:2: no-leader: it has no leader" in lines
+    assert "`drover plan add 8`" in lines
+    document = heal_document(state, 0)
+    assert document["heal"]["name"] == "drover-heal-7"
+    assert document["emptied_brokers"] == [8]
+
+
+def test_without_a_section_nothing_is_claimed() -> None:
+    state = ClusterState("prod")
+    assert outage_rows(state) == []
+    assert list(heal_lines(state)) == ["prod: healing is not set up: add [clusters.prod.healing]"]

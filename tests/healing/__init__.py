@@ -1,0 +1,1 @@
+"""Healing: brokers that stay away are replaced."""

@@ -1,0 +1,130 @@
+"""Brakes: mass failure, bytes per day, flapping; and several brokers at once."""
+
+from events.healing import BrakeReason, HealEnd, HealEnded, HealingBraked, HealingReleased, HealPlanned, LeftReason
+from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
+
+
+async def test_more_dead_brokers_than_allowed_stop_all_healing_until_some_are_back() -> None:
+    world = healing_world(brokers=9, partitions=9, mass_failure_brokers=2, mass_failure_percent=20)
+    await world.run(1000)
+    for broker in (3, 5, 7):
+        world.model.stop_broker(broker)
+    await world.run(3 * INTERVAL_MS)
+    assert not told(world, HealPlanned)
+    (braked,) = told(world, HealingBraked)
+    assert braked.why is BrakeReason.MASS_FAILURE
+    assert "3 of 9" in braked.detail
+    world.model.start_broker(5)
+    await world.run(2000)
+    assert told(world, HealingReleased)
+    await heal_to_the_end(world, 3)
+    assert not holders(world, 7)
+
+
+async def test_the_larger_of_number_and_share_counts() -> None:
+    world = healing_world(brokers=9, partitions=9, mass_failure_brokers=1, mass_failure_percent=34)
+    await world.run(1000)
+    for broker in (3, 5, 7):
+        world.model.stop_broker(broker)
+    await heal_to_the_end(world, 3)
+    assert not told(world, HealingBraked)
+
+
+async def test_two_brokers_that_die_together_are_healed_by_one_plan() -> None:
+    world = healing_world()
+    await world.run(1000)
+    world.model.stop_broker(3)
+    world.model.stop_broker(4)
+    await heal_to_the_end(world, 3)
+    await heal_to_the_end(world, 4)
+    planned = told(world, HealPlanned)
+    assert [event.brokers for event in planned] == [(3, 4)]
+
+
+async def test_a_partition_waits_for_the_time_of_its_other_dead_broker() -> None:
+    world = healing_world()
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(INTERVAL_MS // 2)
+    world.model.stop_broker(4)
+    await world.run(INTERVAL_MS // 2 + 6000)
+    left = world.state.heal_left
+    assert left is not None
+    assert {one.why for one in left.partitions} == {LeftReason.WAITS}
+    assert left.count == len(holders(world, 3))
+    await world.run(INTERVAL_MS)
+    await heal_to_the_end(world, 3)
+    await heal_to_the_end(world, 4)
+
+
+async def test_a_second_broker_that_is_due_makes_one_new_plan_for_both() -> None:
+    world = healing_world(model={"copy_bytes_per_second": 20_000}, chunk_partitions=1)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(INTERVAL_MS // 2)
+    world.model.stop_broker(6)
+    await world.run(INTERVAL_MS // 2 + 8000)
+    assert world.state.heal is not None
+    assert world.state.heal.brokers == (3,)
+    await world.run(INTERVAL_MS)
+    ended = told(world, HealEnded)
+    assert ended[0].why is HealEnd.REPLANNED
+    await heal_to_the_end(world, 3, within_ms=900_000)
+    await heal_to_the_end(world, 6, within_ms=900_000)
+
+
+async def test_a_newcomer_that_dies_for_good_is_replaced_as_well() -> None:
+    world = healing_world(model={"copy_bytes_per_second": 20_000}, chunk_partitions=1)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(INTERVAL_MS + 8000)
+    running = world.state.heal_running
+    assert running is not None
+    (newcomer,) = set(world.reassignment(running.partitions[0]).target) - set(
+        world.reassignment(running.partitions[0]).original
+    )
+    world.model.stop_broker(newcomer)
+    await heal_to_the_end(world, 3, within_ms=900_000)
+    await heal_to_the_end(world, newcomer, within_ms=900_000)
+    assert all(set(partition.isr) == set(partition.replicas) for _, partition in world.model.each_partition())
+
+
+async def test_no_more_bytes_begin_within_a_day_than_allowed() -> None:
+    world = healing_world(chunk_partitions=1, max_bytes_per_day=2_500_000)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(5 * INTERVAL_MS)
+    (braked,) = told(world, HealingBraked)
+    assert braked.why is BrakeReason.BYTES_PER_DAY
+    assert len(holders(world, 3)) == 1
+    world.model.advance(25 * 3_600_000)
+    await heal_to_the_end(world, 3)
+
+
+async def test_a_broker_that_flaps_is_left_alone_until_it_has_calmed_down() -> None:
+    world = healing_world(flapping_returns=2, flapping_window_ms=600_000)
+    await world.run(1000)
+    for _ in range(2):
+        world.model.stop_broker(3)
+        await world.run(5000)
+        world.model.start_broker(3)
+        await world.run(2000)
+    world.model.stop_broker(3)
+    await world.run(3 * INTERVAL_MS)
+    (braked,) = told(world, HealingBraked)
+    assert (braked.why, braked.broker) == (BrakeReason.FLAPPING, 3)
+    assert not told(world, HealPlanned)
+    await heal_to_the_end(world, 3, within_ms=600_000)
+
+
+async def test_somebody_may_start_what_flaps() -> None:
+    world = healing_world(flapping_returns=1, flapping_window_ms=600_000)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(5000)
+    world.model.start_broker(3)
+    await world.run(2000)
+    world.model.stop_broker(3)
+    await world.run(5000)
+    await world.send(heal_command("start", 3))
+    await heal_to_the_end(world, 3, within_ms=20_000)

@@ -1,0 +1,256 @@
+"""Chunks are persisted, begin one after the other, and only what is still to be done is done."""
+
+from typing import Any
+
+import pytest
+
+from drover.healing.planning import MAX_NAMED
+from events.healing import (
+    HealChunkBegun,
+    HealChunkEnded,
+    HealChunkPlanned,
+    HealChunkTakenBack,
+    HealEnd,
+    HealEnded,
+    HealPartitionsLeft,
+    HealPlanned,
+    LeftReason,
+)
+from events.partitions import TopicPartition
+from events.plans import PlanOpened
+from events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
+from tests.shard.world import Death, World, alter, cancel
+
+SLOW = {"copy_bytes_per_second": 200_000}
+
+
+async def in_chunk(number: int, **limits: Any) -> World:
+    """Run until this chunk is under way; a chunk is one partition, and takes a few seconds."""
+    world = healing_world(model=SLOW, chunk_partitions=1, **limits)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    for _ in range(1200):
+        await world.run(100)
+        running = world.state.heal_running
+        if running is not None and running.number == number:
+            return world
+    raise AssertionError("the chunk never begins")
+
+
+def chunks_do_not_overlap(world: World) -> None:
+    """Between two begins there is the end of the first, and nothing of it is under way any more."""
+    open_chunk = False
+    for event in world.events():
+        if isinstance(event, HealChunkBegun) and event.plan is not None:
+            assert not open_chunk
+            open_chunk = True
+        elif isinstance(event, HealChunkEnded):
+            open_chunk = False
+
+
+async def test_the_plan_is_in_the_log_before_anything_moves_and_chunks_follow_each_other() -> None:
+    world = await in_chunk(2)
+    (planned,) = told(world, HealPlanned)
+    assert (planned.chunks, planned.partitions, planned.brokers) == (3, 3, (3,))
+    assert len(told(world, HealChunkPlanned)) == 3
+    assert len(told(world, ReassignmentCompleted)) == 1
+    opened = told(world, PlanOpened)
+    assert [event.plan for event in opened] == ["drover-heal-1-1", "drover-heal-1-2"]
+    await heal_to_the_end(world, 3)
+    chunks_do_not_overlap(world)
+
+
+async def test_the_most_endangered_partition_goes_first() -> None:
+    world = healing_world(chunk_partitions=1, partitions=0)
+    world.model.create_topic("large", {0: [1, 2, 3]}, partition_bytes=3_000_000)
+    world.model.create_topic("small", {0: [1, 2, 3]}, partition_bytes=1000)
+    world.model.create_topic("thin", {0: [4, 3]}, partition_bytes=1000)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await heal_to_the_end(world, 3)
+    order = [event.topic for event in told(world, ReassignmentQueued)]
+    assert order == ["thin", "large", "small"]
+
+
+@pytest.mark.parametrize("rolls_back", [False, True])
+async def test_a_broker_that_returns_in_chunk_2_cancels_the_rest(rolls_back: bool) -> None:
+    world = await in_chunk(2, rolls_back_on_return=rolls_back)
+    world.model.start_broker(3)
+    await world.finish()
+    await world.run(2 * INTERVAL_MS)
+    (ended,) = told(world, HealEnded)
+    assert (ended.why, ended.dropped) == (HealEnd.RETURNED, 1)
+    assert len(told(world, ReassignmentCompleted)) == (1 if rolls_back else 2)
+    assert len(told(world, HealChunkTakenBack)) == rolls_back
+    assert len(holders(world, 3)) == (2 if rolls_back else 1)
+
+
+@pytest.mark.parametrize("die", list(Death))
+@pytest.mark.parametrize("every", [1, 3])
+async def test_a_takeover_at_any_turn_loses_no_chunk_and_begins_none_twice(die: Death, every: int) -> None:
+    world = healing_world(failure_interval_ms=5000, alarm_ms=-1)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    for turn in range(400):
+        world.model.advance(100)
+        await world.look()
+        await world.turn(die if turn % every == 0 and 60 <= turn <= 200 else None)
+        await world.settle()
+    assert not holders(world, 3)
+    assert world.is_idle
+    moved = [event.key for event in told(world, ReassignmentQueued)]
+    assert sorted(moved) == sorted(set(moved)), "each dead replica is replaced once"
+    chunks_do_not_overlap(world)
+
+
+async def test_a_frozen_cluster_keeps_its_timers_and_begins_no_chunk() -> None:
+    world = healing_world()
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.freeze()
+    await world.run(2 * INTERVAL_MS)
+    assert not told(world, HealPlanned)
+    await world.unfreeze()
+    await world.run(3000)
+    assert told(world, HealPlanned)
+
+
+async def test_a_freeze_in_the_middle_holds_the_next_chunk() -> None:
+    world = await in_chunk(1)
+    await world.freeze()
+    await world.run(60_000)
+    assert world.state.heal is not None
+    assert len(told(world, HealChunkBegun)) == 1
+    await world.unfreeze()
+    await heal_to_the_end(world, 3)
+
+
+async def test_a_manual_plan_for_a_partition_of_a_later_chunk_wins() -> None:
+    world = await in_chunk(1)
+    later = world.state.heal_chunks[3].assignments[0]
+    key = TopicPartition(later.topic, later.partition)
+    target = tuple(broker for broker in (1, 2, 4, 5, 6) if broker not in later.target)[:1] + tuple(
+        broker for broker in later.original if broker != 3
+    )
+    await world.send(alter({key: target}, plan="mine"))
+    await heal_to_the_end(world, 3)
+    assert world.replicas(key) == target
+    why = {one.why for event in told(world, HealChunkBegun) for one in event.skipped}
+    assert why <= {LeftReason.MOVING, LeftReason.WHOLE}
+    assert why
+
+
+async def test_a_manual_plan_for_a_partition_that_is_being_healed_takes_its_place() -> None:
+    world = await in_chunk(1)
+    running = world.state.heal_running
+    assert running is not None
+    (key,) = running.partitions
+    original = world.reassignment(key).original
+    newcomer = next(one for one in (1, 2, 4, 5, 6) if one not in {*original, *world.reassignment(key).target})
+    target = (*(broker for broker in original if broker != 3), newcomer)
+    await world.send(alter({key: target}, plan="mine"))
+    await world.run(40_000)
+    assert world.replicas(key) == target
+
+
+async def test_a_cancelled_chunk_ends_the_heal_and_nothing_of_it_comes_back_by_itself() -> None:
+    world = await in_chunk(2)
+    await world.send(cancel(mode="rollback", plan="drover-heal-1-2"))
+    await world.run(4 * INTERVAL_MS)
+    (ended,) = told(world, HealEnded)
+    assert (ended.why, ended.dropped, ended.leaves_rest) == (HealEnd.CANCELLED, 1, True)
+    assert len(holders(world, 3)) == 2
+    await world.send(heal_command("start", 3))
+    await heal_to_the_end(world, 3)
+
+
+async def test_cancelling_everything_ends_the_heal_too() -> None:
+    world = await in_chunk(1)
+    await world.send(cancel(mode="rollback", all=True))
+    await world.run(4 * INTERVAL_MS)
+    assert len(told(world, HealPlanned)) == 1
+    assert len(holders(world, 3)) == 3
+
+
+async def test_a_partition_that_somebody_cancelled_is_left_alone_after_the_others_were_healed() -> None:
+    world = await in_chunk(1)
+    running = world.state.heal_running
+    assert running is not None
+    await world.send(cancel(*running.partitions, mode="rollback"))
+    await world.run(4 * INTERVAL_MS)
+    assert holders(world, 3) == list(running.partitions)
+    assert world.state.outages[3].choice == "skip"
+
+
+async def test_stop_drops_the_chunks_and_rollback_takes_the_running_one_back() -> None:
+    world = await in_chunk(2)
+    outcome = await world.send(heal_command("stop", rollback=True))
+    assert outcome.verdict == "accepted"
+    await world.run(4 * INTERVAL_MS)
+    assert len(holders(world, 3)) == 2
+    assert world.state.heal is None
+    again = await world.send(heal_command("stop", id="again"))
+    assert again.refusals[0].code == "nothing-to-stop"
+
+
+async def test_skip_leaves_a_broker_alone_until_it_is_back() -> None:
+    world = healing_world()
+    await world.run(1000)
+    unknown = await world.send(heal_command("skip", 3))
+    assert unknown.refusals[0].code == "broker-not-away"
+    world.model.stop_broker(3)
+    await world.run(5000)
+    await world.send(heal_command("skip", 3, id="now"))
+    await world.run(3 * INTERVAL_MS)
+    assert not told(world, HealPlanned)
+    world.model.start_broker(3)
+    await world.run(2000)
+    world.model.stop_broker(3)
+    await heal_to_the_end(world, 3)
+
+
+async def test_start_does_not_wait_for_the_time() -> None:
+    world = healing_world(failure_interval_ms=-1)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(5000)
+    await world.send(heal_command("start", 3))
+    await heal_to_the_end(world, 3, within_ms=10_000)
+
+
+async def test_what_cannot_be_healed_is_named_once_with_the_reason() -> None:
+    world = healing_world(brokers=4, partitions=0)
+    world.model.create_topic("alone", {0: [3]})
+    world.model.create_topic("everywhere", {0: [1, 2, 3, 4]})
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(4 * INTERVAL_MS)
+    assert not told(world, HealPlanned)
+    (left,) = told(world, HealPartitionsLeft)
+    assert {one.topic: one.why for one in left.partitions} == {
+        "alone": LeftReason.NO_LEADER,
+        "everywhere": LeftReason.NO_BROKER,
+    }
+    assert left.count == 2 <= MAX_NAMED
+    world.model.start_broker(3)
+    await world.run(INTERVAL_MS)
+    assert world.state.heal_left is None
+
+
+async def test_the_throttle_of_the_settings_holds_for_each_chunk_and_is_put_back() -> None:
+    world = await in_chunk(1, throttle_bytes_per_second=500_000)
+    assert world.state.broker_throttles
+    await heal_to_the_end(world, 3)
+    assert not world.state.broker_throttles
+
+
+async def test_a_rack_that_is_gone_with_its_broker_does_not_hold_back_the_repair() -> None:
+    world = healing_world(brokers=4, partitions=0)
+    racks = [world.model.brokers[broker].rack for broker in (1, 2, 3, 4)]
+    assert racks.count(racks[1]) == 1
+    world.model.create_topic("narrow", {0: [1, 2, 3]})
+    await world.run(1000)
+    world.model.stop_broker(2)
+    await heal_to_the_end(world, 2)
+    assert world.replicas(TopicPartition("narrow", 0)) == (1, 4, 3)

@@ -1,0 +1,81 @@
+"""Deliberate faults of healing; see `tests.simulation.mutants`."""
+
+from tests.simulation.mutant import Mutant
+
+HEALING = "drover/healing/reconciler.py"
+HEAL_TIMERS = "drover/healing/timers.py"
+OUTAGES = "drover/healing/outages.py"
+HEAL_PLANNING = "drover/healing/planning.py"
+
+HEALING_MUTANTS = (
+    Mutant(
+        "keep-the-heal-of-who-is-back",
+        HEALING,
+        "        if any(broker not in state.outages for broker in heal.brokers):",
+        "        if all(broker not in state.outages for broker in ()):",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "two-chunks-at-a-time",
+        HEALING,
+        " or timers.is_braked(state) or state.heal_running is not None:",
+        " or timers.is_braked(state):",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "heal-while-frozen",
+        HEALING,
+        "        if state.freeze is not None or timers.is_braked(state)",
+        "        if timers.is_braked(state)",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "heal-without-brakes",
+        HEALING,
+        " or timers.is_braked(state) or state.heal_running",
+        " or state.heal_running",
+        layer="tests/healing/test_brakes.py",
+    ),
+    Mutant(
+        "plan-over-the-running-chunk",
+        HEALING,
+        "        if plan is None or plan.is_idle:\n            cancelled",
+        "        if plan is None or plan.active < 2:\n            cancelled",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "forget-the-first-report",
+        "drover/healing/evolve.py",
+        "    known = state.outages.get(event.broker, Outage(at_ms))",
+        "    known = Outage(at_ms)",
+        layer="tests/healing/test_timers.py",
+    ),
+    Mutant(
+        "believe-one-look",
+        OUTAGES,
+        "CONFIRM_AFTER_MS = 2000",
+        "CONFIRM_AFTER_MS = 0",
+        layer="tests/healing/test_timers.py",
+    ),
+    Mutant(
+        "heal-before-its-time",
+        HEAL_TIMERS,
+        "at_ms - outage.since_ms >= limits.failure_interval_ms",
+        "at_ms - outage.since_ms >= limits.failure_interval_ms // 2",
+        layer="tests/healing/test_timers.py",
+    ),
+    Mutant(
+        "overlook-another-dead-broker",
+        HEAL_PLANNING,
+        "    not_due = patient.away - frozenset(patient.due)",
+        "    not_due = patient.away - patient.away",
+        layer="tests/healing/test_brakes.py",
+    ),
+    Mutant(
+        "begin-a-chunk-twice",
+        "drover/healing/evolve.py",
+        "    chunk = state.heal_chunks.pop(event.chunk)",
+        "    chunk = state.heal_chunks[event.chunk]",
+        layer="tests/healing/test_chunks.py",
+    ),
+)

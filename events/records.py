@@ -17,6 +17,7 @@ from events.clusters import (
     LimitsSet,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from events.leadership import LeadershipEvent
 from events.partitions import PartitionReference
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
 from events.reassignments import (
@@ -127,6 +128,7 @@ AnyEvent = (
     | ThrottleEvent
     | WaitingEvent
     | ForeignEvent
+    | LeadershipEvent
 )
 
 

@@ -63,6 +63,11 @@ class Reconciler:
         del now
         return False
 
+    def wants_survey(self, now: Moment) -> bool:
+        """Whether every partition of the cluster must be looked at now, in one request."""
+        del now
+        return False
+
     def owes(self, now: Moment) -> bool:
         """Whether calls are due although their intents are not in this batch.
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.facts import BrokerRates, CallResult, Move, Observation, ThrottledReplicas
+from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from events.partitions import TopicPartition
 
 
@@ -92,7 +92,29 @@ class OutOfReach:
     detail: str
 
 
-Input = Observation | Identified | OutOfReach | CallEnded | ThrottlesRead | ThrottlesChanged | BytesSampled
+@dataclass(frozen=True, slots=True)
+class LeadersElected:
+    """An ElectLeaders call has ended at `ended_ms` (monotonic) with one answer per partition; see `CallEnded`."""
+
+    cluster: str
+    partitions: tuple[TopicPartition, ...]
+    ended_ms: int
+    results: Mapping[TopicPartition, CallResult] | None
+    lost: bool = False
+    detail: str = ""
+
+
+Input = (
+    Observation
+    | Identified
+    | OutOfReach
+    | Survey
+    | CallEnded
+    | LeadersElected
+    | ThrottlesRead
+    | ThrottlesChanged
+    | BytesSampled
+)
 
 
 # Effects:
@@ -130,4 +152,13 @@ class ChangeThrottles:
     start_by_ms: int
 
 
-Effect = AlterPartitions | ReadThrottles | ChangeThrottles
+@dataclass(frozen=True, slots=True)
+class ElectLeaders:
+    """Send one election of preferred leaders, starting before `start_by_ms` (monotonic) or not at all."""
+
+    cluster: str
+    partitions: tuple[TopicPartition, ...]
+    start_by_ms: int
+
+
+Effect = AlterPartitions | ElectLeaders | ReadThrottles | ChangeThrottles

@@ -3,7 +3,7 @@
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler
 from drover.capability.messages import Identified, Input, Moment, OutOfReach
-from drover.facts import Observation
+from drover.facts import Observation, Survey
 from events.bounds import shortened
 from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched, ClusterOutOfReach, ClusterWithinReach
 
@@ -16,7 +16,7 @@ class IdentityReconciler(Reconciler):
         state = self.state
         if isinstance(entry, OutOfReach) and state.outage is None:
             batch.emit(ClusterOutOfReach(cluster=state.name, since_ms=entry.since_ms, detail=shortened(entry.detail)))
-        if not isinstance(entry, Observation | Identified):
+        if not isinstance(entry, Observation | Identified | Survey):
             return
         found = entry.kafka_cluster_id
         if state.outage is not None:

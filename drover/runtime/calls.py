@@ -12,8 +12,10 @@ from drover.capability.messages import (
     CallEnded,
     ChangeThrottles,
     Effect,
+    ElectLeaders,
     Identified,
     Input,
+    LeadersElected,
     Moment,
     ReadThrottles,
     ThrottlesChanged,
@@ -37,9 +39,13 @@ Clock = Callable[[], Moment]
 async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
     """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
 
+    A survey of everything, where one is wanted, takes the place of the other looks for once.
+
     The List that shows what to observe is also the observation's first one. A cluster on which Drover has nothing to do
     is only asked what others move there. Raises what the port's reading calls raise.
     """
+    if core.cluster(cluster).wants_survey(clock()):
+        return await driver.survey()
     listing = await driver.list_moves()
     wanted = core.cluster(cluster).wanted(listing.moves, clock())
     if wanted:
@@ -56,6 +62,8 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
     match effect:
         case AlterPartitions():
             return await _alter(driver, effect, clock)
+        case ElectLeaders():
+            return await _elect(driver, effect, clock)
         case ReadThrottles():
             return await _read_throttles(driver, effect, clock)
         case ChangeThrottles():
@@ -65,7 +73,7 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
 def has_answer(ended: Input) -> bool:
     """Whether the cluster answered at all."""
     match ended:
-        case CallEnded():
+        case CallEnded() | LeadersElected():
             return ended.results is not None
         case ThrottlesRead() | ThrottlesChanged():
             return bool(ended.brokers or ended.topics)
@@ -102,6 +110,20 @@ async def _alter(driver: ClusterDriver, effect: AlterPartitions, clock: Clock) -
     except OutcomeUnknownError as error:
         return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, lost=True, detail=str(error))
     return CallEnded(effect.cluster, partitions, clock().monotonic_ms, results)
+
+
+async def _elect(driver: ClusterDriver, effect: ElectLeaders, clock: Clock) -> LeadersElected:
+    partitions = effect.partitions
+    if clock().monotonic_ms > effect.start_by_ms:
+        detail = "the call could not be started within 1 s of its intent"
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, detail=detail)
+    try:
+        results = await driver.elect_leaders(partitions)
+    except ClusterUnavailableError as error:
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, detail=str(error))
+    except OutcomeUnknownError as error:
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, lost=True, detail=str(error))
+    return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, results)
 
 
 async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: Clock) -> ThrottlesRead:

@@ -31,6 +31,9 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.max_replicas_per_step,
         event.mends_by_itself,
         UNSET if event.stepping is Stepping.GROW else event.stepping,
+        event.max_leader_movements,
+        event.lazy_leadership,
+        event.balances_after_return,
     )
 
 

@@ -28,5 +28,8 @@ class LimitsReconciler(Reconciler):
                 max_replicas_per_step=limits.max_replicas_per_step,
                 mends_by_itself=limits.repairs_by_itself,
                 stepping=limits.steps,
+                max_leader_movements=limits.max_leader_movements,
+                lazy_leadership=limits.lazy_leadership,
+                balances_after_return=limits.balances_after_return,
             )
         )

@@ -19,6 +19,9 @@ class Limits(Struct, frozen=True):
     repairs_by_itself: bool = field(default=False, name="mends_by_itself")
     # Unset is grow, and not hashed: limits that are not all at their defaults are hashed as a whole.
     stepping: Stepping | UnsetType = UNSET
+    max_leader_movements: int = 1000
+    lazy_leadership: bool = False
+    balances_after_return: bool = False
 
     @property
     def steps(self) -> Stepping:

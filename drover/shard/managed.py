@@ -8,8 +8,10 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
 from drover.capability.messages import Effect, Identified, Input, Moment
 from drover.capability.observations import ObservationCache
-from drover.facts import Move, Observation
+from drover.facts import Move, Observation, Survey
 from drover.identity.reconciler import IdentityReconciler
+from drover.leadership.endings import order_after
+from drover.leadership.reconciler import LeadershipReconciler
 from drover.plans.evolve import Ending
 from drover.plans.reconciler import PlansReconciler
 from drover.reassignment.cancellation import succession
@@ -50,16 +52,22 @@ class ManagedCluster:
     def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
         """Apply an event with the events that belong in the same batch; returns all of them in order.
 
-        If the target of an ending reassignment was replaced, the events of the new one follow.
+        What becomes of a list's canonical order follows the end of its reassignment. If the target of an ending
+        reassignment was replaced, the events of the new one follow.
         """
         if not isinstance(event, Ending):
             self._apply(event, at_ms)
             return (event,)
         following = succession(self.state.reassignments[event.key], event, event.cluster)
-        events = (*following.before, event, *following.after)
-        for one in events:
-            self._apply(one, at_ms)
-        return events
+        applied: list[AnyEvent] = []
+        for one in (*following.before, event, *following.after):
+            orders: tuple[AnyEvent, ...] = ()
+            if isinstance(one, Ending):
+                orders = order_after(self.state, self.state.reassignments[one.key], one)
+            for part in (one, *orders):
+                self._apply(part, at_ms)
+                applied.append(part)
+        return tuple(applied)
 
     def _apply(self, event: AnyEvent, at_ms: int) -> None:
         apply(self.state, event, at_ms)
@@ -70,7 +78,7 @@ class ManagedCluster:
         """Let every capability handle an input; what another Kafka cluster shows says nothing about this one."""
         identity, *others = self._reconcilers
         identity.handle(entry, batch)
-        if isinstance(entry, Observation | Identified):
+        if isinstance(entry, Observation | Identified | Survey):
             if self.state.mismatched_kafka_cluster_id is not None:
                 return
             if isinstance(entry, Observation):
@@ -94,6 +102,10 @@ class ManagedCluster:
     def may_call(self) -> bool:
         """Whether anything may be sent: the cluster is configured, and is the one first seen under its name."""
         return self._is_configured and self.state.mismatched_kafka_cluster_id is None
+
+    def wants_survey(self, now: Moment) -> bool:
+        """Whether every partition must be looked at now."""
+        return any(reconciler.wants_survey(now) for reconciler in self._reconcilers)
 
     def owes(self, now: Moment) -> bool:
         """Whether calls are due although their intents are in an earlier batch."""
@@ -154,6 +166,7 @@ def _reconcilers(
         ReassignmentReconciler(state, observed, backoff, sizes),
         LimitsReconciler(state, observed, limits),
         QueueReconciler(state, observed, scope.own_topics),
+        LeadershipReconciler(state, observed),
         Starter(state, observed, backoff, sizes, throttling),
         throttling,
         UnmanagedReconciler(state, observed),

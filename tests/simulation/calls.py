@@ -7,6 +7,7 @@ from drover.capability.messages import (
     AlterPartitions,
     ChangeThrottles,
     Effect,
+    ElectLeaders,
     Input,
     ReadThrottles,
     ThrottlesChanged,
@@ -99,7 +100,7 @@ class Call:
             return None
         wire = self._world.clusters[self.effect.cluster].wire
         match self.effect:
-            case AlterPartitions():
+            case AlterPartitions() | ElectLeaders():
                 return await carry_out(wire, self.effect, self._world.now)
             case ReadThrottles() | ChangeThrottles():
                 return await self._carry_throttles(self.effect)

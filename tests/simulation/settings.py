@@ -35,6 +35,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     ingest_bytes_per_second: int = 0
     min_isr: int = 1
     heals_brokers: bool = True
+    max_leader_movements: int = 1000
+    lazy_leadership: bool = False
+    balances_after_return: bool = False
+    leader_rebalance_ms: int | None = None
     rates: dict[str, int] = {}
 
     @property
@@ -42,7 +46,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The limits as the workers are configured with them."""
         counts = (self.max_partitions_in_flight, self.max_moves_per_broker, self.max_replicas_per_step)
         stepping = UNSET if self.stepping is Stepping.GROW else self.stepping
-        return Limits(*counts, self.repairs_by_itself, stepping)
+        leaders = (self.max_leader_movements, self.lazy_leadership, self.balances_after_return)
+        return Limits(*counts, self.repairs_by_itself, stepping, *leaders)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,4 +82,8 @@ def drawn(random: Random) -> Settings:
             "others": random.choice([0, 0, 1, 2]),
             "log": random.choice([0, 1, 2]),
         },
+        max_leader_movements=random.choice([1, 2, 1000]),
+        lazy_leadership=random.random() < 0.3,
+        balances_after_return=random.random() < 0.3,
+        leader_rebalance_ms=random.choice([None, 5000]),
     )

@@ -27,6 +27,8 @@ NOT_IN_ROWS = {
     *("decided", "left", "part", "withholds"),
     *("allow_replication_factor_change", "partitions"),
     *("again", "destination", "held_off", "missing", "plans", "stepping", "until_withdrawn"),
+    *("max_leader_movements", "lazy_leadership", "balances_after_return", "entries", "topics", "elected", "left"),
+    "current",
     *("returned_at_ms", "topic_id", "adding", "offset", "topic", "completed", "rolled_back", "withdrawn"),
 }
 

@@ -216,6 +216,9 @@ def _event_row(source: Source, batch: Batch, index: int, event: AnyEvent) -> Row
     return row
 
 
+_OTHER_SHAPES = {(CommandHeld, "topic"), (CommandBegun, "topic"), (LeadersCounted, "brokers")}
+
+
 def _copies(kind: type[msgspec.Struct]) -> tuple[tuple[str, int], ...]:
     """Pair each field of a message that has a column of its meaning with that column's place."""
     return tuple(
@@ -223,8 +226,7 @@ def _copies(kind: type[msgspec.Struct]) -> tuple[tuple[str, int], ...]:
         for field in kind.__struct_fields__
         if field not in _SKIPPED and (column := _RENAMED.get(field, field)) in PLACE
         # Where a held command stood is no partition that is moved, and counts of leaders are no list of brokers.
-        if (field != "topic" or kind not in (CommandHeld, CommandBegun))
-        and (kind, field) != (LeadersCounted, "brokers")
+        if (kind, field) not in _OTHER_SHAPES
     )
 
 

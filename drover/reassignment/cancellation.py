@@ -6,6 +6,7 @@ Each function says what to record; the cluster is told by what `drover.reassignm
 from dataclasses import dataclass
 
 from drover.capability.decision import refuse_partition
+from drover.leadership.endings import is_reorder
 from drover.plans.evolve import Ending
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
@@ -108,7 +109,7 @@ def replace_target(
         ended = give_way(reassignment, cluster)
         if target in {reassignment.original, reassignment.current}:
             return (ended,)
-        return (ended, _queued(reassignment, plan, reassignment.current, target, cluster))
+        return (ended, _queued(reassignment, plan, reassignment.original, reassignment.current, target, cluster))
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
         events.append(RollbackRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True))
@@ -135,7 +136,10 @@ def succession(reassignment: Reassignment, ending: Ending, cluster: str) -> Succ
     if isinstance(ending, ReassignmentFailed):
         nobody = Asking("", "")
         return Succession(before=withdraw_replacement(reassignment, WithdrawalReason.FAILED, nobody, cluster))
-    queued = _queued(reassignment, waiting.plan, ending.replicas, waiting.target, cluster)
+    canonical = ending.replicas
+    if not is_reorder(reassignment):
+        canonical = reassignment.target if isinstance(ending, ReassignmentCompleted) else reassignment.original
+    queued = _queued(reassignment, waiting.plan, canonical, ending.replicas, waiting.target, cluster)
     return Succession(after=(queued, *done_already(queued)))
 
 
@@ -148,16 +152,21 @@ def done_already(queued: ReassignmentQueued) -> tuple[ReassignmentCompleted, ...
 
 
 def _queued(
-    reassignment: Reassignment, plan: str, replicas: tuple[int, ...], target: tuple[int, ...], cluster: str
+    reassignment: Reassignment,
+    plan: str,
+    canonical: tuple[int, ...],
+    replicas: tuple[int, ...],
+    target: tuple[int, ...],
+    cluster: str,
 ) -> ReassignmentQueued:
-    """Accept another target from the list that is there; if that is the original one in another order, keep its own."""
+    """Accept another target from the list that is there; its order is `canonical` if that is the same list (X9)."""
     name = event_name(cluster, reassignment.key)
-    is_reordered = sorted(replicas) == sorted(reassignment.original) and replicas != reassignment.original
+    is_reordered = sorted(replicas) == sorted(canonical) and replicas != canonical
     return ReassignmentQueued(
         **name,
         topic_id=reassignment.topic_id,
         plan=plan,
-        original=reassignment.original if is_reordered else replicas,
+        original=canonical if is_reordered else replicas,
         target=target,
         current=replicas if is_reordered else None,
     )

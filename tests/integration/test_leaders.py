@@ -107,12 +107,9 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
     local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     topic = "eager"
-    async with (
-        installation(local_cluster, tmp_path_factory.mktemp("eager"), "eager") as made,
-        own_rebalance(local_cluster),
-    ):
+    async with installation(local_cluster, tmp_path_factory.mktemp("eager"), "eager") as made:
         await made.create_topic(topic, LAYOUT)
-        async with traffic(made, topic) as written:
+        async with own_rebalance(local_cluster), traffic(made, topic) as written:
             # Killed with -9 between the reorder and the election; its successor goes on.
             await made.start_worker("first", program=ELECTOR)
             await made.wait_until_owned("first")
@@ -165,25 +162,23 @@ async def test_lazily_no_leader_moves_before_an_election_is_asked_for(
     local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     topic = "lazy"
-    async with (
-        installation(local_cluster, tmp_path_factory.mktemp("lazy"), "lazy", lazy_leadership=True) as made,
-        own_rebalance(local_cluster),
-    ):
+    async with installation(local_cluster, tmp_path_factory.mktemp("lazy"), "lazy", lazy_leadership=True) as made:
         await made.create_topic(topic, LAYOUT)
-        await made.start_worker("solo")
-        await made.wait_until_owned("solo")
-        led = {key: leader for key, (leader, _) in (await seen(made, topic)).items()}
-        await leaders_command(made, "demote", "3", "--topic", topic)
+        async with own_rebalance(local_cluster):
+            await made.start_worker("solo")
+            await made.wait_until_owned("solo")
+            led = {key: leader for key, (leader, _) in (await seen(made, topic)).items()}
+            await leaders_command(made, "demote", "3", "--topic", topic)
 
-        async def reordered() -> bool:
-            return (await made.replicas(TopicPartition(topic, 1))) == (1, 2, 3)
+            async def reordered() -> bool:
+                return (await made.replicas(TopicPartition(topic, 1))) == (1, 2, 3)
 
-        await wait_for(reordered, "the lists under which no leader moves to be in order")
-        await asyncio.sleep(2 * BALANCES_EVERY_S + 1)
-        assert {key: leader for key, (leader, _) in (await seen(made, topic)).items()} == led
-        await leaders_command(made, "balance", "--topic", topic)
-        await leads_nothing(made, topic, 3)
-        drained = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done")
-        assert drained.code == 0, drained.errors
-        assert f"of {MANAGED} is back" in drained.output
-        await is_restored(made, topic)
+            await wait_for(reordered, "the lists under which no leader moves to be in order")
+            await asyncio.sleep(2 * BALANCES_EVERY_S + 1)
+            assert {key: leader for key, (leader, _) in (await seen(made, topic)).items()} == led
+            await leaders_command(made, "balance", "--topic", topic)
+            await leads_nothing(made, topic, 3)
+            drained = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done")
+            assert drained.code == 0, drained.errors
+            assert f"of {MANAGED} is back" in drained.output
+            await is_restored(made, topic)

@@ -8,24 +8,16 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
 from drover.capability.messages import Effect, Identified, Input, LeadersElected, Moment
 from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
-from drover.capability.unconfirmed import Unconfirmed
+from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
 from drover.facts import PREFERRED_LEADER_NOT_AVAILABLE, Move, Observation, PartitionFacts, Survey
 from drover.leadership.balancing import Balancing
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
-from drover.leadership.judging import (
-    Elect,
-    Forget,
-    Judgement,
-    LeaveAlone,
-    Reorder,
-    Wait,
-    Wish,
-    judge,
-)
+from drover.leadership.judging import Elect, Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
 from drover.leadership.reorders import Reorders
 from drover.leadership.surveying import SurveyReader
 from drover.plans.evolve import Ending
+from drover.reassignment.late_calls import expired_calls
 from drover.reassignment.verdict import EventName, event_name
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
@@ -73,6 +65,9 @@ class LeadershipReconciler(Reconciler):
         self._reordered: dict[TopicPartition, None] = {}
         # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
         self._taken_back: list[TopicPartition] = []
+        # Moves that have just ended, and from when on (monotonic) a look at their partitions counts.
+        self._moved: list[TopicPartition] = []
+        self._not_before_ms: dict[TopicPartition, int] = {}
         self._reader: SurveyReader | None = None
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
@@ -140,6 +135,8 @@ class LeadershipReconciler(Reconciler):
     def _reassignment_ended(self, event: Ending) -> None:
         key, state = event.key, self.state
         is_own, elects = self._reorders.ended(event)
+        if not is_own:
+            self._moved.append(key)
         if elects:
             self._reordered[key] = None
         elif is_own and not isinstance(event, ReassignmentCompleted):
@@ -183,6 +180,10 @@ class LeadershipReconciler(Reconciler):
                 self._wait(key, Wait(LeaderWaitReason.REFUSED, detail), batch)
                 attempts = _LONG_PAUSE
             self._try_later(key, attempts, batch)
+        # Brokers' metadata lags: it may show the list from before the move.
+        counts_ms = batch.now.monotonic_ms + CONFIRM_AFTER_MS
+        self._not_before_ms.update(dict.fromkeys(self._moved, counts_ms))
+        self._moved = []
         taken_back, self._taken_back = self._taken_back, []
         for key in taken_back:
             self._try_later(key, _LONG_PAUSE, batch)
@@ -267,10 +268,15 @@ class LeadershipReconciler(Reconciler):
         """Do what follows from the last look at one partition; with an old one, look again."""
         if self._is_busy(key):
             return
+        if expired_calls(self.state, key, batch.at_ms) is not None:
+            # A move that was given up may still take effect, and a reorder would undo it.
+            self._try_later(key, _LONG_PAUSE, batch)
+            return
         seen = self.observed.fresh(key, batch.now.monotonic_ms, FRESH_TO_START_MS)
-        if seen is None:
+        if seen is None or seen.started_ms < self._not_before_ms.get(key, 0):
             self._candidates[key] = None
             return
+        self._not_before_ms.pop(key, None)
         found = self._judge(key, seen)
         is_strange = isinstance(found, Forget | LeaveAlone) and found != Forget(OrderEnd.RESTORED)
         if is_strange and not self._unconfirmed.has_persisted(key, seen):

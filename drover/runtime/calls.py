@@ -114,7 +114,7 @@ async def _alter(driver: ClusterDriver, effect: AlterPartitions, clock: Clock) -
 
 async def _elect(driver: ClusterDriver, effect: ElectLeaders, clock: Clock) -> LeadersElected:
     partitions = effect.partitions
-    if clock().monotonic_ms > effect.start_by_ms:
+    if effect.start_by_ms < clock().monotonic_ms:
         detail = "the call could not be started within 1 s of its intent"
         return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, detail=detail)
     try:

@@ -164,9 +164,9 @@ async def test_lazily_no_leader_moves_before_an_election_is_asked_for(
     topic = "lazy"
     async with installation(local_cluster, tmp_path_factory.mktemp("lazy"), "lazy", lazy_leadership=True) as made:
         await made.create_topic(topic, LAYOUT)
+        await made.start_worker("solo")
+        await made.wait_until_owned("solo")
         async with own_rebalance(local_cluster):
-            await made.start_worker("solo")
-            await made.wait_until_owned("solo")
             led = {key: leader for key, (leader, _) in (await seen(made, topic)).items()}
             await leaders_command(made, "demote", "3", "--topic", topic)
 

@@ -29,7 +29,6 @@ TARGETS = "drover/reassignment/targets.py"
 LEADERS = "drover/leadership/judging.py"
 LEADERSHIP = "drover/leadership/reconciler.py"
 REORDERS = "drover/leadership/reorders.py"
-ELECTIONS = "drover/leadership/elections.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -355,19 +354,13 @@ MUTANTS = (
         LEADERSHIP,
         "return max(0, state.limits.max_leader_movements - len(state.elections) - self._reorders.under_way)",
         "return max(0, 1000 - len(state.elections) - self._reorders.under_way)",
+        layer="tests/leadership/test_life.py",
     ),
     Mutant(
         "restore-over-a-foreign-change",
         LEADERS,
         "    return LeaveAlone()",
         "    return None",
-        layer="tests/leadership/test_life.py",
-    ),
-    Mutant(
-        "elect-without-an-intent",
-        ELECTIONS,
-        "        self._proposed.append(key)",
-        "        self._intended.append(key)",
         layer="tests/leadership/test_life.py",
     ),
     Mutant("send-the-target-as-it-is", START, "    step = _in_todays_order(reassignment, step, seen, context)\n", ""),

@@ -131,6 +131,12 @@ class Leaders:
         return self._checker.folds[shard_of(cluster, shards)].state.clusters[cluster]
 
 
+def settles_within_ms(world: "World") -> int:
+    """Tell how long leaders may take in an idle world: two surveys, and a minute where a late call is waited for."""
+    states = [state for fold in world.checker.folds for state in fold.state.clusters.values()]
+    return 95_000 if any(state.expired_calls for state in states) else 25_000
+
+
 def is_active(world: "World") -> bool:
     """Whether there is a list, or an order to restore."""
     states = [state for fold in world.checker.folds for state in fold.state.clusters.values()]

@@ -16,8 +16,6 @@ from tests.simulation.log_rules import full_hash
 from tests.simulation.world import World
 
 HEAL_MS = 120_000
-# An idle cluster is looked at every 10 s, and surveyed then; two surveys have seen everything.
-LEADERS_MS = 25_000
 # The minute over which an owner looks at sizes, and half of that for the start of the healing and of the minute.
 NOTICED_MS = 90_000
 
@@ -55,7 +53,7 @@ def heal(world: World) -> None:
         _sample(world)
         copies.l6_a_copy_that_cannot_catch_up_is_named(world)
         idle_ms = idle_ms + 1000 if world.is_idle else 0
-        if idle_ms and (idle_ms > LEADERS_MS or not leader_rules.is_active(world)):
+        if idle_ms and (idle_ms > leader_rules.settles_within_ms(world) or not leader_rules.is_active(world)):
             break
     for projector in world.projectors:
         projector.project(1_000_000, dies=False)

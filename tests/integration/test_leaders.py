@@ -103,6 +103,16 @@ async def own_rebalance(cluster: LocalCluster) -> AsyncIterator[None]:
         await restart(before)
 
 
+async def _all_listed(made: Installation, topic: str) -> None:
+    """With all listed the original order counts."""
+    for broker in ("1", "2", "4"):
+        await leaders_command(made, "demote", broker, "--topic", topic)
+    await is_restored(made, topic)
+    for broker in ("1", "2", "4"):
+        await leaders_command(made, "restore", broker)
+    await leads_nothing(made, topic, 3)
+
+
 async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies(
     local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -130,13 +140,7 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
             await asyncio.sleep(BALANCES_EVERY_S + 1)
             await leads_nothing(made, topic, 3)
 
-            # With all listed the original order counts.
-            for broker in ("1", "2", "4"):
-                await leaders_command(made, "demote", broker, "--topic", topic)
-            await is_restored(made, topic)
-            for broker in ("1", "2", "4"):
-                await leaders_command(made, "restore", broker)
-            await leads_nothing(made, topic, 3)
+            await _all_listed(made, topic)
 
             # The time of a listing is over while no worker is alive.
             await leaders_command(made, "demote", "3", "--topic", topic, "--for", "3s")

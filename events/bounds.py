@@ -6,13 +6,14 @@ Whatever arrives is cut to these lengths before anything keeps, logs or counts i
 import re
 from collections.abc import Iterator
 
-from events.commands import Alter, Blacklist, Cancel, Command, Repair
+from events.commands import Alter, BalanceLeaders, Blacklist, Cancel, Command, Demote, Repair, Restore
 
 MAX_BY_BYTES = 256
 MAX_REASON_BYTES = 1024
 MAX_AFTER = 32
 MAX_REPLICAS = 256
 MAX_BROKERS = 10_000
+MAX_TOPICS = 1000
 # What is wrong with a record, in words for a person.
 MAX_DETAIL_BYTES = 500
 
@@ -77,19 +78,35 @@ def _fault_of_count(names: str, what: str, count: int, most: int) -> str | None:
 
 def _fault_of_lists(command: Command) -> str | None:
     if isinstance(command, Blacklist):
-        return _fault_of_count("brokers names", "brokers", len(command.brokers), MAX_BROKERS)
+        return _fault_of_list_of_brokers(command)
     if isinstance(command, Alter):
         for target in command.partitions:
             longest = max(len(target.replicas or ()), len(target.original_replicas or ()))
             if longest > MAX_REPLICAS:
                 return _fault_of_count("a replica list names", "brokers", longest, MAX_REPLICAS)
+    if isinstance(command, Demote | Restore | BalanceLeaders) and len(command.topics or ()) > MAX_TOPICS:
+        return _fault_of_count("topics names", "topics", len(command.topics or ()), MAX_TOPICS)
     if any(_UNSEEN.search(topic) for topic in set(_topics(command))):
         return "the name of a topic has a control character"
     return None
 
 
+def _fault_of_list_of_brokers(command: Blacklist) -> str | None:
+    for entry in command.entries:
+        fault = _fault_of_text("reason", entry.reason, MAX_REASON_BYTES) if entry.reason else None
+        if fault is not None:
+            return fault
+    if any(_UNSEEN.search(topic) for entry in command.entries for topic in entry.topics or ()):
+        return "the name of a topic has a control character"
+    topics = max((len(entry.topics or ()) for entry in command.entries), default=0)
+    brokers = len(command.brokers) + len(command.entries)
+    return _fault_of_count("brokers names", "brokers", brokers, MAX_BROKERS) or _fault_of_count(
+        "an entry names", "topics", topics, MAX_TOPICS
+    )
+
+
 def _topics(command: Command) -> Iterator[str]:
     if isinstance(command, Alter | Cancel | Repair):
         yield from (one.topic for one in command.partitions or ())
-    if isinstance(command, Cancel):
+    if isinstance(command, Cancel | Demote | Restore | BalanceLeaders):
         yield from command.topics or ()

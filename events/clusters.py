@@ -41,7 +41,9 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     `max_moves_per_broker` counts a move at its leader as outgoing and at each added broker as incoming.
     `mends_by_itself` says that moves which can never end are cancelled without being asked. `stepping` is for plans
     that do not say their own. `healing` says when replicas on dead brokers are replaced; None: absent brokers are not
-    even noted.
+    even noted. `max_leader_movements` is how many leaders may be on their way to another broker. With
+    `lazy_leadership` a change of the list of brokers that should not lead moves no leadership by itself (R491-4).
+    `balances_after_return` lets a balance of leaders begin when a broker is back.
     """
 
     max_partitions_in_flight: int
@@ -50,6 +52,9 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     mends_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
     healing: HealingLimits | None = None
+    max_leader_movements: int = 1000
+    lazy_leadership: bool = False
+    balances_after_return: bool = False
 
 
 class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):

@@ -161,10 +161,74 @@ class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
             raise ValueError("the scope is empty")
 
 
+class BlacklistEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """One broker of the list, and for which topics (None: all), until when (None: until a command ends it) and why."""
+
+    broker: BrokerId
+    topics: tuple[TopicName, ...] | None = None
+    until_ms: Milliseconds | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an empty scope."""
+        if self.topics == ():
+            raise ValueError("topics is empty")
+
+
 class Blacklist(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="blacklist"):
-    """Set the complete list of brokers that should not lead (R491-1); empty clears it."""
+    """Set the complete list of brokers that should not lead (R491-1); empty clears it.
+
+    `entries` say more about some of them: for which topics, until when, why. A broker that only an entry names is
+    listed as well, after the others.
+    """
 
     brokers: tuple[BrokerId, ...]
+    entries: tuple[BlacklistEntry, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse two entries for one broker."""
+        if len({entry.broker for entry in self.entries}) != len(self.entries):
+            raise ValueError("entries names a broker twice")
+
+
+class Demote(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="demote-broker"):
+    """Put one broker on the list of those that should not lead; the others stay on it.
+
+    `topics` limits it to these, in addition to those it is listed for already; None means all. It ends `for_ms` after
+    it was decided, or by command.
+    """
+
+    broker: BrokerId
+    topics: tuple[TopicName, ...] | None = None
+    for_ms: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty scope."""
+        if self.topics == ():
+            raise ValueError("topics is empty")
+
+
+class Restore(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="restore-broker"):
+    """Take one broker from the list of those that should not lead, for some topics or (None) altogether."""
+
+    broker: BrokerId
+    topics: tuple[TopicName, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty scope."""
+        if self.topics == ():
+            raise ValueError("topics is empty")
+
+
+class BalanceLeaders(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="balance-leaders"):
+    """Let the first unlisted replica of every list lead where it can, of some topics or (None) of all (R491-3)."""
+
+    topics: tuple[TopicName, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an empty scope."""
+        if self.topics == ():
+            raise ValueError("topics is empty")
 
 
 class BrokerFailed(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="broker-failed"):
@@ -204,7 +268,7 @@ class HealCommand(Command, frozen=True, forbid_unknown_fields=True, kw_only=True
 # Which types may arrive on which command topic; a command that is added is added here.
 OnAlter = Alter | Throttle
 OnCancel = Cancel | Freeze | Unfreeze | Repair
-OnBlacklist = Blacklist
+OnBlacklist = Blacklist | Demote | Restore | BalanceLeaders
 OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand
 
 AnyCommand = OnAlter | OnCancel | OnBlacklist | OnBrokerFailed

@@ -62,12 +62,15 @@ class ReassignmentQueued(PartitionEvent, frozen=True, kw_only=True, omit_default
     """A reassignment was accepted and waits for a slot.
 
     `original` is the ordered list at this moment and is what a rollback restores (R236-2); it is never overwritten.
+    Where brokers that should not lead were put last, `original` is the canonical order (X9), and `current` the list
+    that is there.
     """
 
     topic_id: str
     plan: str
     original: tuple[int, ...]
     target: tuple[int, ...]
+    current: tuple[int, ...] | None = None
 
 
 class StepPrepared(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="step-prepared"):

@@ -18,6 +18,7 @@ from events.clusters import (
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.healing import HealingEvent
+from events.leadership import LeadershipEvent
 from events.partitions import PartitionReference
 from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
 from events.reassignments import (
@@ -129,6 +130,7 @@ AnyEvent = (
     | WaitingEvent
     | ForeignEvent
     | HealingEvent
+    | LeadershipEvent
 )
 
 

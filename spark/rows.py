@@ -11,6 +11,7 @@ import msgspec
 
 from events.base import Event
 from events.codec import UndecodableError, decode_record
+from events.leadership import LeadersCounted
 from events.progress import Progress, ProjectionSample, Sample, WorkerSample
 from events.records import Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft
@@ -56,7 +57,9 @@ COLUMNS = (
     Column("id", "string", "the command's id"),
     Column("by", "string", "who asked"),
     Column("reason", "string", "why, in the words of who asked"),
-    Column("verdict", "string", "of an outcome: accepted, refused, duplicate or held"),
+    Column(
+        "verdict", "string", "of an outcome: accepted, refused, duplicate or held; of an election: what became of it"
+    ),
     Column("why", "string", "the kind of cause, of a block, a failure, a skip, a withdrawal"),
     Column("detail", "string", "what happened or what to do, for a person"),
     Column("call", "string", "what a call is for: step, cancel or restore"),
@@ -96,6 +99,8 @@ _RENAMED: Mapping[str, str] = {
     "original_replicas": "original",
     "brokers": "target",
     "previous_brokers": "original",
+    "canonical": "original",
+    "outcome": "verdict",
 }
 # These mean something else in the message than in the row, or have another shape.
 _SKIPPED = frozenset({"adding", "offset"})
@@ -211,14 +216,17 @@ def _event_row(source: Source, batch: Batch, index: int, event: AnyEvent) -> Row
     return row
 
 
+_OTHER_SHAPES = {(CommandHeld, "topic"), (CommandBegun, "topic"), (LeadersCounted, "brokers")}
+
+
 def _copies(kind: type[msgspec.Struct]) -> tuple[tuple[str, int], ...]:
     """Pair each field of a message that has a column of its meaning with that column's place."""
     return tuple(
         (field, PLACE[column])
         for field in kind.__struct_fields__
         if field not in _SKIPPED and (column := _RENAMED.get(field, field)) in PLACE
-        # Where a held command stood is no partition that is moved.
-        if field != "topic" or kind not in (CommandHeld, CommandBegun)
+        # Where a held command stood is no partition that is moved, and counts of leaders are no list of brokers.
+        if (kind, field) not in _OTHER_SHAPES
     )
 
 

@@ -101,12 +101,25 @@ class OutOfReach:
     detail: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeadersElected:
+    """An ElectLeaders call has ended at `ended_ms` (monotonic) with one answer per partition; see `CallEnded`."""
+
+    cluster: str
+    partitions: tuple[TopicPartition, ...]
+    ended_ms: int
+    results: Mapping[TopicPartition, CallResult] | None
+    lost: bool = False
+    detail: str = ""
+
+
 Input = (
     Observation
     | Identified
     | Survey
     | OutOfReach
     | CallEnded
+    | LeadersElected
     | ThrottlesRead
     | ThrottlesChanged
     | BytesSampled
@@ -150,6 +163,15 @@ class ChangeThrottles:
 
 
 @dataclass(frozen=True, slots=True)
+class ElectLeaders:
+    """Send one election of preferred leaders, starting before `start_by_ms` (monotonic) or not at all."""
+
+    cluster: str
+    partitions: tuple[TopicPartition, ...]
+    start_by_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class MeasureReplicas:
     """Read the bytes on disk of every replica of these topics."""
 
@@ -157,4 +179,4 @@ class MeasureReplicas:
     topics: tuple[str, ...]
 
 
-Effect = AlterPartitions | ReadThrottles | ChangeThrottles | MeasureReplicas
+Effect = AlterPartitions | ElectLeaders | ReadThrottles | ChangeThrottles | MeasureReplicas

@@ -1,4 +1,4 @@
-"""`drover broker`: report that a broker failed or returned (KIP-46)."""
+"""`drover broker`: report that a broker failed or returned (KIP-46); drain its leaders for a restart."""
 
 import time
 from datetime import datetime
@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, pass_invocation
-from drover.cli.parameters import Moment
+from drover.cli.parameters import Duration, Moment
 from drover.cli.simple import send_one
-from drover.cli.submitting import connect, make_request, write_options
-from events.commands import BrokerFailed, BrokerReturned
+from drover.cli.submitting import connect, make_request, send, write_options
+from events.commands import BrokerFailed, BrokerReturned, Demote, Restore
 
 at_option = click.option("--at", type=Moment(), help="When: 5m for five minutes ago, or an ISO date.  [default: now]")
 number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
@@ -18,7 +19,7 @@ number_argument = click.argument("number", metavar="N", type=click.IntRange(min=
 
 @click.group()
 def broker() -> None:
-    """Report that a broker failed or returned."""
+    """Report that a broker failed or returned, or drain its leaders."""
 
 
 @broker.command()
@@ -43,6 +44,39 @@ def returned(invocation: Invocation, number: int, at: datetime | None, **options
     connection, cluster = connect(invocation)
     request = make_request(invocation, "broker-returned", cluster, options)
     send_one(connection, BrokerReturned(**request.envelope, broker=number, at_ms=_milliseconds(at)), request)
+
+
+@broker.command(name="drain-leaders")
+@number_argument
+@click.option("--undo", is_flag=True, help="Let it lead again what it led before.")
+@click.option("--for", "for_s", type=Duration(), metavar="TIME", help="End it by itself after so long: 2h.")
+@write_options
+@pass_invocation
+def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, undo: bool, **options: Any) -> None:
+    """Move every leader off broker N before a restart, and wait until it leads nothing.
+
+    It is on the list of brokers that should not lead until `--undo`, or until the time given with `--for` is over.
+    """
+    if undo and for_s is not None:
+        raise click.UsageError("--for goes with a drain, not with its undo")
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "drain-leaders", cluster, options)
+    if undo:
+        command: Demote | Restore = Restore(**request.envelope, broker=number)
+    else:
+        for_ms = None if for_s is None else max(1, round(for_s * 1000))
+        command = Demote(**request.envelope, broker=number, for_ms=for_ms)
+    answers = send(connection, [command], request)
+    if request.timeout_s is None:
+        return
+    from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
+    from drover.cli.draining import wait_for_leaders  # noqa: PLC0415 - not before the command is out
+
+    print_answers(answers, request.output)
+    code = exit_code(answers)
+    if code is ExitCode.DONE:
+        wait_for_leaders(connection, request, number, answers[0].at_ms, drained=not undo)
+    raise click.exceptions.Exit(code)
 
 
 def _milliseconds(at: datetime | None) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import amount, console, output_option, plural, print_document, table, timestamp
+from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows, plan_document, plan_rows
@@ -51,9 +51,9 @@ def status(invocation: Invocation, output: str) -> None:
         ]
         screen.print(table(("cluster", "broker", "away since", "heals at", "state"), cells, right=("broker",)))
     else:
-        click.echo("No broker is known to be away.")
+        say("No broker is known to be away.")
     for line in (line for state in states for line in heal_lines(state)):
-        click.echo(line)
+        say(line)
 
 
 @heal.command()
@@ -78,16 +78,16 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
         print_document(document, document["partitions"], output)
         return
     if not brokers:
-        click.echo("Every broker that replica lists name is alive.")
+        say("Every broker that replica lists name is alive.")
         return
     rows = plan_rows(made, chunk)
     if rows:
         console().print(table(("chunk", "partition", "now", "then", "bytes"), rows, right=("chunk", "bytes")))
     copied = amount(sum(one.copied_bytes for one in made.assignments))
     names = ", ".join(map(str, brokers))
-    click.echo(f"Broker {names}: {plural(len(rows), 'partition')} in chunks of {chunk}, {copied} to copy.")
+    say(f"Broker {names}: {plural(len(rows), 'partition')} in chunks of {chunk}, {copied} to copy.")
     for one in made.left:
-        click.echo(f"{one.topic}:{one.partition} is left, {one.why.value}: {one.detail}")
+        say(f"{one.topic}:{one.partition} is left, {one.why.value}: {one.detail}")
 
 
 @heal.command()

@@ -4,6 +4,7 @@ import click
 import msgspec
 
 from drover.cli.invocation import settings_options
+from drover.cli.output import say
 from drover.client.schema import wire_schema
 
 
@@ -14,4 +15,4 @@ def schema() -> None:
 
     The same stands in events/schema.json. No settings and no log are needed.
     """
-    click.echo(msgspec.json.format(msgspec.json.encode(wire_schema()), indent=1).decode())
+    say(msgspec.json.format(msgspec.json.encode(wire_schema()), indent=1).decode())

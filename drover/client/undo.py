@@ -34,7 +34,7 @@ class Undo:
         self.cluster = cluster
         self.plan = plan
         self._opened = False
-        self._running: dict[TopicPartition, tuple[str, tuple[int, ...], str]] = {}
+        self._running: dict[TopicPartition, tuple[str, tuple[int, ...], tuple[int, ...], str]] = {}
         self._completed: dict[TopicPartition, _Completed] = {}
 
     def see(self, records: Iterable[ValidRecord]) -> None:
@@ -48,12 +48,16 @@ class Undo:
         match event:
             case PlanOpened():
                 self._opened = self._opened or event.plan == self.plan
-            case ReassignmentQueued() | ReassignmentAdopted():
-                self._running[event.key] = (event.plan, event.original, event.topic_id)
+            case ReassignmentQueued():
+                self._running[event.key] = (event.plan, event.original, event.target, event.topic_id)
+            case ReassignmentAdopted():
+                self._running[event.key] = (event.plan, event.original, event.replicas, event.topic_id)
             case ReassignmentCompleted():
-                plan, original, topic_id = self._running[event.key]
+                plan, original, target, topic_id = self._running[event.key]
                 if plan == self.plan:
-                    self._complete(event.key, _Completed(original, event.replicas, topic_id))
+                    # Where brokers that should not lead were put last, the target has the order that stays.
+                    reached = target if set(target) == set(event.replicas) else event.replicas
+                    self._complete(event.key, _Completed(original, reached, topic_id))
             case _:
                 pass
 

@@ -1,21 +1,128 @@
-"""Deciding about the list of brokers that should not lead."""
+"""Deciding about the list of brokers that should not lead, and about balances of leaders."""
 
-from drover.capability.decision import Decision, Facts
-from drover.leadership.state import LeadershipState
+from collections.abc import Mapping
+
+from drover.capability.decision import Decision, Facts, refuse
+from drover.leadership.state import LeadershipState, Listing
 from events.brokers import BlacklistSet
-from events.commands import Blacklist
+from events.commands import BalanceLeaders, Blacklist, Demote, Restore
+from events.leadership import LeaderBalanceBegun, ListedBroker
+from events.refusals import RefusalCode
+
+DROVER = "drover"
 
 
 def decide_blacklist(command: Blacklist, state: LeadershipState, _facts: Facts) -> Decision:
-    """R491-1: the list is always the complete one; R491-4: by itself it moves nothing."""
-    brokers = tuple(dict.fromkeys(command.brokers))
-    if brokers == state.blacklist:
+    """R491-1: the list is always the complete one."""
+    given = {entry.broker: entry for entry in command.entries}
+    brokers = tuple(dict.fromkeys((*command.brokers, *given)))
+    entries = {
+        broker: ListedBroker(broker=broker, topics=_topics(entry.topics), until_ms=entry.until_ms, reason=entry.reason)
+        for broker, entry in given.items()
+    }
+    return _set(state, brokers, entries, command.by, command.reason)
+
+
+def decide_demote(command: Demote, state: LeadershipState, _facts: Facts) -> Decision:
+    """Add one broker to the list, or change what is said about it; topics are added to those it has."""
+    known = state.listings.get(command.broker)
+    topics = command.topics
+    if known is not None and topics is not None:
+        topics = None if known.topics is None else (*known.topics, *topics)
+    entries = _entries(state)
+    entries[command.broker] = ListedBroker(
+        broker=command.broker, topics=_topics(topics), for_ms=command.for_ms, reason=command.reason
+    )
+    brokers = tuple(dict.fromkeys((*state.blacklist, command.broker)))
+    return _set(state, brokers, entries, command.by, command.reason)
+
+
+def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> Decision:
+    """Take one broker from the list, or some topics from what it is listed for; nothing changes if it is not there."""
+    known = state.listings.get(command.broker)
+    entries = _entries(state)
+    left: tuple[str, ...] = ()
+    if known is not None and known.topics is not None and command.topics is not None:
+        left = tuple(topic for topic in known.topics if topic not in command.topics)
+    if known is not None and left:
+        entries[command.broker] = ListedBroker(
+            broker=command.broker, topics=left, until_ms=known.until_ms, reason=known.reason
+        )
+        return _set(state, state.blacklist, entries, command.by, command.reason)
+    if known is not None and known.topics is None and command.topics is not None:
+        detail = (
+            f"broker {command.broker} is listed for all topics: restore it altogether, then demote it for the topics "
+            "that it should not lead"
+        )
+        return refuse(RefusalCode.UNSUPPORTED, detail)
+    entries.pop(command.broker, None)
+    brokers = tuple(broker for broker in state.blacklist if broker != command.broker)
+    return _set(state, brokers, entries, command.by, command.reason)
+
+
+def decide_balance(command: BalanceLeaders, state: LeadershipState, _facts: Facts) -> Decision:
+    """Begin a balance; one that is under way for other topics is replaced."""
+    topics = _topics(command.topics)
+    if state.balance is not None and state.balance.topics == topics:
+        return Decision()
+    event = LeaderBalanceBegun(cluster=state.name, by=command.by, reason=command.reason, topics=topics)
+    return Decision(events=(event,))
+
+
+def expire(state: LeadershipState, at_ms: int) -> BlacklistSet | None:
+    """Take the brokers whose time is over from the list; None if there are none. The time is the log's."""
+    over = {broker for broker, one in state.listings.items() if one.until_ms is not None and one.until_ms <= at_ms}
+    if not over:
+        return None
+    entries = {broker: entry for broker, entry in _entries(state).items() if broker not in over}
+    names = ", ".join(str(broker) for broker in state.blacklist if broker in over)
+    return BlacklistSet(
+        cluster=state.name,
+        brokers=tuple(broker for broker in state.blacklist if broker not in over),
+        previous_brokers=state.blacklist,
+        by=DROVER,
+        reason=f"the time of broker {names} on the list is over",
+        entries=tuple(entries.values()),
+    )
+
+
+def next_expiry_ms(state: LeadershipState) -> int | None:
+    """Tell when (log time) the next broker's time is over; None if none has an end."""
+    return min((one.until_ms for one in state.listings.values() if one.until_ms is not None), default=None)
+
+
+def _set(
+    state: LeadershipState, brokers: tuple[int, ...], entries: Mapping[int, ListedBroker], by: str, reason: str
+) -> Decision:
+    """Record the list, complete as always (R491-1), unless it is the one that there is."""
+    said = tuple(entries[broker] for broker in brokers if broker in entries and _says_more(entries[broker]))
+    if brokers == state.blacklist and all(
+        _is_known(state.listings.get(broker), entries.get(broker)) for broker in brokers
+    ):
         return Decision()
     event = BlacklistSet(
-        cluster=state.name,
-        brokers=brokers,
-        previous_brokers=state.blacklist,
-        by=command.by,
-        reason=command.reason,
+        cluster=state.name, brokers=brokers, previous_brokers=state.blacklist, by=by, reason=reason, entries=said
     )
     return Decision(events=(event,))
+
+
+def _is_known(known: Listing | None, entry: ListedBroker | None) -> bool:
+    """Whether an entry says nothing new of a broker that is listed already."""
+    given = (None, None) if entry is None else (entry.topics, entry.until_ms)
+    before = (None, None) if known is None else (known.topics, known.until_ms)
+    return before == given and (entry is None or entry.for_ms is None)
+
+
+def _entries(state: LeadershipState) -> dict[int, ListedBroker]:
+    return {
+        broker: ListedBroker(broker=broker, topics=one.topics, until_ms=one.until_ms, reason=one.reason)
+        for broker, one in state.listings.items()
+    }
+
+
+def _says_more(entry: ListedBroker) -> bool:
+    return entry != ListedBroker(broker=entry.broker)
+
+
+def _topics(topics: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if topics is None else tuple(dict.fromkeys(topics))

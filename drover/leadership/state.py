@@ -1,12 +1,138 @@
-"""The slice of the state that says which brokers should not lead."""
+"""The slice of the state that says which brokers should not lead, and what has been done about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.state.declared import ClusterSlice, recorded
+from msgspec import Struct
+
+from drover.state.declared import ClusterSlice, index, items_by_key, recorded
+from events.leadership import LeaderWaitReason
+from events.partitions import TopicPartition
+
+_NOBODY: frozenset[int] = frozenset()
+
+
+class Listing(Struct, frozen=True, omit_defaults=True):
+    """One broker on the list: for which topics (None: all), until when (ms of log time), by whom, why, since when."""
+
+    by: str
+    reason: str
+    since_ms: int
+    topics: tuple[str, ...] | None = None
+    until_ms: int | None = None
+
+
+class KeptOrder(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A list that Drover has reordered, or is about to.
+
+    `canonical` is the order to restore, `replicas` the one that Drover left. With `left_alone` it is somebody else's
+    order, which stays as long as nobody changes the list of brokers for this topic.
+    """
+
+    topic_id: str
+    canonical: tuple[int, ...]
+    replicas: tuple[int, ...]
+    since_ms: int
+    left_alone: bool = False
+
+
+class LeaderWait(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Why a listed broker still leads a partition, and since when."""
+
+    why: LeaderWaitReason
+    detail: str
+    since_ms: int
+
+
+class Election(Struct, frozen=True, gc=False, omit_defaults=True):
+    """An election whose outcome is still to come: the first of `replicas` is to lead, `leader` led before."""
+
+    topic_id: str
+    replicas: tuple[int, ...]
+    leader: int | None
+    since_ms: int
+
+
+class Balance(Struct, frozen=True, omit_defaults=True):
+    """A balance of leaders under way, of some topics or (None) of all; `elected` counts its elections."""
+
+    by: str
+    reason: str
+    since_ms: int
+    topics: tuple[str, ...] | None = None
+    elected: int = 0
+
+
+class LeaderTally(Struct, frozen=True, gc=False):
+    """How many partitions a broker leads, of how many it is the first replica, and when that was counted."""
+
+    leaders: int
+    preferred: int
+    at_ms: int
+
+
+def _limited(listings: Mapping[int, Listing]) -> object:
+    """What decisions depend on besides the list itself: scopes and ends. Who listed a broker is told, not hashed."""
+    return sorted(
+        (broker, one.topics, one.until_ms)
+        for broker, one in listings.items()
+        if one.topics is not None or one.until_ms is not None
+    )
 
 
 @dataclass(eq=False)
 class LeadershipState(ClusterSlice):
-    """The complete list of brokers that should not lead, as it was last set (R491-1)."""
+    """The complete list of brokers that should not lead (R491-1), and the canonical order of every reordered list.
+
+    `listings` says more about the brokers of `blacklist`. `orders` are the lists that are not, or not yet again, in
+    their canonical order; `waiting` the partitions that a listed broker leads although it should not; `elections` the
+    calls whose outcome is still to come. `listed_everywhere` and `listed_in_topics` index the list by topic.
+    """
 
     blacklist: tuple[int, ...] = recorded("blacklist", (), told_as=("blacklist",))
+    listings: dict[int, Listing] = recorded(
+        "listings", factory=dict, content=_limited, told_as=("listed broker", "listed", "restored")
+    )
+    orders: dict[TopicPartition, KeptOrder] = recorded(
+        "leader_orders", factory=dict, content=items_by_key, told_as=("canonical order", "kept", "restored")
+    )
+    waiting: dict[TopicPartition, LeaderWait] = recorded(
+        "leader_waits", factory=dict, content=items_by_key, told_as=("leader", "waits", "waits no more")
+    )
+    elections: dict[TopicPartition, Election] = recorded(
+        "elections", factory=dict, content=items_by_key, told_as=("election", "intended", "ended")
+    )
+    balance: Balance | None = recorded("balance", told_as=("balance of leaders",))
+    leader_counts: dict[int, LeaderTally] = recorded(
+        "leader_counts", factory=dict, content=items_by_key, told_as=("leaders of broker", "counted", "not counted")
+    )
+    listed_everywhere: frozenset[int] = index(frozenset)
+    listed_in_topics: dict[str, frozenset[int]] = index(dict)
+
+    def rebuild_indexes(self) -> None:
+        """Index the list by topic anew."""
+        super().rebuild_indexes()
+        self.index_the_list()
+
+    def index_the_list(self) -> None:
+        """Index which brokers are listed for which topics."""
+        scopes = {broker: self.listings[broker].topics for broker in self.blacklist if broker in self.listings}
+        everywhere = frozenset(broker for broker in self.blacklist if scopes.get(broker) is None)
+        topics = sorted({topic for scope in scopes.values() for topic in scope or ()})
+        self.listed_everywhere = everywhere
+        self.listed_in_topics = {
+            topic: everywhere | {broker for broker, scope in scopes.items() if topic in (scope or ())}
+            for topic in topics
+        }
+
+    def canonical_of(self, key: TopicPartition, replicas: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the canonical order of a list that is there: another one only if Drover has reordered it."""
+        kept = self.orders.get(key)
+        is_ours = kept is not None and not kept.left_alone and kept.replicas == replicas
+        return kept.canonical if kept is not None and is_ours else replicas
+
+    def listed_for(self, topic: str) -> frozenset[int]:
+        """Return the brokers that should not lead partitions of a topic."""
+        if not self.blacklist:
+            return _NOBODY
+        return self.listed_in_topics.get(topic, self.listed_everywhere)

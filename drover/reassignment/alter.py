@@ -13,6 +13,7 @@ from drover.capability.decision import (
     refuse,
     refuse_partition,
 )
+from drover.leadership.endings import PLAN_PREFIX
 from drover.plans.decide import told_rate
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel, has_lost_its_start
@@ -145,6 +146,9 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
     if facts.unavailable is not None:
         detail = f"{state.name} could not be looked at: {facts.unavailable}; send the command again under a new id"
         return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail, plan=plan)
+    if plan.startswith(PLAN_PREFIX):
+        detail = f"plan names that begin with {PLAN_PREFIX} are Drover's own: choose another name"
+        return refuse(RefusalCode.PLAN_CLOSED, detail, plan=plan)
     known = state.plans.get(plan)
     if known is not None and known.status is not PlanStatus.OPEN:
         detail = f"plan {plan} is {known.status} and is not opened again: choose another name"

@@ -6,6 +6,7 @@ Each function says what to record; the cluster is told by what `drover.reassignm
 from dataclasses import dataclass
 
 from drover.capability.decision import refuse_partition
+from drover.leadership.endings import is_reorder
 from drover.plans.evolve import Ending
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
@@ -54,7 +55,7 @@ def has_lost_its_start(reassignment: Reassignment) -> bool:
 def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack:
     """End what is untouched, so that another target can be queued in its place."""
     name, started = event_name(cluster, reassignment.key), reassignment.attempts > 0
-    return ReassignmentRolledBack(**name, replicas=reassignment.original, started=started)
+    return ReassignmentRolledBack(**name, replicas=reassignment.current, started=started)
 
 
 def cancel(
@@ -82,16 +83,16 @@ def cancel(
 def _request(
     reassignment: Reassignment, mode: CancelMode, asked: Asking, cluster: str
 ) -> tuple[ReassignmentEvent, ...]:
-    name, original = event_name(cluster, reassignment.key), reassignment.original
+    name, replicas = event_name(cluster, reassignment.key), reassignment.current
     started = reassignment.attempts > 0
     requested: ReassignmentEvent
     ended: ReassignmentEvent
     if mode is CancelMode.ROLLBACK:
         requested = RollbackRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True)
-        ended = ReassignmentRolledBack(**name, replicas=original, started=started)
+        ended = ReassignmentRolledBack(**name, replicas=replicas, started=started)
     else:
         requested = StopRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True)
-        ended = ReassignmentStopped(**name, replicas=original, started=started)
+        ended = ReassignmentStopped(**name, replicas=replicas, started=started)
     return (requested, ended) if is_untouched(reassignment) else (requested,)
 
 
@@ -106,9 +107,9 @@ def replace_target(
     name = event_name(cluster, reassignment.key)
     if is_untouched(reassignment):
         ended = give_way(reassignment, cluster)
-        if target == reassignment.original:
+        if target in {reassignment.original, reassignment.current}:
             return (ended,)
-        return (ended, _queued(reassignment, plan, reassignment.original, target, cluster))
+        return (ended, _queued(reassignment, plan, reassignment.original, reassignment.current, target, cluster))
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
         events.append(RollbackRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True))
@@ -135,22 +136,40 @@ def succession(reassignment: Reassignment, ending: Ending, cluster: str) -> Succ
     if isinstance(ending, ReassignmentFailed):
         nobody = Asking("", "")
         return Succession(before=withdraw_replacement(reassignment, WithdrawalReason.FAILED, nobody, cluster))
-    queued = _queued(reassignment, waiting.plan, ending.replicas, waiting.target, cluster)
+    canonical = ending.replicas
+    if not is_reorder(reassignment):
+        canonical = reassignment.target if isinstance(ending, ReassignmentCompleted) else reassignment.original
+    queued = _queued(reassignment, waiting.plan, canonical, ending.replicas, waiting.target, cluster)
     return Succession(after=(queued, *done_already(queued)))
 
 
 def done_already(queued: ReassignmentQueued) -> tuple[ReassignmentCompleted, ...]:
     """End what is accepted at its target: it was seen there just now, and no call is made; nothing if it must move."""
-    if queued.target != queued.original:
+    there = queued.original if queued.current is None else queued.current
+    if queued.target not in {queued.original, there}:
         return ()
-    return (ReassignmentCompleted(**event_name(queued.cluster, queued.key), replicas=queued.target),)
+    return (ReassignmentCompleted(**event_name(queued.cluster, queued.key), replicas=there),)
 
 
 def _queued(
-    reassignment: Reassignment, plan: str, original: tuple[int, ...], target: tuple[int, ...], cluster: str
+    reassignment: Reassignment,
+    plan: str,
+    canonical: tuple[int, ...],
+    replicas: tuple[int, ...],
+    target: tuple[int, ...],
+    cluster: str,
 ) -> ReassignmentQueued:
+    """Accept another target from the list that is there; its order is `canonical` if that is the same list (X9)."""
     name = event_name(cluster, reassignment.key)
-    return ReassignmentQueued(**name, topic_id=reassignment.topic_id, plan=plan, original=original, target=target)
+    is_reordered = sorted(replicas) == sorted(canonical) and replicas != canonical
+    return ReassignmentQueued(
+        **name,
+        topic_id=reassignment.topic_id,
+        plan=plan,
+        original=canonical if is_reordered else replicas,
+        target=target,
+        current=replicas if is_reordered else None,
+    )
 
 
 def withdraw_cancel(reassignment: Reassignment, asked: Asking, cluster: str) -> tuple[ReassignmentEvent, ...]:

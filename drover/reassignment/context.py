@@ -33,6 +33,7 @@ def context_of(
         sizes=sizes.of_step(reassignment.key),
         failed=state.failed_brokers,
         stepping=stepping_of(state, reassignment),
+        listed=state.listed_for(reassignment.key.topic),
     )
 
 

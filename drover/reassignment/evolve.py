@@ -44,7 +44,7 @@ def _apply_queued(state: ReassignmentState, event: reassignments.ReassignmentQue
             queued_ms=at_ms,
             phase=Phase.PENDING,
             since_ms=at_ms,
-            current=event.original,
+            current=event.original if event.current is None else event.current,
         )
     )
     state.next_number += 1

@@ -116,7 +116,7 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
     if seen.move is not None:
         if seen.move.target != destination:
             return others_move(reassignment, seen, context)
-        if destination != reassignment.destination:
+        if set(destination) != set(reassignment.destination):
             return follow(reassignment, seen, context)
         block = rollback_guards.restore_block(reassignment, seen, context.guard)
         if block is None:
@@ -169,7 +169,8 @@ def taken(reassignment: Reassignment, seen: PartitionFacts, context: Context, fo
 def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
     """Nothing is listed any more: the way to the destination, unless a step was done before the cancel."""
     step = reassignment.step
-    if step is not None and step.final and seen.replicas == step.replicas == reassignment.target:
+    is_done = step is not None and step.final and seen.replicas == step.replicas
+    if step is not None and is_done and set(step.replicas) == set(reassignment.target):
         return Verdict((reached(reassignment, step, seen, context),))
     if step is not None and seen.replicas == step.replicas != reassignment.current:
         # The step was done before the cancel. A stop keeps what it brought in; so does a rollback, where it has dropped
@@ -226,7 +227,11 @@ def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
     if seen.replicas == reassignment.restoring:
         return True
     # Sent earlier, with an outcome that stayed unknown.
-    late = seen.replicas in reassignment.unresolved_targets and seen.replicas != reassignment.target
+    step = reassignment.step
+    is_target = seen.replicas == reassignment.target or (
+        step is not None and step.final and seen.replicas == step.replicas
+    )
+    late = seen.replicas in reassignment.unresolved_targets and not is_target
     return late and brokers < {*reassignment.current, *reassignment.original}
 
 

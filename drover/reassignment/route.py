@@ -8,13 +8,15 @@ there. KIP-236's guards stand in front of a cancel, the gates of `drover.reassig
 from msgspec.structs import replace
 
 from drover.facts import PartitionFacts
+from drover.leadership.endings import is_reorder
+from drover.leadership.order import deprioritise
 from drover.reassignment import replica_sets, rollback_guards
 from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, NextCall, SendCancel, SendOrder, Wait
 from drover.reassignment.phase import Phase, Stage
 from drover.reassignment.start import start
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import Context
-from events.reassignments import Blocker, Call
+from events.reassignments import Blocker, Call, CancelMode
 
 # A broker to which a copy is under way is dead for so long before another one is copied to instead.
 RESTART_MS = 60_000
@@ -59,7 +61,7 @@ def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     Where an original has been dropped, which needs a copy, steps lead back instead. Kafka's cancel loses the order
     (live fact): the list that is sent afterwards is a pure reorder, unless steps had grown it.
     """
-    destination = reassignment.destination
+    destination = _destination_today(reassignment, context)
     if seen.replicas == destination:
         return Arrived()
     if replica_sets.adding(seen.replicas, destination):
@@ -69,10 +71,21 @@ def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         return SendOrder(destination)
     if not rollback_guards.is_given_up(reassignment, seen, block, context.guard):
         return Wait(block)
-    closest = rollback_guards.closest(reassignment, seen, context.guard)
+    closest = deprioritise(rollback_guards.closest(reassignment, seen, context.guard), context.listed)
     if closest == seen.replicas:
         return Arrived(replica_sets.without(reassignment.original, seen.isr))
     return SendOrder(closest)
+
+
+def _destination_today(reassignment: Reassignment, context: Context) -> tuple[int, ...]:
+    """X9: the original is the canonical order; what is sent is that order with brokers that should not lead put last.
+
+    A reorder for the sake of leadership goes back to the list that was there; a stop keeps the list that is there.
+    """
+    destination = reassignment.destination
+    if reassignment.cancel_mode is CancelMode.STOP or is_reorder(reassignment):
+        return destination
+    return deprioritise(destination, context.listed)
 
 
 def _by_steps(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[int]) -> GoBySteps:

@@ -5,6 +5,8 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from drover.facts import PartitionFacts
+from drover.leadership.endings import is_reorder
+from drover.leadership.order import deprioritise
 from drover.reassignment import corrections, replica_sets
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
@@ -39,6 +41,7 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
     if step is None:
         dead = [broker for broker in reassignment.heading if broker not in context.live]
         return Wait(dead_destination(dead, context.at_ms))
+    step = _in_todays_order(reassignment, step, seen, context)
     block = _gate(step, seen, context)
     return Wait(block) if block is not None else SendStep(step)
 
@@ -68,6 +71,19 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         # The throttle that is being set is for the same copies.
         return replace(prepared, final=False, replicas=prepared.expected + prepared.adding)
     return prepared
+
+
+def _in_todays_order(reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context) -> Step:
+    """X8: the last step sends its list as the list of brokers that should not lead orders it today.
+
+    Leadership may move with it, and then not to a listed broker where another one can lead. A step that repairs a
+    partition below min ISR, and only appends, stays as it is: nothing must hold it up. So does a reorder for the sake
+    of leadership, whose target says which broker is to lead now.
+    """
+    is_repair = _lacks_in_sync(seen, context) and replica_sets.only_appends(step.expected, step.replicas)
+    if not step.final or is_repair or reassignment.returning_to is not None or is_reorder(reassignment):
+        return step
+    return replace(step, replicas=deprioritise(reassignment.target, context.listed))
 
 
 def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from drover.capability.decision import Facts, PartitionDecision, refuse_partition
 from drover.facts import PartitionFacts
+from drover.leadership.endings import is_reorder, now_canonical
+from drover.leadership.order import deprioritise
 from drover.reassignment.cancellation import (
     Asking,
     give_way,
@@ -56,25 +58,30 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     if seen is None:
         detail = f"{new.key} does not exist in {state.name}"
         return PartitionDecision(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
+    canonical = state.canonical_of(new.key, seen.replicas)
     refusal = refuse_incarnation(new.key, new.topic_id, seen.topic_id)
-    refusal = refusal or _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, facts)
+    refusal = refusal or _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, canonical, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     if new.replicas == seen.replicas:
+        return PartitionDecision(events=(*before, *now_canonical(state, new.key, new.replicas)), unchanged=True)
+    if new.replicas == canonical:
         return PartitionDecision(events=before, unchanged=True)
-    return PartitionDecision(events=(*before, queued_from(new, seen, state.name)), joins=True)
+    return PartitionDecision(events=(*before, queued_from(new, seen, state)), joins=True)
 
 
 def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, facts: Facts) -> PartitionDecision:
+    today = deprioritise(active.original, state.listed_for(new.key.topic))
     refusal = refuse_incarnation(new.key, new.topic_id, active.topic_id)
-    refusal = refusal or refuse_original(new.key, new.original_replicas, active.original)
+    refusal = refusal or refuse_original(new.key, new.original_replicas, active.original, today)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     if active.target == new.replicas and not active.is_cancelled:
         withdrawn: tuple[ReassignmentEvent, ...]
         withdrawn = withdraw_replacement(active, WithdrawalReason.REPLACED, new.asked, state.name)
         withdrawn += withdraw_cancel(active, new.asked, state.name)
-        return PartitionDecision(events=withdrawn, unchanged=True)
+        canonical = now_canonical(state, new.key, new.replicas) if is_reorder(active) else ()
+        return PartitionDecision(events=(*withdrawn, *canonical), unchanged=True)
     if active.replacement is not None and active.replacement.target == new.replicas:
         return PartitionDecision(unchanged=True)
     refusal = _refuse_replicas(new, active.original, facts)
@@ -132,11 +139,11 @@ def _refuse_replicas(new: NewTarget, present: tuple[int, ...], facts: Facts) -> 
     return None
 
 
-def _refuse_situation(new: NewTarget, seen: PartitionFacts, facts: Facts) -> Refusal | None:
+def _refuse_situation(new: NewTarget, seen: PartitionFacts, canonical: tuple[int, ...], facts: Facts) -> Refusal | None:
     if seen.move is not None or new.key in facts.moves:
         detail = f"{new.key} is being moved by somebody else: wait for that, or cancel it with their tool"
         return refuse_partition(new.key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
-    return refuse_original(new.key, new.original_replicas, seen.replicas)
+    return refuse_original(new.key, new.original_replicas, seen.replicas, canonical)
 
 
 def refuse_incarnation(key: TopicPartition, asserted: str | None, present: str) -> Refusal | None:
@@ -150,9 +157,14 @@ def refuse_incarnation(key: TopicPartition, asserted: str | None, present: str) 
     return refuse_partition(key, RefusalCode.INCONSISTENT_TOPIC_ID, detail)
 
 
-def refuse_original(key: TopicPartition, asserted: tuple[int, ...] | None, original: tuple[int, ...]) -> Refusal | None:
-    """R236-2: the list that a client sends is an assertion about the true list, never the truth."""
-    if asserted is None or asserted == original:
+def refuse_original(
+    key: TopicPartition, asserted: tuple[int, ...] | None, original: tuple[int, ...], *orders: tuple[int, ...]
+) -> Refusal | None:
+    """R236-2: the list that a client sends is an assertion about the true list, never the truth.
+
+    `orders` are the other orders in which it may name that list: the canonical one, or today's.
+    """
+    if asserted is None or asserted in {original, *orders}:
         return None
     detail = (
         f"{key}: original_replicas {list(asserted)} differ from the true list {list(original)}: look again, then leave "
@@ -161,14 +173,16 @@ def refuse_original(key: TopicPartition, asserted: tuple[int, ...] | None, origi
     return refuse_partition(key, RefusalCode.ORIGINAL_REPLICAS_DIFFER, detail)
 
 
-def queued_from(new: NewTarget, seen: PartitionFacts, cluster: str) -> ReassignmentQueued:
-    """Accept a partition, starting from the list that was observed."""
+def queued_from(new: NewTarget, seen: PartitionFacts, state: ClusterState) -> ReassignmentQueued:
+    """Accept a partition, starting from the list that was observed; its canonical order is the original (X9)."""
+    original = state.canonical_of(new.key, seen.replicas)
     return ReassignmentQueued(
-        cluster=cluster,
+        cluster=state.name,
         topic=new.key.topic,
         partition=new.key.partition,
         topic_id=seen.topic_id,
         plan=new.plan,
-        original=seen.replicas,
+        original=original,
         target=new.replicas,
+        current=None if original == seen.replicas else seen.replicas,
     )

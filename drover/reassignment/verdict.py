@@ -46,6 +46,7 @@ class Context:
     `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     `failed` are the brokers that somebody has reported as failed. `stepping` is the plan's, or else the cluster's.
+    `listed` are the brokers that should not lead this topic.
     """
 
     cluster: str
@@ -61,6 +62,7 @@ class Context:
     sizes: tuple[SizeSample, ...] = ()
     failed: Collection[int] = ()
     stepping: Stepping = Stepping.GROW
+    listed: Collection[int] = ()
 
     @property
     def guard(self) -> GuardFacts:

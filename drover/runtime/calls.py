@@ -12,8 +12,10 @@ from drover.capability.messages import (
     CallEnded,
     ChangeThrottles,
     Effect,
+    ElectLeaders,
     Identified,
     Input,
+    LeadersElected,
     MeasureReplicas,
     Moment,
     ReadThrottles,
@@ -62,6 +64,8 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
     match effect:
         case AlterPartitions():
             return await _alter(driver, effect, clock)
+        case ElectLeaders():
+            return await _elect(driver, effect, clock)
         case ReadThrottles():
             return await _read_throttles(driver, effect, clock)
         case ChangeThrottles():
@@ -73,7 +77,7 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
 def has_answer(ended: Input) -> bool:
     """Whether the cluster answered at all."""
     match ended:
-        case CallEnded():
+        case CallEnded() | LeadersElected():
             return ended.results is not None
         case ThrottlesRead() | ThrottlesChanged():
             return bool(ended.brokers or ended.topics)
@@ -112,6 +116,20 @@ async def _alter(driver: ClusterDriver, effect: AlterPartitions, clock: Clock) -
     except OutcomeUnknownError as error:
         return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, lost=True, detail=str(error))
     return CallEnded(effect.cluster, partitions, clock().monotonic_ms, results)
+
+
+async def _elect(driver: ClusterDriver, effect: ElectLeaders, clock: Clock) -> LeadersElected:
+    partitions = effect.partitions
+    if effect.start_by_ms < clock().monotonic_ms:
+        detail = "the call could not be started within 1 s of its intent"
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, detail=detail)
+    try:
+        results = await driver.elect_leaders(partitions)
+    except ClusterUnavailableError as error:
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, detail=str(error))
+    except OutcomeUnknownError as error:
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, lost=True, detail=str(error))
+    return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, results)
 
 
 async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: Clock) -> ThrottlesRead:

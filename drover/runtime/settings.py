@@ -8,7 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -185,11 +185,14 @@ class ClusterSettings:
     repairs_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
     healing: HealingSettings | None = None
+    max_leader_movements: int = 1000
+    lazy_leadership: bool = False
+    balances_after_return: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""
         check_addresses("bootstrap", self.bootstrap)
-        for name in ("max_partitions_in_flight", "max_moves_per_broker", "max_replicas_per_step"):
+        for name in (one.name for one in fields(self) if one.name.startswith("max_")):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
 
@@ -203,6 +206,9 @@ class ClusterSettings:
             self.repairs_by_itself,
             UNSET if self.stepping is Stepping.GROW else self.stepping,
             UNSET if self.healing is None else self.healing.limits,
+            self.max_leader_movements,
+            self.lazy_leadership,
+            self.balances_after_return,
         )
 
 

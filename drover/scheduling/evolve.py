@@ -32,6 +32,9 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.mends_by_itself,
         UNSET if event.stepping is Stepping.GROW else event.stepping,
         UNSET if event.healing is None else event.healing,
+        event.max_leader_movements,
+        event.lazy_leadership,
+        event.balances_after_return,
     )
 
 

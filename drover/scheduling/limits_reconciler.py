@@ -29,5 +29,8 @@ class LimitsReconciler(Reconciler):
                 mends_by_itself=limits.repairs_by_itself,
                 stepping=limits.steps,
                 healing=limits.healing,
+                max_leader_movements=limits.max_leader_movements,
+                lazy_leadership=limits.lazy_leadership,
+                balances_after_return=limits.balances_after_return,
             )
         )

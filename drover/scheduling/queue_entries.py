@@ -104,7 +104,7 @@ def take(key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEve
     events = decided.events
     if decided.unchanged and (active is None or has_lost_its_start(active)):
         assert seen is not None, f"{key} cannot be as asked without having been seen"
-        queued = queued_from(new, seen, state.name)
+        queued = queued_from(new, seen, state)
         events = (*events, queued, *done_already(queued))
     return (leave(key, QueueExit.STARTED, state.name), *events)
 

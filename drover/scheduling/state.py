@@ -18,9 +18,12 @@ class Limits(Struct, frozen=True):
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = field(default=False, name="mends_by_itself")
-    # What is unset is at its default, and not hashed: limits that are not all at their defaults are hashed as a whole.
+    # What is unset is at its default, and left out of snapshots.
     stepping: Stepping | UnsetType = UNSET
     healing_limits: HealingLimits | UnsetType = field(default=UNSET, name="healing")
+    max_leader_movements: int = 1000
+    lazy_leadership: bool = False
+    balances_after_return: bool = False
 
     @property
     def steps(self) -> Stepping:

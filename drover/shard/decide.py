@@ -6,7 +6,7 @@ from typing import Any
 from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks
 from drover.healing.commands import decide_heal
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
-from drover.leadership.decide import decide_blacklist
+from drover.leadership.decide import decide_balance, decide_blacklist, decide_demote, decide_restore
 from drover.plans.decide import decide_throttle
 from drover.reassignment.alter import decide_alter, looks_for_alter, part_of_alter
 from drover.reassignment.cancel import decide_cancel, decide_part_of_cancel
@@ -26,6 +26,9 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.Unfreeze: decide_unfreeze,
     commands.Repair: decide_repair,
     commands.Blacklist: decide_blacklist,
+    commands.Demote: decide_demote,
+    commands.Restore: decide_restore,
+    commands.BalanceLeaders: decide_balance,
     commands.BrokerFailed: decide_broker_failed,
     commands.BrokerReturned: decide_broker_returned,
     commands.HealCommand: decide_heal,

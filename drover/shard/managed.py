@@ -11,6 +11,8 @@ from drover.capability.observations import ObservationCache
 from drover.facts import Move, Observation, Survey
 from drover.healing.reconciler import HealingReconciler
 from drover.identity.reconciler import IdentityReconciler
+from drover.leadership.endings import order_after
+from drover.leadership.reconciler import LeadershipReconciler
 from drover.plans.evolve import Ending
 from drover.plans.reconciler import PlansReconciler
 from drover.reassignment.cancellation import succession
@@ -52,16 +54,22 @@ class ManagedCluster:
     def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
         """Apply an event with the events that belong in the same batch; returns all of them in order.
 
-        If the target of an ending reassignment was replaced, the events of the new one follow.
+        What becomes of a list's canonical order follows the end of its reassignment. If the target of an ending
+        reassignment was replaced, the events of the new one follow.
         """
         if not isinstance(event, Ending):
             self._apply(event, at_ms)
             return (event,)
         following = succession(self.state.reassignments[event.key], event, event.cluster)
-        events = (*following.before, event, *following.after)
-        for one in events:
-            self._apply(one, at_ms)
-        return events
+        applied: list[AnyEvent] = []
+        for one in (*following.before, event, *following.after):
+            orders: tuple[AnyEvent, ...] = ()
+            if isinstance(one, Ending):
+                orders = order_after(self.state, self.state.reassignments[one.key], one)
+            for part in (one, *orders):
+                self._apply(part, at_ms)
+                applied.append(part)
+        return tuple(applied)
 
     def _apply(self, event: AnyEvent, at_ms: int) -> None:
         apply(self.state, event, at_ms)
@@ -161,6 +169,7 @@ def _reconcilers(
         LimitsReconciler(state, observed, limits),
         HealingReconciler(state, observed),
         QueueReconciler(state, observed, scope.own_topics),
+        LeadershipReconciler(state, observed),
         Starter(state, observed, backoff, sizes, throttling),
         throttling,
         GoneTopics(state, observed),

@@ -2,6 +2,7 @@
 
 from events import commands
 from events.plans import Stepping
+from tests.events import leader_samples
 from tests.events.healing_samples import HEAL_COMMANDS
 
 COMMANDS: dict[str, commands.AnyCommand] = {
@@ -93,6 +94,7 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "unfreeze": commands.Unfreeze(id="f-2", cluster="local", by="ann", reason="incident 7 is over"),
     "blacklist": commands.Blacklist(id="b-1", cluster="local", by="ann", reason="slow disks", brokers=(1, 10, 65)),
     "blacklist-cleared": commands.Blacklist(id="b-2", cluster="local", by="ann", reason="disks are new", brokers=()),
+    **leader_samples.COMMANDS,
     "broker-failed": commands.BrokerFailed(
         id="x-1", cluster="local", by="watch", reason="no ping", broker=3, at_ms=1_790_000_000_000
     ),

@@ -14,6 +14,7 @@ from events import (
 )
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
+from tests.events import leader_samples
 from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
@@ -41,6 +42,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     "blacklist-set": brokers.BlacklistSet(
         cluster="local", brokers=(1, 65), previous_brokers=(1, 10, 65), by="ann", reason="10 is mended"
     ),
+    **leader_samples.EVENTS,
     "broker-failure-recorded": brokers.BrokerFailureRecorded(
         cluster="local", broker=3, failed_at_ms=1_790_000_000_000, by="watch", reason="no ping"
     ),

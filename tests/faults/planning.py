@@ -165,7 +165,8 @@ class Planning:
         common, broker = self._common(), self.random.choice(self.brokers)
         match self.random.randrange(3):
             case 0:
-                return Blacklist(brokers=(broker,), **common)
+                # One that is not there: what the list does to orders is not what the storm's moves are held to.
+                return Blacklist(brokers=(90 + broker,), **common)
             case 1:
                 return BrokerFailed(broker=broker, at_ms=len(self.sent), **common)
             case _:

@@ -288,7 +288,7 @@ async def installation(
     settings = [
         f'[log]\nbootstrap = "{cluster.bootstrap}"\nprefix = "{prefix}"',
         f'[clusters.{MANAGED}]\nbootstrap = "{cluster.bootstrap}"',
-        *(f"{name} = {value}" for name, value in limits.items()),
+        *(f"{name} = {str(value).lower()}" for name, value in limits.items()),
         f"[worker]\nsession_timeout_ms = {session_timeout_ms}",
     ]
     if healing is not None:

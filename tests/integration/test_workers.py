@@ -76,7 +76,8 @@ def _command(number: int, random: Random) -> tuple[int, AnyCommand]:
     identity = f"c{number}"
     match random.randrange(4):
         case 0:
-            brokers = (1 + random.randrange(4),)
+            # Brokers that are not there, so that the lists stay as the plan leaves them.
+            brokers = (90 + random.randrange(4),)
             return 2, Blacklist(id=identity, cluster=MANAGED, by="feeder", reason="r", brokers=brokers)
         case 1:
             at_ms = 1000 + number

@@ -16,6 +16,7 @@ from projections.documents import DOCUMENTS, PLAN_LIMIT_BYTES
 from projections.ownership import PARENTS, PROJECTED, SHARED, SUBTREES
 from projections.position import POSITION_PATH, decode_position
 from projections.store import Examined
+from tests.events.healing_samples import HEALING
 from tests.projections.logs import accepted, opened, queued, sent, viewed
 from tests.projections.samples import BLACKLISTED, CANCELLED, FAILED, FROZEN
 
@@ -35,7 +36,7 @@ def everything() -> dict[str, bytes]:
     waiting = QueueEntryAdded(cluster="prod", topic="orders", partition=3, id="move-2", plan="later", target=(5, 6))
     events: tuple[AnyEvent, ...] = (
         opened(), opened("later"), queued(0), queued(1), sent(0), accepted(0), blocked, waiting,
-        FROZEN, FAILED, BLACKLISTED, *CANCELLED,
+        FROZEN, FAILED, BLACKLISTED, *CANCELLED, HEALING["heal-planned"], HEALING["heal-chunk-planned"],
     )  # fmt: skip
     view = viewed(*events)
     return {path: data for path, data in documents.documents(view, view.everything()) if data}

@@ -12,6 +12,7 @@ import msgspec
 from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.healing.state import Outage as BrokerOutage
 from drover.identity.state import Outage
+from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
@@ -23,6 +24,7 @@ from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
+from events.leadership import LeaderWaitReason
 from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
@@ -220,6 +222,32 @@ def _unmeasured() -> ShardFold:
     return fold
 
 
+def _with_leaders() -> ShardFold:
+    """Brokers should not lead: one limited listing, one reordered list, one that waits, one election, a balance."""
+    fold = _on_its_way_back_by_steps()
+    state = fold.state.cluster("prod")
+    at_ms = 1_790_000_000_960
+    state.limits = Limits(
+        100, 4, 2, repairs_by_itself=True, max_leader_movements=50, lazy_leadership=True, balances_after_return=True
+    )
+    state.listings = {
+        1: Listing("ann", "slow disk", at_ms),
+        4: Listing("bob", "hot", at_ms, topics=("orders",), until_ms=1_790_000_060_000),
+    }
+    state.orders = {
+        TopicPartition("payments", 0): KeptOrder("AAAAAAAAAAAAAAAAAAAAAw", (1, 2, 3), (2, 3, 1), at_ms),
+        TopicPartition("payments", 1): KeptOrder(
+            "AAAAAAAAAAAAAAAAAAAAAw", (1, 2, 3), (3, 1, 2), at_ms, left_alone=True
+        ),
+    }
+    state.waiting[TopicPartition("payments", 2)] = LeaderWait(LeaderWaitReason.NO_IN_SYNC_REPLICA, "none", at_ms)
+    state.elections[TopicPartition("payments", 3)] = Election("AAAAAAAAAAAAAAAAAAAAAw", (2, 3, 1), 1, at_ms)
+    state.balance = Balance("ann", "after a restart", at_ms, topics=("orders",), elected=3)
+    state.leader_counts = {1: LeaderTally(7, 9, at_ms)}
+    state.rebuild_indexes()
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -233,6 +261,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_outage": _out_of_reach,
     "snapshot_steppings": _with_steppings,
     "snapshot_unmeasured": _unmeasured,
+    "snapshot_leaders": _with_leaders,
 }
 
 

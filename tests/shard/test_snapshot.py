@@ -16,7 +16,16 @@ from drover.state.declared import declarations
 from tests.shard.images import written
 from tests.shard.random_logs import random_log
 
-INDEXES = {"pending", "in_flight", "before_step", "unblocked_pending", "loads", "idle_plans"}
+INDEXES = {
+    "pending",
+    "in_flight",
+    "before_step",
+    "unblocked_pending",
+    "loads",
+    "idle_plans",
+    "listed_everywhere",
+    "listed_in_topics",
+}
 STATE_FIELDS = tuple(one.name for one in fields(ClusterState))
 
 

@@ -7,6 +7,7 @@ from drover.capability.messages import (
     AlterPartitions,
     ChangeThrottles,
     Effect,
+    ElectLeaders,
     Input,
     MeasureReplicas,
     ReadThrottles,
@@ -100,7 +101,7 @@ class Call:
             return None
         wire = self._world.clusters[self.effect.cluster].wire
         match self.effect:
-            case AlterPartitions() | MeasureReplicas():
+            case AlterPartitions() | ElectLeaders() | MeasureReplicas():
                 return await carry_out(wire, self.effect, self._world.now)
             case ReadThrottles() | ChangeThrottles():
                 return await self._carry_throttles(self.effect)

@@ -4,7 +4,7 @@ It folds every record as it becomes durable, follows the life of each reassignme
 each call when it leaves, arrives and is done. The rules themselves stand in `tests.simulation.invariants`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
+from events.leadership import LeaderElectionEnded, LeaderElectionIntended
 from events.partitions import TopicPartition
 from events.plans import PlanExtended, PlanOpened, PlanThrottleSet, Stepping
 from events.reassignments import (
@@ -43,7 +44,7 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
-from tests.simulation import index_rules, log_rules
+from tests.simulation import index_rules, leader_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.heal_rules import HealWitness
@@ -78,7 +79,8 @@ class Life:
 
     `began_ms` is when it was accepted, or taken over to be cancelled. `replacement` is the target that waits for its
     end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the
-    step that is under way, `restoring` the one that was sent back last.
+    step that is under way, `restoring` the one that was sent back last, `there` the one at the beginning where that is
+    not in the order of the original.
     """
 
     key: TopicPartition
@@ -95,6 +97,7 @@ class Life:
     open: bool = False
     step: tuple[int, ...] | None = None
     restoring: tuple[int, ...] | None = None
+    there: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -132,6 +135,7 @@ class Checker:
         self.hashes: list[dict[int, bytes]] = [{} for _ in range(shards)]
         self.overwritten: set[tuple[str, int]] = set()
         self.rate_intended_ms: dict[tuple[str, int], int] = {}
+        self.leaders = leader_rules.Leaders(self)
         self.steps = 0
         self.healing = HealWitness(self)
 
@@ -171,6 +175,7 @@ class Checker:
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
             life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms)
+            life.there = event.current
             # A target that replaces another one inherits what others have done to that one.
             life.touched = self.replaced.pop((event.cluster, event.key), None) == self.world.now_ms
             self.lives[event.cluster, event.key] = life
@@ -193,6 +198,10 @@ class Checker:
             life.asked_back, life.asked_ms, life.replacement = True, self.world.now_ms, event.target
         elif isinstance(event, Ending):
             self._ended(event)
+        elif isinstance(event, LeaderElectionIntended):
+            self.leaders.intended(event, epoch)
+        elif isinstance(event, LeaderElectionEnded):
+            self.leaders.ended(event)
         elif isinstance(event, BrokerFailureRecorded):
             self.reported.add((event.cluster, event.broker))
         elif isinstance(event, ClusterFrozen):
@@ -223,6 +232,8 @@ class Checker:
     def _intended(self, event: CallIntended, epoch: int) -> None:
         life = self.lives[event.cluster, event.key]
         rules.s20_one_call_at_a_time(life, event)
+        self.leaders.s20_no_election_is_open(event)
+        self.leaders.x8_a_last_step_is_in_todays_order(life, event)
         if event.call is Call.STEP:
             rules.s12_nothing_starts_while_frozen(self, event)
             life.step = event.replicas
@@ -251,6 +262,7 @@ class Checker:
 
     def _ended(self, event: Ending) -> None:
         life = self.lives.pop((event.cluster, event.key))
+        self.leaders.reassignment_ended(life, event)
         if rules.is_touched(self.world.clusters[event.cluster], life):
             self.replaced[event.cluster, event.key] = self.world.now_ms
         cluster = self.world.clusters[event.cluster]
@@ -302,6 +314,17 @@ class Checker:
         for request in requests:
             rules.s3_min_isr_is_kept(self, cluster, request)
 
+    def election_leaves(self, cluster: SimulatedCluster, partitions: Collection[TopicPartition]) -> None:
+        """An election is about to be sent."""
+        rules.s6_the_right_cluster_is_called(self, cluster)
+        for key in partitions:
+            self.leaders.leaves(cluster, key)
+
+    def election_arrives(self, cluster: SimulatedCluster, partitions: Collection[TopicPartition]) -> None:
+        """An election is about to be held."""
+        for key in partitions:
+            self.leaders.arrives(cluster, key)
+
     def throttle_changes(self, cluster: SimulatedCluster, change: ThrottleChange) -> None:
         """A throttle is about to be written."""
         rules.s6_the_right_cluster_is_called(self, cluster)
@@ -333,6 +356,7 @@ class Checker:
     def _changed(
         self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition
     ) -> None:
+        self.leaders.changed(cluster, key, before, after)
         life = self.lives.get((cluster.name, key))
         if life is not None and rules.is_touched(cluster, life):
             life.touched = True

@@ -1,9 +1,10 @@
 """A managed cluster of the simulation: the model, the wire to it with its faults, and what others have done to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
+from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.cluster.simulated import SimulatedDriver
@@ -36,6 +37,12 @@ class Watch(Protocol):
     def call_done(self, cluster: "SimulatedCluster", requests: Sequence[AlterRequest]) -> None:
         """An alter call was carried out."""
 
+    def election_leaves(self, cluster: "SimulatedCluster", partitions: Collection[TopicPartition]) -> None:
+        """An election is about to be sent."""
+
+    def election_arrives(self, cluster: "SimulatedCluster", partitions: Collection[TopicPartition]) -> None:
+        """An election is about to be held."""
+
     def throttle_changes(self, cluster: "SimulatedCluster", change: ThrottleChange) -> None:
         """A throttle is about to be written."""
 
@@ -56,6 +63,19 @@ class Wire(SimulatedDriver):
         self._watch.call_arrives(self._cluster, requests)
         results = self._alter(requests)
         self._watch.call_done(self._cluster, requests)
+        await reach(Point.ANSWER)
+        if loss is Loss.UNANSWERED:
+            raise OutcomeUnknownError("the answer was lost")
+        return results
+
+    async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:
+        self._watch.election_leaves(self._cluster, partitions)
+        await reach(Point.REQUEST)
+        loss = self._take_loss()
+        self._watch.election_arrives(self._cluster, partitions)
+        results = {
+            key: CallResult(self._cluster.model.elect_leader(key, Election.PREFERRED)) for key in sorted(partitions)
+        }
         await reach(Point.ANSWER)
         if loss is Loss.UNANSWERED:
             raise OutcomeUnknownError("the answer was lost")
@@ -93,6 +113,7 @@ class SimulatedCluster:
             kafka_cluster_id=name,
             copy_bytes_per_second=settings.copy_bytes_per_second,
             session_timeout_ms=settings.session_timeout_ms,
+            leader_rebalance_ms=settings.leader_rebalance_ms,
         )
         self.wire = Wire(self, watch)
         # By partition: when others last changed it. By topic: when it was last made. By broker: its last death, edit.

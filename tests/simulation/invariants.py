@@ -8,6 +8,7 @@ from drover.capability.observations import FRESH_TO_START_MS
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
+from drover.leadership.order import deprioritise
 from drover.shard.core import CALL_START_MS
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
@@ -116,8 +117,13 @@ def s4_racks_are_kept(cluster: SimulatedCluster, steppings: set[Stepping], life:
 def s5_completed_means_there(
     checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentCompleted
 ) -> None:
-    """S5: completed is said only of a partition that does not move and has the target's list, in its order."""
-    assert event.replicas == life.target, f"S5: {event} is not the target of {life}"
+    """S5: completed is said only of a partition that does not move and has the target's list, in its order.
+
+    That is the order in which the list of brokers that should not lead puts it (X8): the one that was sent.
+    """
+    today = deprioritise(life.target, listed_now(checker, event))
+    assert event.replicas in {life.target, life.step, life.there, today}, f"S5: {event} is not the target of {life}"
+    assert set(event.replicas) == set(life.target), f"S5: {event} is not the target of {life}"
     _is_settled(cluster, life, event.replicas, f"S5: {event}")
 
 
@@ -209,16 +215,26 @@ def s8_rolled_back_means_nothing_is_left(
     their order. What a dead broker holds of it goes when it returns.
     """
     there = tuple(broker for broker in life.original if broker in event.replicas)
-    assert event.replicas[: len(there)] == there, f"S8: {event} is not in the order of {life}"
+    listed = listed_now(checker, event)
+    in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there}
+    assert in_order or listed, f"S8: {event} is not in the order of {life}"
     lacking = {*life.original} - {*there}
     assert lacking <= {*event.missing} <= {*life.original}, f"S8: {event} does not name what {life} lacks"
-    assert event.replicas == life.original or event.missing, f"S8: {event} is not the original of {life}"
+    # X9: what is sent back is the original as the list of brokers that should not lead orders it at that moment.
+    orders = {life.original, life.restoring, life.there, deprioritise(life.original, listed)}
+    assert event.replicas in orders or event.missing, f"S8: {event} is not the original of {life}"
     for broker in event.missing:
         gone = (cluster.name, broker) in checker.reported or broker in cluster.died_ms
         assert gone or life.touched, f"S8: {event} gives up {broker}, which is alive"
     if _is_settled(cluster, life, event.replicas, f"S8: {event}"):
         strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
         assert not strays, f"S8: {event} left bytes on {strays}"
+
+
+def listed_now(checker: "Checker", event: AnyEvent) -> frozenset[int]:
+    """Return the brokers that should not lead the partition of an event."""
+    fold = checker.folds[shard_of(event.cluster, checker.world.settings.shards)]
+    return fold.state.clusters[event.cluster].listed_for(getattr(event, "topic", ""))
 
 
 def s8_stopped_means_nothing_moves(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:

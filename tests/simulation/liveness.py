@@ -10,6 +10,7 @@ from drover.scheduling.queue_entries import why_closed, why_passed_over
 from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
+from tests.simulation import leader_rules
 from tests.simulation.actions import perform
 from tests.simulation.log_rules import full_hash
 from tests.simulation.world import World
@@ -46,11 +47,13 @@ def heal(world: World) -> None:
         )
     world.rebalance()
     copies = Copies()
+    idle_ms = 0
     for _ in range(0, HEAL_MS, 1000):
         world.run(1000)
         _sample(world)
         copies.l6_a_copy_that_cannot_catch_up_is_named(world)
-        if world.is_idle:
+        idle_ms = idle_ms + 1000 if world.is_idle else 0
+        if idle_ms and (idle_ms > leader_rules.settles_within_ms(world) or not leader_rules.is_active(world)):
             break
     for projector in world.projectors:
         projector.project(1_000_000, dies=False)
@@ -104,6 +107,7 @@ def check_the_end(world: World) -> None:
             state = fold.state.clusters.get(cluster.name)
             if state is not None:
                 l1_everything_ends_or_is_blocked(world, state)
+                leader_rules.l8_leaders_are_where_they_belong(world, cluster, state)
     l2_every_shard_is_owned(world)
     l5_no_outcome_is_owed(world)
     l7_the_view_has_caught_up(world)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from drover.leadership.endings import PLAN_PREFIX
 from drover.shard.fold import Folded, RecordVerdict, ShardState
 from events.codec import Malformed, command_digest
 from events.healing import HealChunkBegun
@@ -54,7 +55,8 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
             life = checker.lives.get(place)
             replaces = life is not None and life.replacement == event.target
             heals = (event.cluster, event.plan) in chunks
-            asked = place in accepted or place in started or replaces or heals
+            reorders = event.plan.startswith(PLAN_PREFIX)
+            asked = place in accepted or place in started or replaces or heals or reorders
             assert asked, f"S14: {event} was queued without a command"
 
 

@@ -27,6 +27,9 @@ GUARDS = "drover/reassignment/rollback_guards.py"
 THROTTLES = "drover/throttling/ledger.py"
 LEDGER = "drover/throttling/evolve.py"
 TARGETS = "drover/reassignment/targets.py"
+LEADERS = "drover/leadership/judging.py"
+LEADERSHIP = "drover/leadership/reconciler.py"
+REORDERS = "drover/leadership/reorders.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -336,4 +339,33 @@ MUTANTS = (
     Mutant("leave-half-a-throttle", THROTTLES, "        if theirs == seen:", "        if theirs:"),
     *STEP_MUTANTS,
     *HEALING_MUTANTS,
+    # -- who leads
+    Mutant(
+        "forget-the-canonical-order",
+        REORDERS,
+        "topic_id=seen.topic_id, canonical=wanted.canonical, replicas=seen.replicas",
+        "topic_id=seen.topic_id, canonical=wanted.replicas, replicas=seen.replicas",
+    ),
+    Mutant(
+        "elect-who-is-out-of-sync",
+        LEADERS,
+        "    return broker in seen.isr and broker in wish.live",
+        "    return broker in wish.live",
+        layer="tests/leadership/test_properties.py",
+    ),
+    Mutant(
+        "ignore-the-budget-of-leaders",
+        LEADERSHIP,
+        "return max(0, state.limits.max_leader_movements - len(state.elections) - self._reorders.under_way)",
+        "return max(0, 1000 - len(state.elections) - self._reorders.under_way)",
+        layer="tests/leadership/test_life.py",
+    ),
+    Mutant(
+        "restore-over-a-foreign-change",
+        LEADERS,
+        "    return LeaveAlone()",
+        "    return None",
+        layer="tests/leadership/test_life.py",
+    ),
+    Mutant("send-the-target-as-it-is", START, "    step = _in_todays_order(reassignment, step, seen, context)\n", ""),
 )

@@ -23,7 +23,7 @@ STEPS = 500
 _COPIED = (
     *("agents", "drover", "events", "projections", "pyproject.toml", "tests/__init__.py"),
     *("tests/architecture", "tests/simulation", "tests/shard", "tests/reassignment", "tests/scheduling"),
-    *("tests/throttling", "tests/capability", "tests/healing"),
+    *("tests/throttling", "tests/capability", "tests/healing", "tests/leadership"),
 )
 _HEAD = f"""# Deliberate faults
 

@@ -8,16 +8,20 @@ from drover.plans.state import PlanStatus
 from events.codec import encode_command
 from events.commands import (
     Alter,
+    BalanceLeaders,
     Blacklist,
+    BlacklistEntry,
     BrokerFailed,
     BrokerReturned,
     Cancel,
     Command,
+    Demote,
     Freeze,
     HealCommand,
     PartitionName,
     PartitionTarget,
     Repair,
+    Restore,
     Throttle,
     Unfreeze,
 )
@@ -130,11 +134,40 @@ def _choose_throttle(random: Random, world: World) -> Arguments | None:
 
 
 def _choose_blacklist(random: Random, world: World) -> Arguments:
-    return ({**_common(random, world), "brokers": sorted(random.sample(range(1, 6), random.randrange(3)))},)
+    fields = {**_common(random, world), "brokers": sorted(random.sample(range(1, 6), random.randrange(3)))}
+    if random.random() < 0.3:
+        until_ms = world.now().wall_ms + random.choice((0, 3000, 20_000))
+        fields["entries"] = [{"broker": a_broker(random, world), "until_ms": until_ms}]
+    return (fields,)
 
 
 def _blacklist(world: World, fields: dict[str, Any]) -> None:
-    command(world, 2, Blacklist(**{**fields, "brokers": tuple(fields["brokers"])}))
+    entries = tuple(BlacklistEntry(**entry) for entry in fields.get("entries", ()))
+    command(world, 2, Blacklist(**{**fields, "brokers": tuple(fields["brokers"]), "entries": entries}))
+
+
+def _choose_demote(random: Random, world: World) -> Arguments:
+    fields = {**_common(random, world), "broker": a_broker(random, world)}
+    if random.random() < 0.3:
+        fields["topics"] = [random.choice(TOPICS)]
+    if random.random() < 0.5:
+        fields["for_ms"] = random.choice((1, 3000, 20_000))
+    return (fields,)
+
+
+def _choose_restore(random: Random, world: World) -> Arguments:
+    state = world.checker.folds[0].state.clusters.get(name := a_cluster(random, world))
+    listed = () if state is None else state.blacklist
+    broker = random.choice(listed) if listed else a_broker(random, world)
+    return ({**_common(random, world), "cluster": name, "broker": broker},)
+
+
+def _of_topics(made: Callable[..., Command]) -> Callable[[World, dict[str, Any]], None]:
+    def act(world: World, fields: dict[str, Any]) -> None:
+        given = {**fields, "topics": tuple(fields["topics"])} if "topics" in fields else fields
+        command(world, 2, made(**given))
+
+    return act
 
 
 def _choose_report(random: Random, world: World) -> Arguments:
@@ -179,7 +212,10 @@ PEOPLE = (
     Kind("freeze", "people", 2, _choose_freeze, _simple(1, Freeze)),
     Kind("unfreeze", "people", 6, _choose_unfreeze, _simple(1, Unfreeze)),
     Kind("mend", "people", 1, _just, _simple(1, Repair)),
-    Kind("blacklist", "people", 1, _choose_blacklist, _blacklist),
+    Kind("blacklist", "people", 2, _choose_blacklist, _blacklist),
+    Kind("demote", "people", 3, _choose_demote, _of_topics(Demote)),
+    Kind("restore", "people", 3, _choose_restore, _of_topics(Restore)),
+    Kind("balance", "people", 1, _just, _of_topics(BalanceLeaders)),
     Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),
     Kind("broker-returned", "people", 1, _choose_report, _simple(3, BrokerReturned)),
     Kind("heal", "healing", 1, _choose_heal, _simple(3, HealCommand)),

@@ -38,6 +38,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     min_isr: int = 1
     heals_brokers: bool = True
     healing: HealingLimits | None = None
+    max_leader_movements: int = 1000
+    lazy_leadership: bool = False
+    balances_after_return: bool = False
+    leader_rebalance_ms: int | None = None
     rates: dict[str, int] = {}
 
     @property
@@ -50,6 +54,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             self.repairs_by_itself,
             UNSET if self.stepping is Stepping.GROW else self.stepping,
             UNSET if self.healing is None else self.healing,
+            self.max_leader_movements,
+            self.lazy_leadership,
+            self.balances_after_return,
         )
 
     @property
@@ -86,6 +93,10 @@ def drawn(random: Random) -> Settings:
             "log": random.choice([0, 1, 2]),
             "healing": 0,
         },
+        max_leader_movements=random.choice([1, 2, 1000]),
+        lazy_leadership=random.random() < 0.3,
+        balances_after_return=random.random() < 0.3,
+        leader_rebalance_ms=random.choice([None, 5000]),
     )
     # Its own chance, so that worlds without it stay as they were.
     apart = Random(repr(settings))

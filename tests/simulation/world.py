@@ -260,7 +260,7 @@ class World:
 
     def _is_busy(self) -> bool:
         return any(
-            state.in_flight or state.broker_throttles or state.topic_throttles
+            state.in_flight or state.broker_throttles or state.topic_throttles or state.elections
             for fold in self.checker.folds
             for state in fold.state.clusters.values()
         )
@@ -274,6 +274,8 @@ class World:
             or state.heal_running is not None
             or state.queue
             or state.deferred
+            or state.elections
+            or state.balance is not None
             or state.broker_throttles
             or state.topic_throttles
             or any(plan.status is PlanStatus.OPEN for plan in state.plans.values())

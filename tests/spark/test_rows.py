@@ -29,6 +29,8 @@ NOT_IN_ROWS = {
     *("again", "destination", "held_off", "missing", "plans", "stepping", "until_withdrawn"),
     *("healing", "seen", "away_ms", "choice", "heal", "number", "brokers", "chunks", "bytes", "chunk"),
     *("assignments", "count", "skipped", "healed", "cancelled", "failed", "dropped", "leaves_rest", "broker"),
+    *("max_leader_movements", "lazy_leadership", "balances_after_return", "entries", "topics", "elected", "left"),
+    *("current", "brokers"),
     *("returned_at_ms", "topic_id", "adding", "offset", "topic", "completed", "rolled_back", "withdrawn"),
 }
 

@@ -8,7 +8,9 @@ import msgspec
 
 from drover.client.history import ValidRecord
 from events.base import PartitionEvent
+from events.brokers import BlacklistSet
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from events.leadership import LeaderBalanceBegun, LeadershipEvent
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled, PlanOpened
 from events.reassignments import (
@@ -119,6 +121,8 @@ class Chronicle:
     _next: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
     _queue: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
     _held: dict[tuple[str, str], _Cause] = field(default_factory=dict)
+    # Who changed the list of brokers that should not lead last, or asked for a balance.
+    _leaders: dict[str, _Cause] = field(default_factory=dict)
 
     def rows(self, record: ValidRecord) -> Iterator[HistoryRow]:
         """Yield one batch's rows: first what was asked for, then what happened."""
@@ -171,6 +175,10 @@ class Chronicle:
         cause = _Cause(getattr(event, "by", ""), getattr(event, "reason", ""))
         if isinstance(event, OnePlanEvent):
             return self._cause_of_plan(event, cause)
+        if isinstance(event, BlacklistSet | LeaderBalanceBegun):
+            self._leaders[event.cluster] = cause
+        elif isinstance(event, LeadershipEvent):
+            return self._leaders.get(event.cluster, cause)
         return cause
 
     def _cause_of_plan(self, event: OnePlanEvent, cause: _Cause) -> _Cause:
@@ -197,6 +205,8 @@ class Chronicle:
                 return self._opener(event.cluster, event.plan)
             case ForeignMoveSeen() | ForeignMoveEnded():
                 return nobody
+            case _ if isinstance(event, LeadershipEvent):
+                return self._leaders.get(event.cluster, nobody)
             case _:
                 return self._cause_of_move(event, place)
 

@@ -163,6 +163,9 @@ def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:
         "max_replicas_per_step": 1,
         "mends_by_itself": False,
         "stepping": "grow",
+        "max_leader_movements": 1000,
+        "lazy_leadership": False,
+        "balances_after_return": False,
     }
     state.limits = replace(state.limits, stepping=Stepping.SWAP)
     assert cluster_document(state, "w-1", 1)["limits"]["stepping"] == "swap"

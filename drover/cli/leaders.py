@@ -1,0 +1,78 @@
+"""`drover leaders`: brokers that should not lead, for how long and for what; balances; who leads what (KIP-491)."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import console, output_option, print_document
+from drover.cli.parameters import Duration
+from drover.cli.simple import send_one
+from drover.cli.submitting import connect, make_request, write_options
+from events.commands import BalanceLeaders, Demote, Restore
+
+number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
+topic_option = click.option("--topic", "topics", metavar="TOPIC", multiple=True, help="Only this; may be repeated.")
+
+
+@click.group()
+def leaders() -> None:
+    """Move leaders off brokers and back, balance and show them."""
+
+
+@leaders.command()
+@number_argument
+@topic_option
+@click.option("--for", "for_s", type=Duration(), metavar="TIME", help="End it by itself after so long: 2h.")
+@write_options
+@pass_invocation
+def demote(invocation: Invocation, number: int, topics: tuple[str, ...], for_s: float | None, **options: Any) -> None:
+    """Put broker N on the list of those that should not lead; the others stay on it."""
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "demote", cluster, options)
+    for_ms = None if for_s is None else max(1, round(for_s * 1000))
+    send_one(connection, Demote(**request.envelope, broker=number, topics=topics or None, for_ms=for_ms), request)
+
+
+@leaders.command()
+@number_argument
+@topic_option
+@write_options
+@pass_invocation
+def restore(invocation: Invocation, number: int, topics: tuple[str, ...], **options: Any) -> None:
+    """Take broker N from the list; the order that each list had before comes back."""
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "restore", cluster, options)
+    send_one(connection, Restore(**request.envelope, broker=number, topics=topics or None), request)
+
+
+@leaders.command()
+@topic_option
+@write_options
+@pass_invocation
+def balance(invocation: Invocation, topics: tuple[str, ...], **options: Any) -> None:
+    """Let the first replica of every list lead where it can, listed brokers last."""
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "balance", cluster, options)
+    send_one(connection, BalanceLeaders(**request.envelope, topics=topics or None), request)
+
+
+@leaders.command()
+@output_option
+@common_options
+@pass_invocation
+def show(invocation: Invocation, output: str) -> None:
+    """Show who leads how much, which brokers should not, and what waits."""
+    connection, cluster = connect(invocation)
+    from drover.cli.leaders_view import layout  # noqa: PLC0415 - the Kafka client costs start-up time
+    from drover.client.history import fold_shards  # noqa: PLC0415 - the same
+    from drover.client.views.leader_rows import leaders_document  # noqa: PLC0415 - the same
+    from drover.state.cluster import ClusterState  # noqa: PLC0415 - the same
+
+    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
+    document = leaders_document(fold.state.clusters.get(cluster) or ClusterState(cluster))
+    if output == "table":
+        console().print(layout(document))
+    else:
+        print_document(document, document["brokers"], output)

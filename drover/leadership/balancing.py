@@ -1,0 +1,59 @@
+"""A balance of leaders: when it begins by itself, which topics it covers, and when it is over."""
+
+from collections.abc import Iterator, Sequence
+
+from drover.facts import PartitionFacts
+from drover.leadership.decide import DROVER
+from drover.leadership.judging import Judgement, Wait, Wish
+from drover.leadership.order import deprioritise
+from drover.state.cluster import ClusterState
+from events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
+
+# For so long (log time) a balance waits for replicas on live brokers to be in sync.
+PATIENCE_MS = 10 * 60_000
+
+
+class Balancing:
+    """The balance of one cluster, if one is under way."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        # Of the survey that is being read: where another broker than the first leads, and where that may yet end.
+        self._left = 0
+        self._coming = 0
+        self._to_do = 0
+
+    def covers(self, topic: str) -> bool:
+        """Whether the first unlisted replica is to lead the partitions of a topic."""
+        balance = self._state.balance
+        return balance is not None and (balance.topics is None or topic in balance.topics)
+
+    def after_return(self, brokers: Sequence[int]) -> Iterator[LeaderBalanceBegun]:
+        """Begin a balance when brokers are back, where the settings say so."""
+        if brokers and self._state.limits.balances_after_return and self._state.balance is None:
+            names = ", ".join(map(str, brokers))
+            reason = f"broker {names} is back" if len(brokers) == 1 else f"brokers {names} are back"
+            yield LeaderBalanceBegun(cluster=self._state.name, by=DROVER, reason=reason)
+
+    def count(self, seen: PartitionFacts, found: Judgement | None, wish: Wish) -> None:
+        """Count a partition that a survey shows."""
+        if not wish.balances or seen.leader is None:
+            return
+        if found is not None and not isinstance(found, Wait):
+            self._to_do += 1
+            return
+        first = deprioritise(seen.replicas, wish.listed)[0]
+        if seen.leader != first:
+            self._left += 1
+            self._coming += first in wish.live
+
+    def after_survey(self, at_ms: int, *, is_idle: bool) -> Iterator[LeaderBalanceEnded]:
+        """End the balance if a whole survey has shown nothing more to do."""
+        left, coming, to_do = self._left, self._coming, self._to_do
+        self._left = self._coming = self._to_do = 0
+        balance = self._state.balance
+        if balance is None or to_do or not is_idle or self._state.elections:
+            return
+        if coming and at_ms - balance.since_ms < PATIENCE_MS:
+            return
+        yield LeaderBalanceEnded(cluster=self._state.name, elected=balance.elected, left=left)

@@ -1,0 +1,120 @@
+"""Elections under way: their calls, and what their answers mean."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from drover.capability.contract import TAKEOVER_WAIT_MS
+from drover.capability.messages import ElectLeaders, LeadersElected, Moment
+from drover.capability.observations import ObservationCache
+from drover.facts import ELECTION_NOT_NEEDED, NONE, UNKNOWN_TOPIC_OR_PARTITION, CallResult
+from drover.reassignment.verdict import event_name
+from drover.state.cluster import ClusterState
+from events.leadership import ElectionOutcome, LeaderElectionEnded
+from events.partitions import TopicPartition
+
+MAX_PARTITIONS_PER_CALL = 1000
+OWNER_CHANGED = "the owner changed while the call was open"
+
+
+class Elections:
+    """The calls of one cluster, from the durable intent to the recorded outcome.
+
+    While one is under way no other call about its partition begins: observations of it do not count until its outcome
+    is in the log.
+    """
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        self._state = state
+        self._observed = observed
+        self._proposed: list[TopicPartition] = []
+        self._intended: list[TopicPartition] = []
+        self._ended: deque[tuple[int, LeaderElectionEnded]] = deque()
+        # Calls of a predecessor, and when (monotonic) they are certainly over.
+        self._inherited: dict[TopicPartition, int] = {}
+
+    def begin(self, now: Moment) -> None:
+        """Wait until the calls that a predecessor has left open are over."""
+        until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
+        self._inherited = dict.fromkeys(self._state.elections, until_ms)
+        for key in self._inherited:
+            self._observed.predecessor_calls(key, until_ms)
+
+    def propose(self, key: TopicPartition) -> None:
+        """Note an intent that is not durable yet."""
+        self._proposed.append(key)
+
+    def committed(self) -> None:
+        """Allow the calls whose intents are durable now."""
+        self._intended += self._proposed
+        self._proposed = []
+
+    def calls(self, start_by_ms: int) -> Iterator[ElectLeaders]:
+        """Make the calls; none in a cluster that was frozen since they were intended."""
+        freeze = self._state.freeze
+        if freeze is not None:
+            self.withhold(f"{self._state.name} was frozen by {freeze.by} before the call: nothing was sent")
+            return
+        keys = [key for key in self._take() if key in self._state.elections]
+        for key in keys:
+            self._observed.call_starts(key)
+        for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
+            part = tuple(keys[first : first + MAX_PARTITIONS_PER_CALL])
+            yield ElectLeaders(self._state.name, part, start_by_ms)
+
+    def withhold(self, why: str) -> None:
+        """Let the calls whose intents are durable lapse."""
+        for key in self._take():
+            if key in self._state.elections:
+                self._ended.append((0, self._end(key, ElectionOutcome.NOT_SENT, detail=why)))
+
+    def ended(self, ended: LeadersElected) -> None:
+        """Take in the end of a call; it is recorded by `take_ends`."""
+        for key in ended.partitions:
+            if key not in self._state.elections or key in self._inherited:
+                continue
+            self._ended.append((ended.ended_ms, self._meaning(key, ended)))
+
+    def take_ends(self, now_ms: int, at_most: int) -> Iterator[LeaderElectionEnded]:
+        """Take the ends to record now; from then on observations count again."""
+        over = [key for key, until_ms in self._inherited.items() if until_ms <= now_ms]
+        for key in over:
+            del self._inherited[key]
+            if key in self._state.elections:
+                self._ended.append((now_ms, self._end(key, ElectionOutcome.UNKNOWN, detail=OWNER_CHANGED)))
+        for _ in range(min(at_most, len(self._ended))):
+            ended_ms, event = self._ended.popleft()
+            if event.key in self._state.elections:
+                self._observed.call_ends(event.key, ended_ms)
+                yield event
+
+    def due_ms(self, now_ms: int) -> int | None:
+        """Tell when there is an end to record."""
+        if self._ended:
+            return now_ms
+        return min(self._inherited.values(), default=None)
+
+    def _take(self) -> list[TopicPartition]:
+        intended, self._intended = self._intended, []
+        return intended
+
+    def _meaning(self, key: TopicPartition, ended: LeadersElected) -> LeaderElectionEnded:
+        result = None if ended.results is None else ended.results.get(key)
+        if result is not None:
+            return self._answered(key, result)
+        if ended.results is None and not ended.lost:
+            return self._end(key, ElectionOutcome.NOT_SENT, detail=ended.detail)
+        return self._end(key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out")
+
+    def _answered(self, key: TopicPartition, result: CallResult) -> LeaderElectionEnded:
+        if result.code == NONE:
+            return self._end(key, ElectionOutcome.ELECTED)
+        if result.code == ELECTION_NOT_NEEDED:
+            return self._end(key, ElectionOutcome.NOT_NEEDED)
+        words = result.message or ("there is no such partition" if result.code == UNKNOWN_TOPIC_OR_PARTITION else "")
+        return self._end(key, ElectionOutcome.REFUSED, code=result.code, detail=words)
+
+    def _end(
+        self, key: TopicPartition, outcome: ElectionOutcome, code: int = 0, detail: str = ""
+    ) -> LeaderElectionEnded:
+        name = event_name(self._state.name, key)
+        return LeaderElectionEnded(**name, outcome=outcome, code=code, detail=detail)

@@ -1,0 +1,155 @@
+"""What should be done about one partition's leader and order: a plain function of what was seen and what is wanted.
+
+Level-based: it says nothing when the cluster is as it should be. A listed broker goes to the end of the list (R491-2);
+then the first replica in sync that lives and is not listed is elected, by a list that it heads.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from drover.facts import PartitionFacts
+from drover.leadership.order import deprioritise, with_first
+from drover.leadership.state import KeptOrder
+from events.leadership import LeaderWaitReason, OrderEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted of one partition.
+
+    `listed` are the brokers that should not lead it, `live` those that live. With `gives_up` a listed broker that leads
+    gives up leadership at once; otherwise the list is kept in an order under which no leadership moves (R491-4). With
+    `balances` the first unlisted replica is to lead.
+    """
+
+    listed: Collection[int]
+    live: Collection[int]
+    gives_up: bool = True
+    balances: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder:
+    """Keep `canonical`, and put the list into the order `replicas`; with `elects` its first is to be elected then."""
+
+    canonical: tuple[int, ...]
+    replicas: tuple[int, ...]
+    elects: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Elect:
+    """Elect the first of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nobody who should lead can: try again later."""
+
+    why: LeaderWaitReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The canonical order need not be kept any more."""
+
+    why: OrderEnd
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveAlone:
+    """Somebody else has changed the order since Drover did."""
+
+
+Judgement = Reorder | Elect | Wait | Forget | LeaveAlone
+
+
+def judge(seen: PartitionFacts, kept: KeptOrder | None, wish: Wish) -> Judgement | None:
+    """Say what follows from one look at a partition that Drover is not moving; None if it is as it should be."""
+    if kept is not None:
+        strange = _strange(seen, kept)
+        if strange is not None:
+            return strange
+        if kept.left_alone:
+            return None
+    if seen.move is not None:
+        return _wait_for_others(seen, wish)
+    canonical = seen.replicas if kept is None else kept.canonical
+    order = wanted_order(canonical, seen, wish)
+    elects = _elects(order, seen, wish, is_restored=kept is not None and order == canonical)
+    if order != seen.replicas:
+        return Reorder(canonical, order, elects)
+    if elects:
+        return Elect()
+    if kept is not None and order == canonical:
+        return Forget(OrderEnd.RESTORED)
+    return _wait(seen, wish)
+
+
+def wanted_order(canonical: tuple[int, ...], seen: PartitionFacts, wish: Wish) -> tuple[int, ...]:
+    """Return the order that the list should have now.
+
+    Where a listed broker leads and the first replica of that order cannot, the first one that can heads the list for as
+    long as that is so: Kafka elects the head of a list only.
+    """
+    listed = wish.listed
+    if not _must_give_up(seen, wish):
+        if seen.leader in listed and not (wish.gives_up or wish.balances):
+            # R491-4: its place in the order decides when it leads; that is no change's to take.
+            listed = {broker for broker in listed if broker != seen.leader}
+        return deprioritise(canonical, listed)
+    order = deprioritise(canonical, listed)
+    heads = [broker for broker in order if broker not in listed and _can_lead(broker, seen, wish)]
+    return with_first(order, heads[0]) if heads else order
+
+
+def _strange(seen: PartitionFacts, kept: KeptOrder) -> Judgement | None:
+    """Judge a list that is not the one that Drover left."""
+    if seen.topic_id != kept.topic_id:
+        return Forget(OrderEnd.GONE)
+    if seen.replicas == kept.replicas or seen.move is not None:
+        return None
+    if set(seen.replicas) != set(kept.canonical):
+        return Forget(OrderEnd.MOVED)
+    return LeaveAlone()
+
+
+def _must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
+    """Whether a listed broker leads that should not, and there is anybody else."""
+    return (
+        seen.leader is not None
+        and seen.leader in wish.listed
+        and (wish.gives_up or wish.balances)
+        and any(broker not in wish.listed for broker in seen.replicas)
+    )
+
+
+def _can_lead(broker: int, seen: PartitionFacts, wish: Wish) -> bool:
+    return broker in seen.isr and broker in wish.live
+
+
+def _elects(order: tuple[int, ...], seen: PartitionFacts, wish: Wish, *, is_restored: bool) -> bool:
+    """Whether the first of the order is to be elected: it can lead, another one does, and there is a reason."""
+    if seen.leader is None or seen.leader == order[0] or not _can_lead(order[0], seen, wish):
+        return False
+    if _must_give_up(seen, wish):
+        return order[0] not in wish.listed
+    return wish.balances or (is_restored and wish.gives_up)
+
+
+def _wait(seen: PartitionFacts, wish: Wish) -> Wait | None:
+    if not _must_give_up(seen, wish):
+        return None
+    others = ", ".join(str(broker) for broker in seen.replicas if broker not in wish.listed)
+    detail = f"broker {seen.leader} leads, and none of {others} is in sync and alive: bring one of them back"
+    return Wait(LeaderWaitReason.NO_IN_SYNC_REPLICA, detail)
+
+
+def _wait_for_others(seen: PartitionFacts, wish: Wish) -> Wait | None:
+    if not _must_give_up(seen, wish):
+        return None
+    detail = (
+        f"broker {seen.leader} leads, and somebody else is moving the partition: it is left to them until that ends"
+    )
+    return Wait(LeaderWaitReason.MOVED_BY_OTHERS, detail)

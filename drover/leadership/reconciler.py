@@ -1,0 +1,392 @@
+"""Leaders and orders: finds what is not as the list of brokers asks, looks closer, and does what `judge` says."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from drover.capability.backoff import Backoff
+from drover.capability.batch import BatchBuilder
+from drover.capability.contract import Reconciler, Urgency
+from drover.capability.messages import Effect, Identified, Input, LeadersElected, Moment
+from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
+from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
+from drover.facts import PREFERRED_LEADER_NOT_AVAILABLE, Move, Observation, PartitionFacts, Survey
+from drover.leadership.balancing import Balancing
+from drover.leadership.decide import expire, next_expiry_ms
+from drover.leadership.elections import Elections
+from drover.leadership.judging import Elect, Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
+from drover.leadership.reorders import Reorders
+from drover.leadership.surveying import SurveyReader
+from drover.plans.evolve import Ending
+from drover.reassignment.late_calls import expired_calls
+from drover.reassignment.verdict import EventName, event_name
+from drover.state.cluster import ClusterState
+from events.base import PartitionEvent
+from events.brokers import BlacklistSet
+from events.clusters import LimitsSet
+from events.leadership import (
+    ElectionOutcome,
+    LeaderBalanceBegun,
+    LeaderElectionIntended,
+    LeaderOrderEnded,
+    LeaderOrderLeft,
+    LeadersCounted,
+    LeaderWaitEnded,
+    LeaderWaiting,
+    LeaderWaitReason,
+    OrderEnd,
+)
+from events.partitions import TopicPartition
+from events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from events.records import AnyEvent
+
+# How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
+SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
+# How many partitions are looked at in one go, how many are acted on in one batch, and how many ends are recorded.
+MAX_LOOKS, MAX_ACTS, MAX_ENDS = 500, 250, 250
+# How many of those that wait are looked at again in one go.
+MAX_WAITING_LOOKS = 100
+_LONG_PAUSE = 10
+
+
+class LeadershipReconciler(Reconciler):
+    """Keeps listed brokers from leading, restores canonical orders, and balances leaders when that is asked for."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        self._elections = Elections(state, observed)
+        self._reorders = Reorders(state)
+        self._balancing = Balancing(state)
+        self._backoff = Backoff()
+        self._attempts: dict[TopicPartition, int] = {}
+        self._unconfirmed = Unconfirmed()
+        # What a survey or an event has shown to be worth a look; what was looked at; whose reorder is done.
+        self._candidates: dict[TopicPartition, None] = {}
+        self._ready: dict[TopicPartition, None] = {}
+        self._reordered: dict[TopicPartition, None] = {}
+        # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
+        self._taken_back: list[TopicPartition] = []
+        # Moves that have just ended, and from when on (monotonic) a look at their partitions counts.
+        self._moved: list[TopicPartition] = []
+        self._not_before_ms: dict[TopicPartition, int] = {}
+        self._reader: SurveyReader | None = None
+        # Monotonic; 0 asks for a survey at once.
+        self._next_survey_ms = 0
+        self._live: frozenset[int] = frozenset()
+
+    def begin(self, now: Moment) -> None:
+        """Adopt what a predecessor has left; a survey finds what is still to be done."""
+        self._elections.begin(now)
+        self._reorders.begin()
+
+    @property
+    def _is_active(self) -> bool:
+        state = self.state
+        return bool(state.blacklist or state.orders or state.waiting) or state.balance is not None
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Take in looks, surveys and the ends of elections; what follows from them is decided in `reconcile`."""
+        match entry:
+            case Observation():
+                for key in entry.partitions:
+                    if key in self._candidates or key in self.state.waiting:
+                        self._candidates.pop(key, None)
+                        self._ready[key] = None
+                self._see_live(batch)
+            case Survey():
+                self._next_survey_ms = max(1, entry.ended_ms + self._pace_ms())
+                self._reader = SurveyReader(entry)
+                self._see_live(batch)
+            case Identified():
+                self._see_live(batch)
+            case LeadersElected():
+                self._elections.ended(entry)
+            case _:
+                return
+
+    def _pace_ms(self) -> int:
+        return SURVEY_EVERY_MS if self.state.balance is None else SURVEY_BALANCING_MS
+
+    def _see_live(self, batch: BatchBuilder) -> None:
+        if self.observed.live is self._live:
+            return
+        before, self._live = self._live, self.observed.live
+        self._next_survey_ms = 0
+        if before:
+            batch.emit_all(self._balancing.after_return(sorted(self._live - before)))
+
+    def applied(self, event: AnyEvent) -> None:
+        """Follow the reorders, and look again where something has changed."""
+        match event:
+            case BlacklistSet() | LeaderBalanceBegun() | LimitsSet():
+                self._next_survey_ms = 0
+            case LeaderElectionIntended():
+                self._elections.propose(event.key)
+            case ReassignmentQueued():
+                self._reorders.queued(event)
+            case _ if isinstance(event, Ending):
+                self._reassignment_ended(event)
+            case PartitionEvent():
+                self._reorders.followed(event)
+            case _:
+                return
+
+    def _reassignment_ended(self, event: Ending) -> None:
+        key, state = event.key, self.state
+        is_own, elects = self._reorders.ended(event)
+        if not is_own:
+            self._moved.append(key)
+        if elects:
+            self._reordered[key] = None
+        elif is_own and not isinstance(event, ReassignmentCompleted):
+            self._taken_back.append(key)
+        elif is_own or key in state.orders or not state.listed_for(key.topic).isdisjoint(event.replicas):
+            self._candidates[key] = None
+
+    # -- what follows
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Record what has ended, find what is to be done, and do some of it; while frozen nothing begins (R236-9)."""
+        self._record_ends(batch)
+        state = self.state
+        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
+            return
+        over = expire(state, batch.at_ms)
+        if over is not None:
+            batch.emit(over)
+        self._read_survey(batch)
+        if state.freeze is not None:
+            return
+        for key in self._some(self._reordered):
+            self._elect_reordered(key, batch)
+        for key in self._some(self._ready):
+            self._act(key, batch)
+
+    def _record_ends(self, batch: BatchBuilder) -> None:
+        for ended in self._elections.take_ends(batch.now.monotonic_ms, MAX_ENDS):
+            key = ended.key
+            batch.emit(ended)
+            if ended.outcome in {ElectionOutcome.ELECTED, ElectionOutcome.NOT_NEEDED}:
+                self._attempts.pop(key, None)
+                kept = self.state.orders.get(key)
+                if kept is not None and kept.replicas == kept.canonical:
+                    self._try_later(key, 0, batch)
+                continue
+            attempts = self._attempts[key] = self._attempts.get(key, 0) + 1
+            is_refused = ended.outcome is ElectionOutcome.REFUSED
+            if is_refused and ended.code != PREFERRED_LEADER_NOT_AVAILABLE:
+                detail = f"Kafka refuses the election, which is tried again: code {ended.code} {ended.detail}".rstrip()
+                self._wait(key, Wait(LeaderWaitReason.REFUSED, detail), batch)
+                attempts = _LONG_PAUSE
+            self._try_later(key, attempts, batch)
+        # Brokers' metadata lags: it may show the list from before the move.
+        counts_ms = batch.now.monotonic_ms + CONFIRM_AFTER_MS
+        self._not_before_ms.update(dict.fromkeys(self._moved, counts_ms))
+        self._moved = []
+        taken_back, self._taken_back = self._taken_back, []
+        for key in taken_back:
+            self._try_later(key, _LONG_PAUSE, batch)
+
+    def _try_later(self, key: TopicPartition, attempts: int, batch: BatchBuilder) -> None:
+        self._backoff.delay(key, attempts, batch.now.monotonic_ms)
+        self._candidates[key] = None
+
+    def _read_survey(self, batch: BatchBuilder) -> None:
+        """Go through a piece of the last survey."""
+        reader = self._reader
+        if reader is None:
+            return
+        if reader.survey.kafka_cluster_id != self.state.kafka_cluster_id:
+            self._reader = None
+            return
+        if not reader.read_on(self._check):
+            return
+        self._reader = None
+        self._candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
+        counts = reader.counts(self.state.blacklist)
+        known = {broker: (tally.leaders, tally.preferred) for broker, tally in self.state.leader_counts.items()}
+        if known != {one.broker: (one.leaders, one.preferred) for one in counts}:
+            batch.emit(LeadersCounted(cluster=self.state.name, brokers=counts))
+        is_idle = not (self._candidates or self._ready or self._reordered or self._reorders.under_way)
+        batch.emit_all(self._balancing.after_survey(batch.at_ms, is_idle=is_idle))
+
+    def _check(self, key: TopicPartition, facts: PartitionFacts) -> None:
+        """Look closer at a partition that is not as it should be; a survey alone says too little to act on."""
+        state = self.state
+        kept = state.orders.get(key)
+        is_led_well = facts.leader == facts.replicas[0] and kept is None
+        if is_led_well and state.listed_for(key.topic).isdisjoint(facts.replicas):
+            return
+        if key in state.reassignments or key in state.elections:
+            return
+        wish = self._wish(key)
+        found = judge(facts, kept, wish)
+        self._balancing.count(facts, found, wish)
+        if isinstance(found, Wait):
+            known = state.waiting.get(key)
+            if known is not None and (known.why, known.detail) == (found.why, found.detail):
+                return
+        if found is not None or key in state.waiting:
+            self._candidates[key] = None
+
+    def _wish(self, key: TopicPartition) -> Wish:
+        return Wish(
+            listed=self.state.listed_for(key.topic),
+            live=self.observed.live,
+            gives_up=not self.state.limits.lazy_leadership,
+            balances=self._balancing.covers(key.topic),
+        )
+
+    @property
+    def _room(self) -> int:
+        """How many more leaders may be on their way."""
+        state = self.state
+        return max(0, state.limits.max_leader_movements - len(state.elections) - self._reorders.under_way)
+
+    def _some(self, keys: dict[TopicPartition, None]) -> Iterable[TopicPartition]:
+        """Take as many as may be acted on in this batch."""
+        taken = list(islice(keys, min(MAX_ACTS, self._room)))
+        for key in taken:
+            del keys[key]
+        return taken
+
+    def _elect_reordered(self, key: TopicPartition, batch: BatchBuilder) -> None:
+        kept = self.state.orders.get(key)
+        if kept is None or kept.left_alone or self._is_busy(key):
+            self._candidates[key] = None
+        elif kept.replicas[0] in (listed := self.state.listed_for(key.topic)) and not listed.issuperset(kept.replicas):
+            # The list has changed since the reorder began.
+            self._candidates[key] = None
+        else:
+            self._elect(key, kept.topic_id, kept.replicas, None, batch)
+
+    def _is_busy(self, key: TopicPartition) -> bool:
+        return key in self.state.reassignments or key in self.state.elections
+
+    def _act(self, key: TopicPartition, batch: BatchBuilder) -> None:
+        """Do what follows from the last look at one partition; with an old one, look again."""
+        if self._is_busy(key):
+            return
+        if expired_calls(self.state, key, batch.at_ms) is not None:
+            # A move that was given up may still take effect, and a reorder would undo it.
+            self._try_later(key, _LONG_PAUSE, batch)
+            return
+        seen = self.observed.fresh(key, batch.now.monotonic_ms, FRESH_TO_START_MS)
+        if seen is None or seen.started_ms < self._not_before_ms.get(key, 0):
+            self._candidates[key] = None
+            return
+        self._not_before_ms.pop(key, None)
+        found = self._judge(key, seen)
+        is_strange = isinstance(found, Forget | LeaveAlone) and found != Forget(OrderEnd.RESTORED)
+        if is_strange and not self._unconfirmed.has_persisted(key, seen):
+            # Brokers' metadata lags behind the controller.
+            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=True)
+            self._candidates[key] = None
+            return
+        self._unconfirmed.forget(key)
+        self._do(key, found, seen.facts, batch)
+
+    def _judge(self, key: TopicPartition, seen: CachedObservation) -> Judgement | None:
+        kept = self.state.orders.get(key)
+        if seen.facts is None:
+            return None if kept is None else Forget(OrderEnd.GONE)
+        return judge(seen.facts, kept, self._wish(key))
+
+    def _do(
+        self, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
+    ) -> None:
+        name = self._name(key)
+        match found:
+            case Reorder() if facts is not None:
+                batch.emit_all(self._reorders.begin_one(key, facts, found))
+            case Elect() if facts is not None:
+                self._elect(key, facts.topic_id, facts.replicas, facts.leader, batch)
+            case Wait():
+                self._wait(key, found, batch)
+            case Forget():
+                replicas = () if facts is None else facts.replicas
+                batch.emit(LeaderOrderEnded(**name, why=found.why, replicas=replicas))
+                if found.why is not OrderEnd.RESTORED:
+                    # What is there now is another list: it is judged anew.
+                    self._candidates[key] = None
+            case LeaveAlone() if facts is not None:
+                expected = self.state.orders[key].replicas
+                batch.emit(LeaderOrderLeft(**name, replicas=facts.replicas, expected=expected))
+            case _:
+                if key in self.state.waiting:
+                    batch.emit(LeaderWaitEnded(**name))
+
+    def _elect(
+        self, key: TopicPartition, topic_id: str, replicas: tuple[int, ...], leader: int | None, batch: BatchBuilder
+    ) -> None:
+        batch.emit(LeaderElectionIntended(**self._name(key), topic_id=topic_id, replicas=replicas, leader=leader))
+
+    def _wait(self, key: TopicPartition, wait: Wait, batch: BatchBuilder) -> None:
+        known = self.state.waiting.get(key)
+        if known is None or (known.why, known.detail) != (wait.why, wait.detail):
+            batch.emit(LeaderWaiting(**self._name(key), why=wait.why, detail=wait.detail))
+
+    # -- out
+
+    def committed(self) -> None:
+        """Allow the elections that were intended."""
+        self._elections.committed()
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Make the elections that were intended."""
+        del now
+        yield from self._elections.calls(start_by_ms)
+
+    def withhold(self, now: Moment, why: str) -> None:
+        """Let the elections lapse that were intended."""
+        del now
+        self._elections.withhold(why)
+
+    def wants_survey(self, now: Moment) -> bool:
+        """Look at every partition once in a while, and at once after a change, as long as there is anything to keep."""
+        return self._is_active and self._reader is None and now.monotonic_ms >= self._next_survey_ms
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at what is worth it, as far as there is room for acting on it; at what waits once in a while."""
+        del moves
+        if self.state.freeze is not None:
+            return
+        now_ms, room = now.monotonic_ms, min(MAX_LOOKS, self._room)
+        may_look = (key for key in self._candidates if self._may_look(key, now_ms))
+        yield from islice(may_look, room)
+        old = (key for key in self.state.waiting if self._may_look(key, now_ms) and not self._is_fresh(key, now_ms))
+        yield from islice(old, min(MAX_WAITING_LOOKS, room))
+
+    def _may_look(self, key: TopicPartition, now_ms: int) -> bool:
+        return (
+            not self._is_busy(key)
+            and not self.observed.is_calling(key)
+            and self.observed.call_ended_ms(key) <= now_ms
+            and self._backoff.may_try(key, now_ms)
+        )
+
+    def _is_fresh(self, key: TopicPartition, now_ms: int) -> bool:
+        return self.observed.fresh(key, now_ms) is not None
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
+        now_ms = now.monotonic_ms
+        times = [self._elections.due_ms(now_ms)]
+        if self._reader is not None:
+            times.append(now_ms)
+        if (self._ready or self._reordered) and self._room and self.state.freeze is None:
+            times.append(now_ms)
+        expiry_ms = next_expiry_ms(self.state)
+        if expiry_ms is not None:
+            times.append(now_ms + max(0, expiry_ms - now.wall_ms))
+        return min((due for due in times if due is not None), default=None)
+
+    def urgency(self) -> Urgency:
+        """Watch closely while there is something to look at."""
+        if self.state.freeze is None and (self._candidates or (self._is_active and not self._next_survey_ms)):
+            return Urgency.BUSY
+        return Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
+
+    def _name(self, key: TopicPartition) -> EventName:
+        return event_name(self.state.name, key)

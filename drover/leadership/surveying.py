@@ -1,0 +1,40 @@
+"""Going through a survey of every partition a piece at a time: who leads how many, and what is worth a closer look."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+
+from drover.facts import PartitionFacts, Survey
+from events.leadership import LeaderCount
+from events.partitions import TopicPartition
+
+# A thousand partitions take about a millisecond.
+AT_ONCE = 1000
+
+Check = Callable[[TopicPartition, PartitionFacts], None]
+
+
+class SurveyReader:
+    """Reads one survey in pieces, so that no batch takes longer because a cluster is large."""
+
+    def __init__(self, survey: Survey) -> None:
+        self.survey = survey
+        self._left: Iterator[tuple[TopicPartition, PartitionFacts]] = iter(survey.partitions.items())
+        self._leaders: Counter[int] = Counter()
+        self._preferred: Counter[int] = Counter()
+
+    def read_on(self, check: Check) -> bool:
+        """Check the next piece; return whether that was the last."""
+        piece = list(islice(self._left, AT_ONCE))
+        leaders, preferred = self._leaders, self._preferred
+        for key, facts in piece:
+            if facts.leader is not None:
+                leaders[facts.leader] += 1
+            preferred[facts.replicas[0]] += 1
+            check(key, facts)
+        return len(piece) < AT_ONCE
+
+    def counts(self, others: Collection[int]) -> tuple[LeaderCount, ...]:
+        """Count what each broker leads, those among `others` included that lead nothing."""
+        brokers = sorted({*self._leaders, *self._preferred, *self.survey.live_brokers, *others})
+        return tuple(LeaderCount(broker, self._leaders[broker], self._preferred[broker]) for broker in brokers)

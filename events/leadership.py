@@ -1,0 +1,160 @@
+"""Events about who leads (KIP-491): canonical orders that are kept, elections, balances, and counts of leaders."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from events.base import Event, PartitionEvent
+
+
+class ListedBroker(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is said about one broker on the list besides that it should not lead.
+
+    `topics` limits it to these, None means all. It ends at `until_ms` (ms since epoch, in log time), or `for_ms` after
+    the event, where `until_ms` is None. Without either it ends by command only.
+    """
+
+    broker: int
+    topics: tuple[str, ...] | None = None
+    until_ms: int | None = None
+    for_ms: int | None = None
+    reason: str = ""
+
+
+class OrderEnd(StrEnum):
+    """Why the canonical order of a list is no longer kept."""
+
+    RESTORED = "restored"
+    MOVED = "moved"
+    GONE = "gone"
+
+
+class LeaderWaitReason(StrEnum):
+    """Why a listed broker still leads a partition."""
+
+    NO_IN_SYNC_REPLICA = "no-in-sync-replica"
+    MOVED_BY_OTHERS = "moved-by-others"
+    REFUSED = "refused"
+
+
+class ElectionOutcome(StrEnum):
+    """What became of an election; `not-needed` says that the right broker led already."""
+
+    ELECTED = "elected"
+    NOT_NEEDED = "not-needed"
+    REFUSED = "refused"
+    NOT_SENT = "not-sent"
+    UNKNOWN = "unknown"
+
+
+class LeaderOrderKept(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-order-kept"):
+    """A list is, or will be, in another order than its canonical one, which is kept so that it can be restored.
+
+    `canonical` is that order, `replicas` the list that is there now.
+    """
+
+    topic_id: str
+    canonical: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class LeaderOrderChanged(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-order-changed"):
+    """Drover has put a list whose canonical order it keeps into the order `replicas`."""
+
+    replicas: tuple[int, ...]
+
+
+class LeaderOrderLeft(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-order-left"):
+    """Somebody else has changed the order of a list that Drover had reordered: it is left as it is.
+
+    `replicas` is their order, `expected` the one that Drover had left.
+    """
+
+    replicas: tuple[int, ...]
+    expected: tuple[int, ...]
+
+
+class LeaderOrderEnded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-order-ended"):
+    """The canonical order of a list is no longer kept: it is back, or the list is another one now, `replicas`."""
+
+    why: OrderEnd
+    replicas: tuple[int, ...]
+
+
+class LeaderWaiting(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-waiting"):
+    """A listed broker leads a partition and nobody else can for now; `detail` says why. It is tried again."""
+
+    why: LeaderWaitReason
+    detail: str
+
+
+class LeaderWaitEnded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-wait-ended"):
+    """A partition does not wait for another leader any more."""
+
+
+class LeaderElectionIntended(
+    PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-election-intended"
+):
+    """An ElectLeaders call will be made: the intent, durable before the call.
+
+    The first of `replicas` is to lead; `leader` leads now, None if that is not known.
+    """
+
+    topic_id: str
+    replicas: tuple[int, ...]
+    leader: int | None = None
+
+
+class LeaderElectionEnded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-election-ended"):
+    """An election has ended; `code` and `detail` are Kafka's own where it refused."""
+
+    outcome: ElectionOutcome
+    code: int = 0
+    detail: str = ""
+
+
+class LeaderBalanceBegun(Event, frozen=True, kw_only=True, omit_defaults=True, tag="leader-balance-begun"):
+    """The first unlisted replica of every list is to lead where it can; of these topics, or of all (None)."""
+
+    by: str
+    reason: str
+    topics: tuple[str, ...] | None = None
+
+
+class LeaderBalanceEnded(Event, frozen=True, kw_only=True, omit_defaults=True, tag="leader-balance-ended"):
+    """The right broker leads wherever that was possible: `elected` elections, `left` partitions where it was not."""
+
+    elected: int
+    left: int
+
+
+class LeaderCount(Struct, frozen=True):
+    """How many partitions a broker leads, and of how many it is the first replica."""
+
+    broker: int
+    leaders: int
+    preferred: int
+
+
+class LeadersCounted(Event, frozen=True, kw_only=True, omit_defaults=True, tag="leaders-counted"):
+    """How many partitions each broker leads, where that has changed; counted while there is a list or a balance.
+
+    `brokers` are all that live or are in a list, ascending.
+    """
+
+    brokers: tuple[LeaderCount, ...]
+
+
+LeadershipEvent = (
+    LeaderOrderKept
+    | LeaderOrderChanged
+    | LeaderOrderLeft
+    | LeaderOrderEnded
+    | LeaderWaiting
+    | LeaderWaitEnded
+    | LeaderElectionIntended
+    | LeaderElectionEnded
+    | LeaderBalanceBegun
+    | LeaderBalanceEnded
+    | LeadersCounted
+)

@@ -1,0 +1,188 @@
+"""Leaders on a real Kafka: both modes beside Kafka's own rebalance, deaths of workers and brokers, ends of listings."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from drover.local import LocalCluster
+from drover.local.layout import CONTROLLER, CONTROLLER_ID, Layout
+from events.partitions import TopicPartition
+from tests.integration.story import read_story
+from tests.integration.support import MANAGED, Installation, installation, wait_for
+
+pytestmark = [pytest.mark.cluster]
+
+LAYOUT = {number: ([3, 1, 2], [1, 3, 2], [2, 1, 4], [3, 4, 1])[number % 4] for number in range(40)}
+ELECTOR = ("-m", "tests.integration.dying_elector")
+BALANCES_EVERY_S = 5
+
+
+def keys(topic: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for number in LAYOUT]
+
+
+async def seen(made: Installation, topic: str) -> Mapping[TopicPartition, tuple[int | None, tuple[int, ...]]]:
+    """Who leads each partition, and its list."""
+    observation = await made.driver.observe(keys(topic))
+    return {key: (facts.leader, facts.replicas) for key, facts in observation.partitions.items() if facts is not None}
+
+
+async def leads_nothing(made: Installation, topic: str, broker: int) -> None:
+    async def nothing() -> bool:
+        found = await seen(made, topic)
+        return len(found) == len(LAYOUT) and all(leader not in {broker, None} for leader, _ in found.values())
+
+    await wait_for(nothing, f"broker {broker} to lead nothing of {topic}", timeout_s=90)
+
+
+async def is_restored(made: Installation, topic: str) -> None:
+    async def restored() -> bool:
+        found = await seen(made, topic)
+        return {key: list(replicas) for key, (_, replicas) in found.items()} == {
+            TopicPartition(topic, number): replicas for number, replicas in LAYOUT.items()
+        } and not (await made.managed()).orders
+
+    await wait_for(restored, f"every canonical order of {topic} to be back", timeout_s=90)
+
+
+async def nobody_knows(made: Installation) -> bool:
+    """Whether the log says of an election that nobody knows what became of it, and none is open."""
+    story = await read_story(made.connection)
+    told = [event for events in story.events.values() for event in events]
+    outcomes = [event["outcome"] for event in told if event["type"] == "leader-election-ended"]
+    return "unknown" in outcomes and not (await made.managed()).elections
+
+
+async def leaders_command(made: Installation, *arguments: str) -> None:
+    done = await made.drover("leaders", *arguments, "--reason", "a slow disk")
+    assert done.code == 0, done.errors
+
+
+@asynccontextmanager
+async def traffic(made: Installation, topic: str) -> AsyncIterator[list[int]]:
+    """Write to every partition at acks=all all the while; the list holds how many were written."""
+    producer = AIOKafkaProducer(bootstrap_servers=made.cluster.bootstrap, acks="all", request_timeout_ms=20_000)
+    await producer.start()
+    written = [0]
+
+    async def write() -> None:
+        while True:
+            await asyncio.gather(*(producer.send_and_wait(topic, b"x" * 100, partition=number) for number in LAYOUT))
+            written[0] += len(LAYOUT)
+
+    task = asyncio.create_task(write())
+    try:
+        yield written
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await producer.stop()
+
+
+@asynccontextmanager
+async def own_rebalance(cluster: LocalCluster) -> AsyncIterator[None]:
+    """Let Kafka itself elect preferred leaders every 5 s, as `auto.leader.rebalance.enable` does every 300."""
+    file = Layout(cluster.directory).settings_file(CONTROLLER)
+    before = file.read_text(encoding="utf-8")
+
+    async def restart(text: str) -> None:
+        file.write_text(text, encoding="utf-8")
+        await cluster.kill(CONTROLLER_ID)
+        await cluster.start(CONTROLLER_ID)
+
+    more = f"auto.leader.rebalance.enable=true\nleader.imbalance.check.interval.seconds={BALANCES_EVERY_S}\n"
+    await restart(before + more)
+    try:
+        yield
+    finally:
+        await restart(before)
+
+
+async def _all_listed(made: Installation, topic: str) -> None:
+    """With all listed the original order counts."""
+    for broker in ("1", "2", "4"):
+        await leaders_command(made, "demote", broker, "--topic", topic)
+    await is_restored(made, topic)
+    for broker in ("1", "2", "4"):
+        await leaders_command(made, "restore", broker)
+    await leads_nothing(made, topic, 3)
+
+
+async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies(
+    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    topic = "eager"
+    async with installation(local_cluster, tmp_path_factory.mktemp("eager"), "eager") as made:
+        await made.create_topic(topic, LAYOUT)
+        async with own_rebalance(local_cluster), traffic(made, topic) as written:
+            # Killed with -9 between the reorder and the election; its successor goes on.
+            await made.start_worker("first", program=ELECTOR)
+            await made.wait_until_owned("first")
+            await leaders_command(made, "demote", "3", "--topic", topic)
+            assert await made.gone("first") == -signal.SIGKILL
+            await made.start_worker("second")
+            await leads_nothing(made, topic, 3)
+            await wait_for(lambda: nobody_knows(made), "the dead worker's elections to be recorded as unknown", 90)
+
+            # Kafka's own rebalance takes nothing back, and nothing flaps.
+            before = await seen(made, topic)
+            await asyncio.sleep(2 * BALANCES_EVERY_S + 1)
+            assert await seen(made, topic) == before
+
+            # The listed broker dies and returns: still nothing.
+            await local_cluster.kill(3)
+            await local_cluster.start(3)
+            await asyncio.sleep(BALANCES_EVERY_S + 1)
+            await leads_nothing(made, topic, 3)
+
+            await _all_listed(made, topic)
+
+            # The time of a listing is over while no worker is alive.
+            await leaders_command(made, "demote", "3", "--topic", topic, "--for", "3s")
+            made.signal("second", signal.SIGKILL)
+            await made.gone("second")
+            await asyncio.sleep(4)
+            await made.start_worker("third")
+            await is_restored(made, topic)
+
+            async def leads_again() -> bool:
+                found = await seen(made, topic)
+                return all(leader == replicas[0] for leader, replicas in found.values())
+
+            await wait_for(leads_again, "the preferred leaders to lead again", timeout_s=90)
+            assert written[0]
+        shown = (await made.drover("leaders", "show", "-o", "json")).document
+        assert shown["reordered"] == shown["waiting_count"] == 0
+        replayed = await made.drover("replay", "--verify")
+        assert replayed.code == 0, replayed.errors
+
+
+async def test_lazily_no_leader_moves_before_an_election_is_asked_for(
+    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    topic = "lazy"
+    async with installation(local_cluster, tmp_path_factory.mktemp("lazy"), "lazy", lazy_leadership=True) as made:
+        await made.create_topic(topic, LAYOUT)
+        await made.start_worker("solo")
+        await made.wait_until_owned("solo")
+        async with own_rebalance(local_cluster):
+            led = {key: leader for key, (leader, _) in (await seen(made, topic)).items()}
+            await leaders_command(made, "demote", "3", "--topic", topic)
+
+            async def reordered() -> bool:
+                return (await made.replicas(TopicPartition(topic, 1))) == (1, 2, 3)
+
+            await wait_for(reordered, "the lists under which no leader moves to be in order")
+            await asyncio.sleep(2 * BALANCES_EVERY_S + 1)
+            assert {key: leader for key, (leader, _) in (await seen(made, topic)).items()} == led
+            await leaders_command(made, "balance", "--topic", topic)
+            await leads_nothing(made, topic, 3)
+            drained = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done")
+            assert drained.code == 0, drained.errors
+            assert f"of {MANAGED} is back" in drained.output
+            await is_restored(made, topic)

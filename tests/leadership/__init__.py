@@ -1,0 +1,1 @@
+"""Brokers that should not lead (KIP-491)."""

@@ -1,0 +1,163 @@
+"""What must hold of leaders: elections have intents, listed brokers lead nothing, canonical orders come back."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from drover.cluster.controller_model import Partition
+from drover.leadership.endings import PLAN_PREFIX
+from drover.leadership.order import deprioritise
+from drover.shard.core import CALL_START_MS
+from drover.state.cluster import ClusterState
+from events.leadership import LeaderElectionEnded, LeaderElectionIntended
+from events.partitions import TopicPartition
+from events.reassignments import Call, CallIntended, ReassignmentCompleted
+from events.topics import shard_of
+from tests.simulation.cluster import SimulatedCluster
+
+if TYPE_CHECKING:
+    from tests.simulation.checker import Checker, Ending, Life
+    from tests.simulation.world import World
+
+Place = tuple[str, TopicPartition]
+
+
+@dataclass(slots=True)
+class Intended:
+    """One election that the log says will be held; `left` once it was sent."""
+
+    epoch: int
+    replicas: tuple[int, ...]
+    durable_ms: int
+    left: bool = False
+
+
+class Leaders:
+    """Follows elections and canonical orders by events and by what happens to clusters, apart from Drover's fold."""
+
+    def __init__(self, checker: "Checker") -> None:
+        self._checker = checker
+        self.open: dict[Place, Intended] = {}
+        self._intents: dict[tuple[str, TopicPartition, int], Intended] = {}
+        # None: others have touched it, or it ended where neither an original nor a target was; nothing is asked of it.
+        self.canonical: dict[Place, tuple[int, ...] | None] = {}
+        self._topic_ids: dict[Place, str] = {}
+
+    # -- elections
+
+    def intended(self, event: LeaderElectionIntended, epoch: int) -> None:
+        """R236-9, S20: nothing is elected in a frozen cluster, nor where a call is open."""
+        place = event.cluster, event.key
+        assert event.cluster not in self._checker.frozen, f"S12: {event} while frozen"
+        assert place not in self.open, f"S20: {event} while {self.open[place]} is open"
+        life = self._checker.lives.get(place)
+        assert life is None or not life.open, f"S20: {event} while {life} has a call open"
+        state = self._state(event.cluster)
+        listed = state.listed_for(event.topic)
+        only_listed = all(broker in listed for broker in event.replicas)
+        assert event.replicas[0] not in listed or only_listed, f"R491-2: {event} elects one of {listed}"
+        made = Intended(epoch, event.replicas, self._checker.world.now_ms)
+        self.open[place] = self._intents[*place, epoch] = made
+        limit = state.limits.max_leader_movements
+        reorders = [life for life in self._checker.lives.values() if life.plan.startswith(PLAN_PREFIX)]
+        assert len(self._of(event.cluster)) <= limit, f"S7: {len(self.open)} elections, {len(reorders)} reorders"
+
+    def _of(self, cluster: str) -> list[Place]:
+        return [place for place in self.open if place[0] == cluster]
+
+    def ended(self, event: LeaderElectionEnded) -> None:
+        """An outcome belongs to an open intent."""
+        del self.open[event.cluster, event.key]
+
+    def s20_no_election_is_open(self, event: CallIntended) -> None:
+        """S20: no call about a partition is intended while an election of its leader is open."""
+        assert (event.cluster, event.key) not in self.open, f"S20: {event} while an election is open"
+
+    def leaves(self, cluster: SimulatedCluster, key: TopicPartition) -> None:
+        """S6: each election has its own intent, durable under the caller's epoch, at most 1 s old."""
+        made = self._of_caller(cluster, key)
+        assert made is not None, f"S6: an election of {key} without a durable intent"
+        assert not made.left, f"S6: {key} is elected twice for one intent"
+        made.left = True
+        age_ms = self._checker.world.now_ms - made.durable_ms
+        assert age_ms <= CALL_START_MS, f"S6: an election of {key} leaves {age_ms} ms after its intent"
+
+    def arrives(self, cluster: SimulatedCluster, key: TopicPartition) -> None:
+        """S6: when an election arrives, nothing else was intended for the partition since."""
+        made = self._of_caller(cluster, key)
+        assert self.open.get((cluster.name, key)) is made, f"S6: an election of {key} arrives late"
+
+    def _of_caller(self, cluster: SimulatedCluster, key: TopicPartition) -> Intended | None:
+        caller = self._checker.world.caller
+        assert caller is not None, "only a worker calls"
+        assert caller.token is not None, "only an owner calls"
+        return self._intents.get((cluster.name, key, self._checker.epochs[caller.token]))
+
+    # -- orders
+
+    def x8_a_last_step_is_in_todays_order(self, life: "Life", event: CallIntended) -> None:
+        """X8: the last step sends the target as the list orders it now, or appends only, which repairs."""
+        if event.call is not Call.STEP or not event.final or event.replicas is None or life.asked_back:
+            return
+        if life.plan.startswith(PLAN_PREFIX):
+            assert event.replicas == life.target, f"X8: {event} is not the order of {life}"
+            return
+        today = deprioritise(life.target, self._state(event.cluster).listed_for(event.topic))
+        appends = event.replicas[: len(event.expected)] == event.expected
+        assert event.replicas == today or (event.replicas == life.target and appends), f"X8: {event}, not {today}"
+
+    def changed(
+        self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition
+    ) -> None:
+        """Learn the order of what is new; forget it where others change it."""
+        place, topic_id = (cluster.name, key), cluster.model.topics[key.topic].topic_id
+        if before is None or self._topic_ids[place] != topic_id:
+            self._topic_ids[place], self.canonical[place] = topic_id, after.replicas
+        elif cluster.touched_ms.get(key) == cluster.now_ms:
+            self.canonical[place] = None
+
+    def reassignment_ended(self, life: "Life", event: "Ending") -> None:
+        """A target that was reached is canonical; a rollback changes nothing; what ends elsewhere is not followed."""
+        place = event.cluster, event.key
+        if self._topic_ids.get(place) != life.topic_id:
+            return
+        if isinstance(event, ReassignmentCompleted) and not life.plan.startswith(PLAN_PREFIX):
+            self.canonical[place] = None if life.touched else life.target
+        known = self.canonical.get(place)
+        if known is not None and (set(event.replicas) != set(known) or life.touched):
+            self.canonical[place] = None
+
+    def _state(self, cluster: str) -> ClusterState:
+        shards = self._checker.world.settings.shards
+        return self._checker.folds[shard_of(cluster, shards)].state.clusters[cluster]
+
+
+def settles_within_ms(world: "World") -> int:
+    """Tell how long leaders may take in an idle world: two surveys, and a minute where a late call is waited for."""
+    states = [state for fold in world.checker.folds for state in fold.state.clusters.values()]
+    return 95_000 if any(state.expired_calls for state in states) else 25_000
+
+
+def is_active(world: "World") -> bool:
+    """Whether there is a list, or an order to restore."""
+    states = [state for fold in world.checker.folds for state in fold.state.clusters.values()]
+    return any(state.blacklist or state.orders or state.waiting for state in states)
+
+
+def l8_leaders_are_where_they_belong(world: "World", cluster: SimulatedCluster, state: ClusterState) -> None:
+    """L8: in the end each list is in today's order, and a listed broker leads only where nobody else can."""
+    assert not state.elections, f"L8: {state.elections} never end"
+    for key, partition in cluster.model.each_partition():
+        canonical = world.checker.leaders.canonical.get((cluster.name, key))
+        if key in state.reassignments or canonical is None or partition.moving:
+            continue
+        listed = state.listed_for(key.topic)
+        lazily = frozenset(listed) - {partition.leader} if state.limits.lazy_leadership else listed
+        kept = state.orders.get(key)
+        today = deprioritise(canonical, lazily)
+        waits = key in state.waiting
+        assert partition.replicas == today or waits, f"L8: {key}: {partition}, listed {listed}, {canonical}, {kept}"
+        known = partition.replicas if kept is None else kept.canonical
+        assert known == canonical, f"L8: {key}: {kept} is not the order of {canonical}"
+        others = [broker for broker in partition.isr if broker not in listed and cluster.model.electable(broker)]
+        if partition.leader in listed and others and not state.limits.lazy_leadership:
+            raise AssertionError(f"L8: {key}: {partition} is led by one of {listed}")

@@ -66,7 +66,11 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             is_short=is_short,
             drops_last=reassignment.returning_to is not None,
         )
-        return next_step(reassignment, context.stepping, now)
+        step = next_step(reassignment, context.stepping, now)
+        if reassignment.phase is Phase.PREPARED and prepared and step and set(step.adding) <= set(prepared.adding):
+            # Its room is held at the leader that it was prepared with; the one of now may have none.
+            return replace(step, leader=prepared.leader)
+        return step
     if is_short and prepared.adding and not replica_sets.only_appends(prepared.expected, prepared.replicas):
         # The throttle that is being set is for the same copies.
         return replace(prepared, final=False, replicas=prepared.expected + prepared.adding)

@@ -10,7 +10,7 @@ from drover.reassignment.phase import Phase
 from drover.reassignment.start import start
 from drover.reassignment.state import Step
 from events.reassignments import Blocker
-from tests.reassignment.support import context, reassignment, sight
+from tests.reassignment.support import LIVE, context, reassignment, sight
 
 
 def begun(seen: PartitionFacts, target: tuple[int, ...] = (4, 2, 1), **fields: Any) -> SendStep | Wait | LookAgain:
@@ -35,6 +35,14 @@ def test_with_every_gate_open_the_step_is_planned() -> None:
 def test_a_prepared_step_is_kept_as_it_is() -> None:
     about = reassignment(Phase.PREPARED)
     assert planned(start(about, sight(leader=2), context())) == about.step
+
+
+def test_a_step_that_is_prepared_anew_keeps_the_leader_at_which_it_holds_room() -> None:
+    """Else a broker that leads since then would send more copies than its limit (seed 40,000,087)."""
+    prepared = Step(1, True, (1, 2, 3), (4, 5, 3), 1)
+    about = reassignment(Phase.PREPARED, target=(4, 5, 3), step=prepared)
+    found = planned(start(about, sight(leader=2), context(live=LIVE - {4}, max_replicas_per_step=2)))
+    assert (found.adding, found.leader) == ((5,), 1)
 
 
 def test_a_list_that_differs_is_doubted_and_then_named() -> None:

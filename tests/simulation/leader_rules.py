@@ -10,7 +10,7 @@ from drover.shard.core import CALL_START_MS
 from drover.state.cluster import ClusterState
 from events.leadership import LeaderElectionEnded, LeaderElectionIntended
 from events.partitions import TopicPartition
-from events.reassignments import Call, CallIntended, ReassignmentCompleted
+from events.reassignments import Call, CallIntended, ReassignmentCompleted, ReassignmentStopped
 from events.topics import shard_of
 from tests.simulation.cluster import SimulatedCluster
 
@@ -123,8 +123,15 @@ class Leaders:
         if isinstance(event, ReassignmentCompleted) and not life.plan.startswith(PLAN_PREFIX):
             self.canonical[place] = None if life.touched else life.target
         known = self.canonical.get(place)
-        if known is not None and (set(event.replicas) != set(known) or life.touched):
+        if isinstance(event, ReassignmentStopped) and event.replicas != known:
+            # Steps that swap may have put the same brokers into another order when they were stopped.
             self.canonical[place] = None
+        elif known is not None and (set(event.replicas) != set(known) or life.touched):
+            self.canonical[place] = None
+
+    def asked_for_as_it_is(self, place: Place) -> None:
+        """Forget the order: somebody asked for the list that is there, whatever its order was meant to be."""
+        self.canonical[place] = None
 
     def _state(self, cluster: str) -> ClusterState:
         shards = self._checker.world.settings.shards

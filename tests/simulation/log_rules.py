@@ -44,6 +44,8 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
     accepted: set[tuple[str, TopicPartition]] = set()
     for outcome in record.outcomes:
         accepted.update((outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.accepted)
+        for entry in outcome.unchanged if outcome.type == "alter" else ():
+            checker.leaders.asked_for_as_it_is((outcome.cluster, TopicPartition(entry.topic, entry.partition)))
         command = checker.world.commands.read(_INDEX_OF[outcome.topic], shard)[outcome.offset].command
         if not isinstance(command, Malformed) and outcome.type == command.__struct_config__.tag:
             _judge_identity(checker, outcome, command_digest(command))

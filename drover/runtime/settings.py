@@ -282,7 +282,7 @@ class ZooKeeperSettings:
     cert_file: str | None = None
     key_file: str | None = None
     session_timeout_ms: int = 10_000
-    listen: str = "127.0.0.1:8160"
+    listen: str = "127.0.0.1:8161"
 
     def __post_init__(self) -> None:
         """Refuse what no client could use, and a root that is not Drover's to write."""

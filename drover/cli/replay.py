@@ -66,29 +66,29 @@ def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
     """Fold the log from its first record; print counts, the state's hash per shard and the speed.
 
     Every reader checks the rules of the log: sequence, hash chain, cursors, and each recorded state hash against the
-    recomputed one. A broken rule ends with exit code 5 and its position. With --verify, each stored snapshot is also
-    compared with the log. A snapshot that differs ends with exit code 1; readers that notice this do not use it, and
-    the next snapshot replaces it.
+    recomputed one. A broken rule is named with its position; the shard is counted up to there, and the exit code is 5.
+    With --verify, each stored snapshot is also compared with the log. A snapshot that differs ends with exit code 1;
+    readers that notice this do not use it, and the next snapshot replaces it.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
     started = time.perf_counter()
-    shards, snapshots = asyncio.run(_replay(settings.log.connection(), cluster, verify=verify))
+    shards, snapshots, damaged = asyncio.run(_replay(settings.log.connection(), cluster, verify=verify))
     seconds = time.perf_counter() - started
     document = {**replay_document(shards, seconds), **({"snapshots": len(snapshots)} if verify else {})}
     wrong = [why for why in snapshots if why]
-    for why in wrong:
+    for why in (*wrong, *damaged):
         say(why, err=True)
     if output != "table":
         print_document(document, document["shards"], output)
-        _end(wrong)
+        _end(wrong, damaged)
         return
     console().print(table(COLUMNS, map(cells_of, shards), right=COLUMNS[:7]))
     say(
         f"{plural(document['events'], 'event')} in {seconds:.2f} s, {document['events_per_second']:,.0f} events/s",
         err=True,
     )
-    if verify:
+    if verify and not damaged:
         old = document["old_state_hashes"]
         passed_over = f" ({old:,} more have a form that is not made any more)" if old else ""
         say(
@@ -96,18 +96,20 @@ def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
             f"state hashes agree{passed_over}; {len(snapshots) - len(wrong)} of "
             f"{plural(len(snapshots), 'stored snapshot')} agree with the log."
         )
-    _end(wrong)
+    _end(wrong, damaged)
 
 
-def _end(wrong: list[str]) -> None:
+def _end(wrong: list[str], damaged: list[str]) -> None:
+    if damaged:
+        raise click.exceptions.Exit(ExitCode.CORRUPT)
     if wrong:
         raise click.exceptions.Exit(ExitCode.FAILED)
 
 
 async def _replay(
     connection: LogConnection, cluster: str | None, *, verify: bool
-) -> tuple[list[ShardReplay], list[str]]:
-    """Fold everything; returns the result of each shard, and what is wrong with each stored snapshot, if anything."""
+) -> tuple[list[ShardReplay], list[str], list[str]]:
+    """Fold everything; returns each shard's result, what is wrong with each stored snapshot, and where damage is."""
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, cluster)
         shards = {shard: ShardReplay(shard) for shard in log.folds}
@@ -120,7 +122,7 @@ async def _replay(
                 check.see(log.folds[piece[0].shard])
     for shard, fold in log.folds.items():
         shards[shard].finish(fold)
-    return list(shards.values()), check.results()
+    return list(shards.values()), check.results(), list(log.damaged.values())
 
 
 def replay_document(shards: list[ShardReplay], seconds: float) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def _limits(limits: Limits) -> str:
     return (
         f"at most {plural(limits.max_partitions_in_flight, 'partition')} in flight, "
         f"{plural(limits.max_moves_per_broker, 'move')} per broker, "
-        f"{plural(limits.max_replicas_per_step, 'replica')} per step ({limits.steps.value})"
+        f"{plural(limits.max_replicas_per_step, 'replica')} per step ({limits.stepping.value})"
     )
 
 

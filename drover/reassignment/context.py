@@ -39,4 +39,4 @@ def context_of(
 
 def stepping_of(state: ClusterState, reassignment: Reassignment) -> Stepping:
     """Return the stepping of its plan, or else the cluster's."""
-    return state.steppings.get(reassignment.plan, state.limits.steps)
+    return state.steppings.get(reassignment.plan, state.limits.stepping)

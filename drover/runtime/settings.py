@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from msgspec import UNSET
-
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.runtime.addresses import check_addresses, parse_address
@@ -204,8 +202,8 @@ class ClusterSettings:
             self.max_moves_per_broker,
             self.max_replicas_per_step,
             self.repairs_by_itself,
-            UNSET if self.stepping is Stepping.GROW else self.stepping,
-            UNSET if self.healing is None else self.healing.limits,
+            self.stepping,
+            None if self.healing is None else self.healing.limits,
             self.max_leader_movements,
             self.lazy_leadership,
             self.balances_after_return,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from drover.plans.evolve import stop_waiting, wait
@@ -11,7 +10,6 @@ from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecid
 from drover.state.cluster import ClusterState
 from events.base import Event
 from events.clusters import ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsSet
-from events.plans import Stepping
 from events.waiting import (
     CommandAdvanced,
     CommandBegun,
@@ -30,8 +28,8 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.max_moves_per_broker,
         event.max_replicas_per_step,
         event.mends_by_itself,
-        UNSET if event.stepping is Stepping.GROW else event.stepping,
-        UNSET if event.healing is None else event.healing,
+        event.stepping,
+        event.healing,
         event.max_leader_movements,
         event.lazy_leadership,
         event.balances_after_return,

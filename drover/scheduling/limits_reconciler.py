@@ -27,7 +27,7 @@ class LimitsReconciler(Reconciler):
                 max_moves_per_broker=limits.max_moves_per_broker,
                 max_replicas_per_step=limits.max_replicas_per_step,
                 mends_by_itself=limits.repairs_by_itself,
-                stepping=limits.steps,
+                stepping=limits.stepping,
                 healing=limits.healing,
                 max_leader_movements=limits.max_leader_movements,
                 lazy_leadership=limits.lazy_leadership,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import Struct, field
 
 from drover.state.declared import ClusterSlice, items_in_order, not_default, recorded
 from events.healing import HealingLimits
@@ -18,22 +18,11 @@ class Limits(Struct, frozen=True):
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = field(default=False, name="mends_by_itself")
-    # What is unset is at its default, and left out of snapshots.
-    stepping: Stepping | UnsetType = UNSET
-    healing_limits: HealingLimits | UnsetType = field(default=UNSET, name="healing")
+    stepping: Stepping = Stepping.GROW
+    healing: HealingLimits | None = None
     max_leader_movements: int = 1000
     lazy_leadership: bool = False
     balances_after_return: bool = False
-
-    @property
-    def steps(self) -> Stepping:
-        """How partitions go to their targets where a plan does not say."""
-        return Stepping.GROW if self.stepping is UNSET else self.stepping
-
-    @property
-    def healing(self) -> HealingLimits | None:
-        """When replicas on dead brokers are replaced; None: absent brokers are not even noted."""
-        return None if self.healing_limits is UNSET else self.healing_limits
 
 
 class Freeze(Struct, frozen=True, omit_defaults=True):

@@ -82,7 +82,7 @@ async def test_the_hash_holds_until_somebody_else_changes_the_cluster(planned: I
     assert f"{moved} was on {list(before)}, and now is on {list(before[::-1])}" in refused.errors
     assert (await replicas_on(planned, TOPIC))[4] == 0
 
-    assert (await planned.alter("back", {moved: before})).code == 0
+    assert (await planned.alter("foreign-back", {moved: before})).code == 0
     await planned.wait_until_settled()
     accepted = await planned.drover(*held)
     assert accepted.code == 0, accepted.errors

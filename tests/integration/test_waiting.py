@@ -131,6 +131,8 @@ async def test_what_a_plan_has_completed_is_undone_unless_it_was_moved_since(dro
     await drover.wait_until_settled()
     shown = await drover.drover("alter", "--undo", "regret", "--reason", "a mistake", "--dry-run", "-o", "json")
     (command,) = shown.document["commands"]
+    ids = {partition.pop("topic_id") for partition in command["partitions"]}
+    assert ids == {(await drover.facts(first)).topic_id}, "a topic of the same name that was made since is another one"
     assert command["partitions"] == [
         {"topic": "regret", "partition": 0, "replicas": [1, 2], "original_replicas": [3, 2]},
         {"topic": "regret", "partition": 1, "replicas": [2, 3], "original_replicas": [4, 3]},

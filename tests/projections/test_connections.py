@@ -47,6 +47,7 @@ async def test_a_session_that_expires_costs_nothing(zookeeper: LocalZooKeeper, r
             await asyncio.to_thread(end_session, zookeeper.hosts, session)
             ended.append(session[0])
             await feeding
+            await wait_until(lambda: store._client.client_id[0] not in {0, *ended}, what="a new session", timeout_s=20)
             await wait_until(lambda: not writer.backlog, what="it goes on", timeout_s=20)
         await at_the_end(real_store, root, wanted)
         await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen", timeout_s=20)

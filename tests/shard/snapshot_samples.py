@@ -151,7 +151,7 @@ def _with_a_heal() -> ShardFold:
     fold = _on_its_way_back_by_steps()
     state, at_ms = fold.state.cluster("prod"), 1_790_000_000_960
     state.limits = msgspec.structs.replace(
-        state.limits, healing_limits=HealingLimits(60_000, 30_000, 5, 2, 10, 1_000_000, 4, 7_200_000, True, 50_000)
+        state.limits, healing=HealingLimits(60_000, 30_000, 5, 2, 10, 1_000_000, 4, 7_200_000, True, 50_000)
     )
     state.outages[3] = BrokerOutage(at_ms, seen=True, is_alarmed=True, choice=HealChoice.START)
     state.outages[9] = BrokerOutage(at_ms)

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from drover.scheduling.state import Limits
@@ -52,8 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             self.max_moves_per_broker,
             self.max_replicas_per_step,
             self.repairs_by_itself,
-            UNSET if self.stepping is Stepping.GROW else self.stepping,
-            UNSET if self.healing is None else self.healing,
+            self.stepping,
+            self.healing,
             self.max_leader_movements,
             self.lazy_leadership,
             self.balances_after_return,

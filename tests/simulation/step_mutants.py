@@ -46,8 +46,8 @@ STEP_MUTANTS = (
     Mutant(
         "forget-the-plans-stepping",
         "drover/reassignment/context.py",
-        "state.steppings.get(reassignment.plan, state.limits.steps)",
-        "state.limits.steps",
+        "state.steppings.get(reassignment.plan, state.limits.stepping)",
+        "state.limits.stepping",
         layer="tests/shard/test_steppings.py",
     ),
     Mutant(

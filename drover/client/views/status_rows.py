@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from drover.client.differences import plain
 from drover.client.transfers import Transfer, Transfers
 from drover.client.views.heal_rows import outage_rows
 from drover.plans.state import PlanStatus
@@ -201,7 +202,7 @@ def cluster_document(
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
         "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
         "freezes": [msgspec.structs.asdict(freeze) for freeze in state.freezes],
-        "limits": {**msgspec.to_builtins(state.limits), "stepping": state.limits.steps.value},
+        "limits": plain(state.limits),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())

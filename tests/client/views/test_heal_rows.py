@@ -10,7 +10,7 @@ from events.partitions import TopicPartition
 
 def state_with(**outages: Outage) -> ClusterState:
     state = ClusterState("prod")
-    state.limits = Limits(healing_limits=HealingLimits(failure_interval_ms=1000))
+    state.limits = Limits(healing=HealingLimits(failure_interval_ms=1000))
     state.outages = {int(name[1:]): outage for name, outage in outages.items()}
     return state
 
@@ -25,7 +25,7 @@ def test_each_absence_says_since_when_and_when_it_is_healed() -> None:
     (row,) = outage_rows(state_with(_3=Outage(500, seen=True, choice=HealChoice.SKIP)))
     assert row.heals_at_ms is None
     never = state_with(_3=Outage(500, seen=True))
-    never.limits = Limits(healing_limits=HealingLimits())
+    never.limits = Limits(healing=HealingLimits())
     assert outage_rows(never)[0].heals_at_ms is None
 
 

@@ -154,7 +154,6 @@ def test_a_cluster_out_of_reach_is_told_with_the_moment() -> None:
 
 
 def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:
-    """Also where no stepping was ever set, which the state leaves out."""
     state = ClusterState("prod")
     limits = cluster_document(state, "w-1", 1)["limits"]
     assert msgspec.json.decode(msgspec.json.encode(limits)) == {
@@ -163,6 +162,7 @@ def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:
         "max_replicas_per_step": 1,
         "mends_by_itself": False,
         "stepping": "grow",
+        "healing": None,
         "max_leader_movements": 1000,
         "lazy_leadership": False,
         "balances_after_return": False,

@@ -269,11 +269,11 @@ class Oracle:
         try:
             assert stored.value is not None
             sample = msgpack.unpackb(stored.value)
-            assert sample["kind"] in {"progress", "projection"}
+            assert sample["kind"] in {"progress", "projection", "worker"}
         except (AssertionError, ValueError, TypeError, msgpack.UnpackException):
             self.undecodable["samples", stored.partition].append(stored.offset)
             return
-        if sample["kind"] == "projection":
+        if sample["kind"] != "progress":
             return
         known = self.samples[sample["cluster"], sample["topic"], sample["partition"]]
         last = known[-1] if known and sample["at_ms"] - known[-1]["at_ms"] <= 600_000 else None

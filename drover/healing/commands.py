@@ -20,7 +20,7 @@ def decide_heal(command: HealCommand, state: ClusterState, _facts: Facts) -> Dec
         return _stop(command, state)
     broker = command.broker
     assert broker is not None, "checked when the command was made"
-    if broker not in state.outages:
+    if broker not in state.absent_brokers:
         detail = f"broker {broker} is not known to be away: `drover heal status` lists those that are"
         return refuse(RefusalCode.BROKER_NOT_AWAY, detail)
     choice = HealChoice(command.action)
@@ -33,7 +33,7 @@ def _choose(command: HealCommand, state: ClusterState, brokers: tuple[int, ...],
     return [
         HealChosen(cluster=state.name, broker=broker, choice=choice, by=command.by, reason=command.reason)
         for broker in brokers
-        if broker in state.outages and state.outages[broker].choice is not choice
+        if broker in state.absent_brokers and state.absent_brokers[broker].choice is not choice
     ]
 
 

@@ -35,7 +35,7 @@ def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Fact
         reason=command.reason,
     )
     noted: tuple[AnyEvent, ...] = ()
-    if state.limits.healing is not None and command.broker not in state.outages:
+    if state.limits.healing is not None and command.broker not in state.absent_brokers:
         noted = (BrokerOutageNoted(cluster=state.name, broker=command.broker, seen=False),)
     return Decision(events=(event, *noted), remarks=remarks)
 
@@ -58,7 +58,7 @@ def decide_broker_returned(command: BrokerReturned, state: ClusterState, facts: 
         reason=command.reason,
     )
     ended: tuple[AnyEvent, ...] = ()
-    if command.broker in state.outages:
+    if command.broker in state.absent_brokers:
         why = OutageEnd.REPORTED_BACK
         ended = (BrokerOutageEnded(cluster=state.name, broker=command.broker, why=why),)
     return Decision(events=(event, *ended), remarks=remarks)

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drover.healing.state import Brake, Heal, HealChunk, HealingState, LeftBehind, Outage, RunningChunk
+from drover.healing.state import Absence, Brake, Heal, HealChunk, HealingState, LeftBehind, RunningChunk
 from events import healing
 from events.base import Event
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
@@ -32,13 +32,13 @@ def _returned(state: HealingState, event: BrokerReturnRecorded, _at_ms: int) -> 
 
 def _noted(state: HealingState, event: healing.BrokerOutageNoted, at_ms: int) -> None:
     """R46-1: the first record's time stands."""
-    known = state.outages.get(event.broker, Outage(at_ms))
-    state.outages[event.broker] = replace(known, seen=known.seen or event.seen)
+    known = state.absent_brokers.get(event.broker, Absence(at_ms))
+    state.absent_brokers[event.broker] = replace(known, seen=known.seen or event.seen)
     state.emptied_brokers.pop(event.broker, None)
 
 
 def _ended(state: HealingState, event: healing.BrokerOutageEnded, at_ms: int) -> None:
-    known = state.outages.pop(event.broker, None)
+    known = state.absent_brokers.pop(event.broker, None)
     was_seen = known is not None and known.seen
     if event.why is healing.OutageEnd.NOT_ASSIGNED and was_seen:
         state.emptied_brokers[event.broker] = at_ms
@@ -50,7 +50,7 @@ def _ended(state: HealingState, event: healing.BrokerOutageEnded, at_ms: int) ->
 
 
 def _alarmed(state: HealingState, event: healing.BrokerOutageAlarmed, _at_ms: int) -> None:
-    state.outages[event.broker] = replace(state.outages[event.broker], is_alarmed=True)
+    state.absent_brokers[event.broker] = replace(state.absent_brokers[event.broker], is_alarmed=True)
 
 
 def _braked(state: HealingState, event: healing.HealingBraked, at_ms: int) -> None:
@@ -62,7 +62,7 @@ def _released(state: HealingState, event: healing.HealingReleased, _at_ms: int) 
 
 
 def _chosen(state: HealingState, event: healing.HealChosen, _at_ms: int) -> None:
-    state.outages[event.broker] = replace(state.outages[event.broker], choice=event.choice)
+    state.absent_brokers[event.broker] = replace(state.absent_brokers[event.broker], choice=event.choice)
 
 
 def _planned(state: HealingState, event: healing.HealPlanned, at_ms: int) -> None:
@@ -121,8 +121,8 @@ def _heal_ended(state: HealingState, event: healing.HealEnded, _at_ms: int) -> N
     heal = state.heal
     if event.leaves_rest and heal is not None:
         for broker in heal.brokers:
-            if broker in state.outages:
-                state.outages[broker] = replace(state.outages[broker], choice=healing.HealChoice.SKIP)
+            if broker in state.absent_brokers:
+                state.absent_brokers[broker] = replace(state.absent_brokers[broker], choice=healing.HealChoice.SKIP)
     state.heal, state.heal_chunks = None, {}
 
 

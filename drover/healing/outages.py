@@ -66,16 +66,16 @@ class OutageWatch:
         for broker in sorted(live):
             self._missing_since_ms.pop(broker, None)
             if self._is_back(state, broker, at_ms):
-                known = state.outages.get(broker)
+                known = state.absent_brokers.get(broker)
                 was_away = known is None or known.seen
                 why = OutageEnd.RETURNED if was_away else OutageEnd.STILL_ALIVE
                 yield BrokerOutageEnded(cluster=state.name, broker=broker, why=why)
-        for broker in sorted(set(self._assigned) | set(state.outages)):
+        for broker in sorted(set(self._assigned) | set(state.absent_brokers)):
             if broker not in live:
                 yield from self._missed(state, broker, started_ms, ended_ms)
 
     def _is_back(self, state: HealingState, broker: int, at_ms: int) -> bool:
-        known = state.outages.get(broker)
+        known = state.absent_brokers.get(broker)
         if known is None:
             return broker in state.emptied_brokers
         return known.seen or at_ms - known.since_ms >= REPORT_COUNTS_MS
@@ -83,7 +83,7 @@ class OutageWatch:
     def _missed(
         self, state: HealingState, broker: int, started_ms: int, ended_ms: int
     ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
-        known = state.outages.get(broker)
+        known = state.absent_brokers.get(broker)
         is_assigned = broker in self._assigned
         if known is not None and known.seen and is_assigned:
             return

@@ -72,7 +72,7 @@ class HealingReconciler(Reconciler):
         if isinstance(entry, Survey):
             self._watch.take(entry)
             self._survey = entry
-            self._next_survey_ms = entry.ended_ms + (SURVEY_AWAY_MS if self.state.outages else SURVEY_IDLE_MS)
+            self._next_survey_ms = entry.ended_ms + (SURVEY_AWAY_MS if self.state.absent_brokers else SURVEY_IDLE_MS)
         elif entry.moves is not None:
             self._moves = entry.moves
         live = frozenset(entry.live_brokers)
@@ -101,7 +101,7 @@ class HealingReconciler(Reconciler):
             next_bytes = 0 if chunk is None else sum(one.copied_bytes for one in chunk.assignments)
             known = self._watch.brokers(self.observed.live)
             batch.emit_all(timers.brakes(state, limits, known, next_bytes, batch.at_ms))
-        if state.heal_left is not None and not state.outages:
+        if state.heal_left is not None and not state.absent_brokers:
             batch.emit(HealPartitionsLeft(cluster=state.name, count=0))
         due = timers.due_brokers(state, limits, batch.at_ms)
         if state.heal is not None:
@@ -117,7 +117,7 @@ class HealingReconciler(Reconciler):
         state = self.state
         if state.heal is not None:
             self._end(state.heal, HealEnd.STOPPED, batch)
-        for broker in sorted(state.outages):
+        for broker in sorted(state.absent_brokers):
             batch.emit(BrokerOutageEnded(cluster=state.name, broker=broker, why=OutageEnd.NOT_WATCHED))
 
     def _end(self, heal: Heal, why: HealEnd, batch: BatchBuilder, *, leaves_rest: bool = False) -> None:
@@ -149,7 +149,7 @@ class HealingReconciler(Reconciler):
                 )
             )
             return
-        returned = [broker for broker in running.brokers if broker not in state.outages]
+        returned = [broker for broker in running.brokers if broker not in state.absent_brokers]
         if returned and limits.rolls_back_on_return and not running.is_taken_back:
             names = ", ".join(map(str, returned))
             self._take_back(running.partitions, f"broker {names} is back", batch)
@@ -185,7 +185,7 @@ class HealingReconciler(Reconciler):
         state = self.state
         running = state.heal_running
         plan = None if running is None else state.plans.get(running.plan)
-        if any(broker not in state.outages for broker in heal.brokers):
+        if any(broker not in state.absent_brokers for broker in heal.brokers):
             self._end(heal, HealEnd.RETURNED, batch)
         elif plan is not None and plan.status is PlanStatus.CANCELLED:
             self._end(heal, HealEnd.CANCELLED, batch, leaves_rest=True)
@@ -241,7 +241,7 @@ class HealingReconciler(Reconciler):
             self._next_survey_ms = 0
             return
         moving = frozenset((*state.reassignments, *state.queue, *state.unmanaged, *self._moves, *self.observed.moves))
-        patient = Patient(due, frozenset(state.outages), frozenset(state.failed_brokers), moving)
+        patient = Patient(due, frozenset(state.absent_brokers), frozenset(state.failed_brokers), moving)
         plan = plan_heal(survey, self._sizes, patient)
         left = left_event(plan, state.name)
         if (LeftBehind(left.count, left.partitions) if left.count else None) != state.heal_left:
@@ -269,7 +269,7 @@ class HealingReconciler(Reconciler):
 
     def wants_brokers(self, now: Moment) -> bool:
         """Look who is alive while a broker is away, or may be."""
-        if self._limits is None or not (self.state.outages or self._watch.is_unsure):
+        if self._limits is None or not (self.state.absent_brokers or self._watch.is_unsure):
             return False
         seen_ms = self.observed.live_seen_ms
         return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_TO_START_MS
@@ -284,7 +284,7 @@ class HealingReconciler(Reconciler):
         limits = self._limits
         if limits is None:
             return None
-        times = [self._plan_after_ms] if self.state.outages and self._plan_after_ms > now.monotonic_ms else []
+        times = [self._plan_after_ms] if self.state.absent_brokers and self._plan_after_ms > now.monotonic_ms else []
         next_ms = timers.next_ms(self.state, limits, now.wall_ms)
         if next_ms is not None:
             times.append(now.monotonic_ms + max(0, next_ms - now.wall_ms))
@@ -296,4 +296,4 @@ class HealingReconciler(Reconciler):
             return Urgency.IDLE
         if self._needed or self._is_planning:
             return Urgency.BUSY
-        return Urgency.WAITING if self.state.outages or self._watch.is_unsure else Urgency.IDLE
+        return Urgency.WAITING if self.state.absent_brokers or self._watch.is_unsure else Urgency.IDLE

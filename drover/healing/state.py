@@ -9,7 +9,7 @@ from events.healing import BrakeReason, HealAssignment, HealChoice, LeftPartitio
 from events.partitions import TopicPartition
 
 
-class Outage(Struct, frozen=True, omit_defaults=True):
+class Absence(Struct, frozen=True, omit_defaults=True):
     """One absence of a broker, since the first record about it (ms of log time).
 
     `seen` says that the cluster showed it and not only a report; `choice` is what an operator wants.
@@ -85,7 +85,7 @@ class HealingState(ClusterSlice):
     failed_brokers: dict[int, int] = recorded(
         "failed_brokers", factory=dict, content=items_by_key, told_as=("failed broker", "failed", "returned")
     )
-    outages: dict[int, Outage] = recorded(
+    absent_brokers: dict[int, Absence] = recorded(
         "outages", factory=dict, content=items_by_key, told_as=("absent broker", "missed", "no longer missed")
     )
     recent_returns: dict[int, tuple[int, ...]] = recorded("recent_returns", factory=dict, content=items_by_key)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 
 from drover.healing.evolve import HOUR_MS, brake_key
-from drover.healing.state import Brake, HealingState, Outage
+from drover.healing.state import Absence, Brake, HealingState
 from events.healing import (
     BrakeReason,
     BrokerOutageAlarmed,
@@ -16,7 +16,7 @@ from events.healing import (
 _DAY_HOURS = 24
 
 
-def is_due(outage: Outage, limits: HealingLimits, at_ms: int) -> bool:
+def is_due(outage: Absence, limits: HealingLimits, at_ms: int) -> bool:
     """Whether a broker has been away for so long that it is to be healed, or somebody asked for that (R46-2)."""
     if not outage.seen or outage.choice is HealChoice.SKIP:
         return False
@@ -29,7 +29,7 @@ def due_brokers(state: HealingState, limits: HealingLimits, at_ms: int) -> tuple
     """List the brokers to heal now; one that flaps is left alone unless somebody asked for it."""
     return tuple(
         broker
-        for broker, outage in sorted(state.outages.items())
+        for broker, outage in sorted(state.absent_brokers.items())
         if is_due(outage, limits, at_ms)
         and (outage.choice is HealChoice.START or brake_key(BrakeReason.FLAPPING, broker) not in state.healing_brakes)
     )
@@ -43,7 +43,7 @@ def is_braked(state: HealingState) -> bool:
 def next_ms(state: HealingState, limits: HealingLimits, at_ms: int) -> int | None:
     """Return the log time at which the next alarm or heal is due, or a broker no longer flaps; None if none is."""
     times: list[int] = []
-    for broker, outage in state.outages.items():
+    for broker, outage in state.absent_brokers.items():
         if not outage.seen:
             continue
         if limits.alarm_ms >= 0 and not outage.is_alarmed:
@@ -57,7 +57,7 @@ def next_ms(state: HealingState, limits: HealingLimits, at_ms: int) -> int | Non
 
 def alarms(state: HealingState, limits: HealingLimits, at_ms: int) -> Iterator[BrokerOutageAlarmed]:
     """Raise the alarms that are due."""
-    for broker, outage in sorted(state.outages.items()):
+    for broker, outage in sorted(state.absent_brokers.items()):
         away_ms = at_ms - outage.since_ms
         if outage.seen and not outage.is_alarmed and 0 <= limits.alarm_ms <= away_ms:
             yield BrokerOutageAlarmed(cluster=state.name, broker=broker, away_ms=away_ms)
@@ -80,7 +80,7 @@ def _wanted(
     state: HealingState, limits: HealingLimits, brokers: Collection[int], next_bytes: int, at_ms: int
 ) -> Mapping[str, Brake]:
     found: list[Brake] = []
-    away = sorted(broker for broker, outage in state.outages.items() if outage.seen)
+    away = sorted(broker for broker, outage in state.absent_brokers.items() if outage.seen)
     known = len({*brokers, *away})
     most = max(limits.mass_failure_brokers, known * limits.mass_failure_percent // 100)
     if len(away) > most:

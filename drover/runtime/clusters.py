@@ -156,8 +156,8 @@ class ClusterServices:
 
     def _measure_healing(self, state: ClusterState) -> None:
         left = 0 if state.heal_left is None else state.heal_left.count
-        alarmed = sum(outage.is_alarmed for outage in state.outages.values())
-        self._metrics.healing(state.name, away=len(state.outages), alarmed=alarmed, unhealed=left)
+        alarmed = sum(outage.is_alarmed for outage in state.absent_brokers.values())
+        self._metrics.healing(state.name, away=len(state.absent_brokers), alarmed=alarmed, unhealed=left)
 
     async def _sample(self, core: ShardCore, cluster: str) -> None:
         """Sample the bytes of what is being copied, at most every second."""

@@ -180,7 +180,7 @@ async def test_a_partition_that_somebody_cancelled_is_left_alone_after_the_other
     await world.send(cancel(*running.partitions, mode="rollback"))
     await world.run(4 * INTERVAL_MS)
     assert holders(world, 3) == list(running.partitions)
-    assert world.state.outages[3].choice == "skip"
+    assert world.state.absent_brokers[3].choice == "skip"
 
 
 async def test_stop_drops_the_chunks_and_rollback_takes_the_running_one_back() -> None:

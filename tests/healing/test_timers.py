@@ -3,7 +3,7 @@
 import pytest
 
 from drover.healing.outages import REPORT_COUNTS_MS
-from drover.healing.state import Outage
+from drover.healing.state import Absence
 from drover.scheduling.state import Limits
 from events.healing import (
     BrokerOutageAlarmed,
@@ -64,7 +64,7 @@ async def test_what_was_healed_is_not_moved_back_and_the_return_is_noted() -> No
     await heal_to_the_end(world, 3)
     await world.run(10_000)
     assert 3 in world.state.emptied_brokers
-    assert not world.state.outages
+    assert not world.state.absent_brokers
     world.model.start_broker(3)
     await world.run(130_000)
     assert not world.state.emptied_brokers
@@ -81,7 +81,7 @@ async def test_a_broker_that_returns_before_its_time_is_not_healed_and_starts_an
     world.model.start_broker(3)
     await world.run(3000)
     assert not told(world, HealPlanned)
-    assert not world.state.outages
+    assert not world.state.absent_brokers
     world.model.stop_broker(3)
     await world.run(INTERVAL_MS)
     assert not told(world, HealPlanned), "the timer of the second absence begins with it"
@@ -122,7 +122,7 @@ async def test_without_the_section_absent_brokers_are_not_even_noted() -> None:
     world.model.stop_broker(3)
     await world.run(20_000)
     await world.send(failed(3, 0))
-    assert not world.state.outages
+    assert not world.state.absent_brokers
     outcome = await world.send(heal_command("start", 3))
     assert outcome.refusals[0].code == "healing-off"
 
@@ -147,12 +147,12 @@ async def test_the_first_report_counts_in_log_time_and_not_by_the_clock_of_its_c
     await world.run(1000)
     reported_ms = world.now.wall_ms
     await world.send(failed(3, reported_ms - 10 * INTERVAL_MS))
-    assert world.state.outages == {3: Outage(reported_ms)}
+    assert world.state.absent_brokers == {3: Absence(reported_ms)}
     await world.run(5000)
     world.model.stop_broker(3)
     await world.run(5000)
     await world.send(failed(3, reported_ms, id="again"))
-    assert (world.state.outages[3].since_ms, world.state.outages[3].seen) == (reported_ms, True)
+    assert (world.state.absent_brokers[3].since_ms, world.state.absent_brokers[3].seen) == (reported_ms, True)
     await world.run(INTERVAL_MS - 12_000)
     assert not told(world, HealPlanned)
     await world.run(4000)
@@ -214,7 +214,7 @@ async def test_a_broker_that_came_back_while_the_cluster_was_out_of_reach_is_not
     world.driver.unreachable = False
     await world.run(5000)
     assert not told(world, HealPlanned)
-    assert not world.state.outages
+    assert not world.state.absent_brokers
 
 
 async def test_settings_that_are_removed_end_it() -> None:
@@ -227,6 +227,6 @@ async def test_settings_that_are_removed_end_it() -> None:
     world.crash()
     await world.finish()
     assert not world.state.heal_chunks
-    assert not world.state.outages
+    assert not world.state.absent_brokers
     (ended,) = told(world, HealEnded)
     assert ended.why is HealEnd.STOPPED

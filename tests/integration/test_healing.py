@@ -74,7 +74,7 @@ async def test_a_dead_broker_is_replaced_although_the_owner_dies_and_stays_empty
 
 async def _is_healed_in_spite_of_a_takeover(drover: Installation) -> None:
     async def is_away() -> bool:
-        return 3 in (await drover.managed()).outages
+        return 3 in (await drover.managed()).absent_brokers
 
     await wait_for(is_away, "broker 3 to be missed", timeout_s=40)
     dry = (await drover.drover("heal", "plan", "-o", "json")).document

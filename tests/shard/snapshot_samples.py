@@ -9,8 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, RunningChunk
-from drover.healing.state import Outage as BrokerOutage
+from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
 from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
 from drover.plans.state import Plan, PlanStatus
@@ -153,8 +152,8 @@ def _with_a_heal() -> ShardFold:
     state.limits = msgspec.structs.replace(
         state.limits, healing=HealingLimits(60_000, 30_000, 5, 2, 10, 1_000_000, 4, 7_200_000, True, 50_000)
     )
-    state.outages[3] = BrokerOutage(at_ms, seen=True, is_alarmed=True, choice=HealChoice.START)
-    state.outages[9] = BrokerOutage(at_ms)
+    state.absent_brokers[3] = Absence(at_ms, seen=True, is_alarmed=True, choice=HealChoice.START)
+    state.absent_brokers[9] = Absence(at_ms)
     state.recent_returns[3] = (at_ms - 2, at_ms - 1)
     state.emptied_brokers[8] = at_ms
     state.healing_brakes["flapping:9"] = Brake(BrakeReason.FLAPPING, "it came back 4 times", at_ms, 9)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from drover.client.differences import plain
 from drover.healing.planning import HealPlan
-from drover.healing.state import Outage
+from drover.healing.state import Absence
 from drover.healing.timers import bytes_of_a_day
 from drover.state.cluster import ClusterState
 from events.healing import BrakeReason, HealChoice, HealingLimits
@@ -34,17 +34,17 @@ def outage_rows(state: ClusterState) -> list[OutageRow]:
         return []
     return [
         OutageRow(state.name, broker, outage.since_ms, _said(state, broker, outage), _heals_at_ms(outage, limits))
-        for broker, outage in sorted(state.outages.items())
+        for broker, outage in sorted(state.absent_brokers.items())
     ]
 
 
-def _heals_at_ms(outage: Outage, limits: HealingLimits) -> int | None:
+def _heals_at_ms(outage: Absence, limits: HealingLimits) -> int | None:
     if limits.failure_interval_ms < 0 or outage.choice is not None:
         return None
     return outage.since_ms + limits.failure_interval_ms
 
 
-def _said(state: ClusterState, broker: int, outage: Outage) -> str:
+def _said(state: ClusterState, broker: int, outage: Absence) -> str:
     heal = state.heal
     if not outage.seen:
         return "reported, and not seen to be away yet"

@@ -238,8 +238,8 @@ def notices(
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
         yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
-    if state.outages:
-        away = ", ".join(map(str, sorted(state.outages)))
+    if state.absent_brokers:
+        away = ", ".join(map(str, sorted(state.absent_brokers)))
         yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:

@@ -1,17 +1,17 @@
 """What people read about absent brokers and about healing."""
 
 from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows
-from drover.healing.state import Brake, Heal, HealChunk, LeftBehind, Outage, RunningChunk
+from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.scheduling.state import Freeze, Limits
 from drover.state.cluster import ClusterState
 from events.healing import BrakeReason, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.partitions import TopicPartition
 
 
-def state_with(**outages: Outage) -> ClusterState:
+def state_with(**outages: Absence) -> ClusterState:
     state = ClusterState("prod")
     state.limits = Limits(healing=HealingLimits(failure_interval_ms=1000))
-    state.outages = {int(name[1:]): outage for name, outage in outages.items()}
+    state.absent_brokers = {int(name[1:]): outage for name, outage in outages.items()}
     return state
 
 
@@ -20,23 +20,23 @@ def said(state: ClusterState) -> dict[int, str]:
 
 
 def test_each_absence_says_since_when_and_when_it_is_healed() -> None:
-    (row,) = outage_rows(state_with(_3=Outage(500, seen=True)))
+    (row,) = outage_rows(state_with(_3=Absence(500, seen=True)))
     assert (row.broker, row.since_ms, row.heals_at_ms, row.state) == (3, 500, 1500, "away")
-    (row,) = outage_rows(state_with(_3=Outage(500, seen=True, choice=HealChoice.SKIP)))
+    (row,) = outage_rows(state_with(_3=Absence(500, seen=True, choice=HealChoice.SKIP)))
     assert row.heals_at_ms is None
-    never = state_with(_3=Outage(500, seen=True))
+    never = state_with(_3=Absence(500, seen=True))
     never.limits = Limits(healing=HealingLimits())
     assert outage_rows(never)[0].heals_at_ms is None
 
 
 def test_each_absence_says_what_is_done_about_it() -> None:
     state = state_with(
-        _1=Outage(0),
-        _2=Outage(0, seen=True, is_alarmed=True),
-        _3=Outage(0, seen=True, choice=HealChoice.START),
-        _4=Outage(0, seen=True, choice=HealChoice.SKIP),
-        _5=Outage(0, seen=True),
-        _6=Outage(0, seen=True),
+        _1=Absence(0),
+        _2=Absence(0, seen=True, is_alarmed=True),
+        _3=Absence(0, seen=True, choice=HealChoice.START),
+        _4=Absence(0, seen=True, choice=HealChoice.SKIP),
+        _5=Absence(0, seen=True),
+        _6=Absence(0, seen=True),
     )
     state.heal = Heal("drover-heal-7", (5,), 4, 17, 0, 0)
     state.healing_brakes["flapping:6"] = Brake(BrakeReason.FLAPPING, "it came back 4 times", 0, 6)
@@ -52,7 +52,7 @@ def test_each_absence_says_what_is_done_about_it() -> None:
 
 
 def test_what_goes_on_and_what_is_left_is_told() -> None:
-    state = state_with(_3=Outage(0, seen=True))
+    state = state_with(_3=Absence(0, seen=True))
     state.heal = Heal("drover-heal-7", (3,), 4, 17, 0, 0, 4, 5, 0, 0, 1)
     state.heal_chunks[4] = HealChunk("drover-heal-7", 4, ())
     key = TopicPartition("logs", 0)

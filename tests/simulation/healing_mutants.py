@@ -12,7 +12,7 @@ HEALING_MUTANTS = (
         "keep-the-heal-of-who-is-back",
         HEALING,
         "        if any(broker not in state.absent_brokers for broker in heal.brokers):",
-        "        if all(broker not in state.absent_brokers for broker in ()):",
+        "        if any(broker not in state.absent_brokers for broker in ()):",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(
@@ -46,8 +46,8 @@ HEALING_MUTANTS = (
     Mutant(
         "forget-the-first-report",
         "drover/healing/evolve.py",
-        "    known = state.absent_brokers.get(event.broker, Outage(at_ms))",
-        "    known = Outage(at_ms)",
+        "    known = state.absent_brokers.get(event.broker, Absence(at_ms))",
+        "    known = Absence(at_ms)",
         layer="tests/healing/test_timers.py",
     ),
     Mutant(

@@ -1,6 +1,6 @@
 """Orders under any list: the set and the relative order stay, and the canonical order comes back after anything."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drover.facts import PartitionFacts
@@ -109,6 +109,7 @@ def _command(step: str, target: tuple[int, ...]) -> AnyCommand:
 
 @settings(max_examples=40, deadline=None)
 @given(STEPS, st.permutations((1, 2, 3)), st.integers(100, 3000), st.booleans())
+@example(["demote 3", "demote 1", "move"], [1, 2, 3], 200, False)
 async def test_after_any_sequence_the_canonical_order_comes_back(
     steps: list[str], target: list[int], pause_ms: int, grows: bool
 ) -> None:
@@ -133,7 +134,9 @@ async def test_after_any_sequence_the_canonical_order_comes_back(
     await made.send(blacklist())
     await made.run(30_000)
     assert made.replicas(FIRST) in canonical
-    if "back" not in steps and "move" in steps:
+    # What is being elected cannot be looked at in that moment, so that an alter may be refused.
+    accepted = any(outcome.type == "alter" and outcome.verdict == "accepted" for outcome in made.outcomes())
+    if "back" not in steps and accepted:
         assert made.replicas(FIRST) == moved
     assert not made.state.orders
     assert leader(made) is not None

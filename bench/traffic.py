@@ -52,7 +52,8 @@ def _one(identity: str, cluster: str, chance: Random, number: int) -> AnyCommand
     broker = chance.randrange(1, 100)
     match chance.randrange(5):
         case 0:
-            return Blacklist(brokers=(broker, broker + 1), **common)
+            # Brokers that do not exist: a list of brokers that do would move the leaders of the log itself.
+            return Blacklist(brokers=(broker + 1000, broker + 1001), **common)
         case 1:
             return BrokerFailed(broker=broker, at_ms=number, **common)
         case 2:

@@ -1,4 +1,4 @@
-"""What the page's server costs in processor time, without viewers and with: `python -m bench.page`.
+"""Processor time of the page's server, without viewers and with: `python -m bench.page`.
 
 A log in memory grows by 200 events a second, in batches of ten; the viewers, in a process of their own, read streams of
 the same view. Processor time is compared within one run, so that other work on the machine matters little.

@@ -20,7 +20,7 @@ DISK_USE, NETWORK_USE = 0.5, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What makes a described cluster; `new` brokers are empty."""
+    """The sizes of a described cluster; `new` brokers are empty."""
 
     brokers: int
     partitions: int
@@ -128,7 +128,7 @@ def _broker(description: Description, used_mb: float) -> Broker:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a plan does to a described cluster. Balances are the highest share of the mean, of the brokers that stay."""
+    """The effect of a plan on a described cluster; a balance is the highest load over the mean of brokers that stay."""
 
     copies: int
     copied_gib: float

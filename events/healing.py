@@ -8,7 +8,7 @@ from events.base import Event
 
 
 class HealingLimits(Struct, frozen=True, omit_defaults=True):
-    """When and how replicas on dead brokers are replaced; see `drover.healing`.
+    """Limits of healing; see `drover.healing`.
 
     A broker that is away for `failure_interval_ms` is healed; -1: never by itself (R46-8). `alarm_ms` is when its
     absence is worth an alarm; -1: never. A chunk has `chunk_partitions`. Nothing begins while more brokers are away
@@ -31,7 +31,7 @@ class HealingLimits(Struct, frozen=True, omit_defaults=True):
 
 
 class OutageEnd(StrEnum):
-    """Why a broker is no longer counted as away."""
+    """The reason why a broker no longer counts as away."""
 
     RETURNED = "returned"  # it was seen alive
     STILL_ALIVE = "still-alive"  # it was reported as failed, and lives all the same
@@ -65,7 +65,7 @@ class BrokerOutageAlarmed(Event, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class BrakeReason(StrEnum):
-    """Why nothing is healed now."""
+    """The reason why nothing is healed now."""
 
     MASS_FAILURE = "mass-failure"
     BYTES_PER_DAY = "bytes-per-day"
@@ -88,7 +88,7 @@ class HealingReleased(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 class HealChoice(StrEnum):
-    """What an operator wants for one absence of a broker."""
+    """An operator's choice for one absence of a broker."""
 
     START = "start"
     SKIP = "skip"
@@ -124,7 +124,7 @@ class HealAssignment(Struct, frozen=True, omit_defaults=True):
 
 
 class LeftReason(StrEnum):
-    """Why a partition is not healed."""
+    """The reason why a partition is not healed."""
 
     NO_LEADER = "no-leader"
     NO_BROKER = "no-broker"

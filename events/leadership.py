@@ -8,7 +8,7 @@ from events.base import Event, PartitionEvent
 
 
 class ListedBroker(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is said about one broker on the list besides that it should not lead.
+    """One broker on the list, with its optional scope, end and reason.
 
     `topics` limits it to these, None means all. It ends at `until_ms` (ms since epoch, in log time), or `for_ms` after
     the event, where `until_ms` is None. Without either it ends by command only.
@@ -22,7 +22,7 @@ class ListedBroker(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OrderEnd(StrEnum):
-    """Why the canonical order of a list is no longer kept."""
+    """The reason why the canonical order of a list is no longer kept."""
 
     RESTORED = "restored"
     MOVED = "moved"
@@ -30,7 +30,7 @@ class OrderEnd(StrEnum):
 
 
 class LeaderWaitReason(StrEnum):
-    """Why a listed broker still leads a partition."""
+    """The reason why a listed broker still leads a partition."""
 
     NO_IN_SYNC_REPLICA = "no-in-sync-replica"
     MOVED_BY_OTHERS = "moved-by-others"
@@ -38,7 +38,7 @@ class LeaderWaitReason(StrEnum):
 
 
 class ElectionOutcome(StrEnum):
-    """What became of an election; `not-needed` says that the right broker led already."""
+    """The outcome of an election; `not-needed` says that the right broker led already."""
 
     ELECTED = "elected"
     NOT_NEEDED = "not-needed"

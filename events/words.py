@@ -1,4 +1,4 @@
-"""What is wrong with a message, in words for a person: no decoder's own, and places as people count them."""
+"""Faults of a message in words for a person: not the decoder's own, and places as people count them."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Where `describe` and `plan` get their cluster from: one look at the live one, or a file."""
+"""The cluster that `describe` and `plan` work on: read from the live one, or from a file."""
 
 import asyncio
 import fnmatch
@@ -31,7 +31,7 @@ CALL_TIMEOUT_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What was asked for: a file instead of the live cluster, brokers that get nothing, seconds between two looks."""
+    """Options of the model: a file instead of the live cluster, excluded brokers, seconds between two looks."""
 
     file: Path | None = None
     exclude_brokers: frozenset[int] = frozenset()

@@ -31,7 +31,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SavedProposal(msgspec.Struct, frozen=True):
-    """What `drover plan --to` writes beside the partitions: what was asked, the plan's hash, and what it depends on."""
+    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and what the hash covers."""
 
     asked: str
     hash: str
@@ -55,7 +55,7 @@ class _CruiseControlProposal(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _CruiseControl(msgspec.Struct, frozen=True):
-    """What Cruise Control answers to `rebalance?json=true` and its kin; its other fields are not read."""
+    """Cruise Control's answer to `rebalance?json=true` and similar requests; its other fields are not read."""
 
     proposals: tuple[_CruiseControlProposal, ...]
 

@@ -1,4 +1,4 @@
-"""What all of `drover plan` does with a goal: read the cluster, propose, print, write to a file, submit."""
+"""The steps that all `drover plan` commands share: read the cluster, propose, print, write to a file, submit."""
 
 import signal
 import time

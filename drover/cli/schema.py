@@ -13,6 +13,6 @@ from drover.client.schema import wire_schema
 def schema() -> None:
     """Print every message as JSON Schema (2020-12): commands, records of the log, samples.
 
-    The same stands in events/schema.json. No settings and no log are needed.
+    events/schema.json holds the same. The command needs no settings and no log.
     """
     say(msgspec.json.format(msgspec.json.encode(wire_schema()), indent=1).decode())

@@ -30,7 +30,7 @@ COLOURS = {"copying": "green", "queued": "dim"}
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What to show: all, or what is of a cluster, of a plan, of a topic, and in a state."""
+    """A filter for `drover status`: by cluster, plan, topic and state; everything by default."""
 
     cluster: str | None = None
     plan: str | None = None

@@ -14,7 +14,7 @@ Rates = Mapping[TopicPartition, float]
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What the cluster itself does not say.
+    """Inputs of a model that the cluster itself cannot tell.
 
     `excluded` are brokers that shall get nothing, `own_topics` Drover's own topics, which count as internal. `failing`
     and `moving` are what Drover's log says: brokers that were reported as failed, and partitions that it moves, or will

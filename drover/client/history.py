@@ -41,7 +41,7 @@ class FoldedLog:
 
     @property
     def damaged(self) -> dict[int, str]:
-        """Where the log of each damaged shard is damaged, and how."""
+        """Return the damage of each damaged shard: its place, and what is wrong there."""
         return {shard: fold.damage.what for shard, fold in self.folds.items() if fold.damage is not None}
 
     def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:

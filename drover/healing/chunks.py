@@ -18,7 +18,7 @@ BY = "drover"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look at a chunk's partitions showed (None: it does not exist), and the live brokers then."""
+    """One observation of a chunk's partitions (None: it does not exist), with the brokers that were alive."""
 
     partitions: Mapping[TopicPartition, PartitionFacts | None]
     moving: Collection[TopicPartition]

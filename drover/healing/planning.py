@@ -28,7 +28,7 @@ Sizes = Mapping[TopicPartition, Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """What is to be healed: `due` brokers, all that are `away`, those `distrusted`, and what is `moving` already."""
+    """The input of a heal plan: brokers that are `due`, `away` or `distrusted`, and partitions that are `moving`."""
 
     due: tuple[int, ...]
     away: frozenset[int]
@@ -38,7 +38,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class HealPlan:
-    """What is done, the most endangered partition first, and what is not."""
+    """A heal plan: new lists, the most endangered partition first, and the partitions that are left."""
 
     assignments: tuple[HealAssignment, ...]
     left: tuple[LeftPartition, ...]

@@ -22,7 +22,7 @@ class Absence(Struct, frozen=True, omit_defaults=True):
 
 
 class Brake(Struct, frozen=True, omit_defaults=True):
-    """Why nothing is healed, or one broker is not, and since when."""
+    """A reason not to heal anything, or not one broker, and since when it holds."""
 
     why: BrakeReason
     detail: str

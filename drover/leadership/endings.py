@@ -1,4 +1,4 @@
-"""What the end of a reassignment means for the canonical order of its partition's list.
+"""The effect of a reassignment's end on the canonical order of its partition's list.
 
 These events are in the record of the end. Its own target's order is canonical for a partition that was moved; for one
 that was rolled back it is the order that was kept before.

@@ -1,4 +1,4 @@
-"""What should be done about one partition's leader and order: a plain function of what was seen and what is wanted.
+"""Judging one partition's leader and order: a plain function of the observation and the wish.
 
 Level-based: it says nothing when the cluster is as it should be. A listed broker goes to the end of the list (R491-2);
 then the first replica in sync that lives and is not listed is elected, by a list that it heads.
@@ -15,7 +15,7 @@ from events.leadership import LeaderWaitReason, OrderEnd
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted of one partition.
+    """The order and the leader that one partition should have.
 
     `listed` are the brokers that should not lead it, `live` those that live. With `gives_up` a listed broker that leads
     gives up leadership at once; otherwise the list is kept in an order under which no leadership moves (R491-4). With

@@ -37,7 +37,7 @@ class KeptOrder(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class LeaderWait(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why a listed broker still leads a partition, and since when."""
+    """A reason why a listed broker still leads a partition, and since when it holds."""
 
     why: LeaderWaitReason
     detail: str
@@ -72,7 +72,7 @@ class LeaderTally(Struct, frozen=True, gc=False):
 
 
 def _limited(listings: Mapping[int, Listing]) -> object:
-    """What decisions depend on besides the list itself: scopes and ends. Who listed a broker is told, not hashed."""
+    """Return the hashed part of the listings: scopes and ends. By whom a broker was listed is shown, not hashed."""
     return sorted(
         (broker, one.topics, one.until_ms)
         for broker, one in listings.items()

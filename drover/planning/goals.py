@@ -74,7 +74,7 @@ Goal = Drain | Add | Replace | Balance | SetReplicationFactor | Evacuate | Sprea
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds for every goal.
+    """Limits and options that hold for every goal.
 
     `disk_limit` is the share of a disk that may be used at any moment, copies that are not dropped yet included. The
     tolerances are shares of a broker's fair share: `above` it a broker is overloaded, `below` it underloaded. Being

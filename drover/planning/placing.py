@@ -10,7 +10,7 @@ from drover.planning.proposal import Reason, Unmet, UnmetCode
 
 @dataclass(slots=True)
 class Solution:
-    """What was decided beside the layout: why partitions change, and what could not be met.
+    """Results beside the layout: the reason of each change, and everything that could not be met.
 
     `items` are the replicas that were placed, as partition and broker; they may still be placed better.
     """

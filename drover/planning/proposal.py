@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a replica list changes."""
+    """The reason for a change of a replica list."""
 
     DRAIN = "leaves a broker that is drained"
     DEAD = "replaces a replica on a dead broker"
@@ -23,7 +23,7 @@ class Reason(StrEnum):
 
 
 class UnmetCode(StrEnum):
-    """What kind of thing could not be met."""
+    """Kinds of requirements that could not be met."""
 
     UNKNOWN_BROKER = "unknown-broker"
     UNKNOWN_RACK = "unknown-rack"
@@ -92,7 +92,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFigures:
-    """What a proposal means for one broker.
+    """The effect of a proposal on one broker.
 
     `bytes_out` is what it sends as the leader of what is copied. `peak_extra_bytes` is what its disks hold on top if
     every copy arrives before anything is dropped; `room_bytes` is what they may take, None if unknown.
@@ -136,7 +136,7 @@ class BalanceFigures:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a proposal depends on: Kafka's id of the cluster, the partitions that move, and the brokers of their lists.
+    """The facts that a proposal depends on: Kafka's id of the cluster, the moved partitions, and their brokers.
 
     `partitions` holds topic, number, topic id and list; `brokers` id, rack, whether it lives, and how many replicas it
     has, also of partitions that do not move. An id that is unknown is empty.
@@ -149,7 +149,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the planner proposes; the moves are in the order in which they should be done.
+    """The planner's result; the moves are in the order in which they should be made.
 
     `refused` says that the goal makes no sense for this cluster, and `unmet` why; there are no moves then.
     `interrupted` says that work or time ran out: the plan is valid, and further planning may find a better one.

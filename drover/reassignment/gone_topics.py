@@ -1,4 +1,4 @@
-"""What waits for topics that are gone: it ends as soon as that is seen, not when its turn comes."""
+"""Ending what waits for deleted topics: as soon as the deletion is seen, not when its turn comes."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice

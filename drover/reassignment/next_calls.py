@@ -55,7 +55,7 @@ class HoldOff:
 
 @dataclass(frozen=True, slots=True)
 class LookAgain:
-    """What was seen does not fit, and may be outdated."""
+    """Observe again: the observation does not fit, and may be outdated."""
 
 
 NextCall = SendStep | SendCancel | SendOrder | GoBySteps | Arrived | Wait | HoldOff | LookAgain

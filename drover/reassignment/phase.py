@@ -1,4 +1,4 @@
-"""Where a reassignment is: which call it is about, and how far that call is. `Phase` is the recorded name of the pair.
+"""The phase of a reassignment: a call, and the stage of that call. `Phase` is the recorded name of the pair.
 
     queued → (prepared →) intended → copying → confirmed → (prepared →) intended → … → completed
        │         │           │          │          │

@@ -1,4 +1,4 @@
-"""What follows from looking at the cluster: `reconcile` judges one reassignment by what was seen of its partition.
+"""Judging observations: `reconcile` compares one reassignment with what was seen of its partition.
 
 Level-based: it compares state and observation, never the events in between, and says nothing when both agree. One
 function per phase, those of a cancelled reassignment in `rollback`. An observation is only handed in if it began after

@@ -1,4 +1,4 @@
-"""What is made of observations of a cancelled reassignment, one function per phase; rollback and stop share them.
+"""Judging observations of a cancelled reassignment, one function per phase; rollback and stop share them.
 
 Each judges whether what was seen is the doing of Drover's own calls, and new enough. `drover.reassignment.route` then
 says what comes next on the way to `Reassignment.destination`: the original list (KIP-236), or for a stop what the

@@ -35,12 +35,12 @@ class Situation:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """What the target has and the list has not, in the target's order."""
+        """Return the replicas that the list lacks, in the target's order."""
         return adding(self.current, self.target)
 
     @property
     def live_missing(self) -> tuple[int, ...]:
-        """What of that can be copied now."""
+        """Return those of them that can be copied now: their brokers are alive."""
         return tuple(broker for broker in self.missing if broker in self.live)
 
     def in_sync(self, brokers: Collection[int]) -> int:

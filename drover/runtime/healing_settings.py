@@ -9,7 +9,7 @@ from events.healing import HealingLimits
 
 @dataclass(frozen=True, slots=True)
 class HealingSettings:
-    """When replicas on dead brokers are replaced (KIP-46); see `events.healing.HealingLimits`.
+    """Settings of healing (KIP-46); see `events.healing.HealingLimits`.
 
     That there is such a section lets absent brokers be noted and alarmed about; nothing moves by itself unless
     `failure_interval_ms` is 0 or more. `kafka_heal_failure_interval` and `kafka_heal_chunk_size` are KIP-46's names.

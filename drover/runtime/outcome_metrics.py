@@ -1,4 +1,4 @@
-"""What a record says to the metrics: commands' outcomes, and the reassignments that end in it.
+"""Metrics of one record: commands' outcomes, and the reassignments that end in it.
 
 A record is read before it is folded, since the fold forgets what has ended; and counted once it is known to be valid.
 """
@@ -28,7 +28,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one record adds: endings, and copied bytes by cluster."""
+    """Counts that one record adds: endings, and copied bytes by cluster."""
 
     endings: tuple[Ended, ...]
     copied: tuple[tuple[str, int], ...]

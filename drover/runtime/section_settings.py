@@ -34,7 +34,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlanningSettings:
-    """What `drover plan` goes by; `disk_limit` is the share of a disk that may be used at any moment."""
+    """Settings of `drover plan`; `disk_limit` is the share of a disk that may be used at any moment."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 

@@ -47,7 +47,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ShardServices:
-    """What all shards of a worker share; `fail` ends the process. Without `snapshots` none are written.
+    """Services that all shards of a worker share; `fail` ends the process. Without `snapshots` none are written.
 
     `broker_time_ms` is the time of the log's brokers, as far as it is known.
     """

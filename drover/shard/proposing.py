@@ -19,7 +19,7 @@ RECORD_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What one record will say: `at_ms` is the time by which its events were decided."""
+    """The content of one record; `at_ms` is the log time at which its events were decided."""
 
     at_ms: int
     outcomes: tuple[Outcome, ...]

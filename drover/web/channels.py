@@ -1,4 +1,4 @@
-"""What viewers follow: one channel per query, each computed and encoded once, however many look at it."""
+"""Channels that viewers follow: one per query, computed and encoded once however many viewers it has."""
 
 import asyncio
 from collections import deque

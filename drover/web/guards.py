@@ -1,4 +1,4 @@
-"""What every answer carries, and which requests get none: the page runs its own code, and nobody may frame it."""
+"""Headers of every response, and the check of the Host: the page runs its own code only, and nobody may frame it."""
 
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the page knows, and the channels that show it; told by its sources, asked by its handlers."""
+"""The page's state and the channels that show it; sources update it, handlers read it."""
 
 import time
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class PageState:
 
     @property
     def standing(self) -> dict[str, Any]:
-        """What every viewer must know now and then: the server's time, and whether and why the log is lost."""
+        """Return the heartbeat for viewers: the server's time, and the reason if the log is out of reach."""
         since_ms, why = min(self.cuts.values(), default=(None, ""))
         return {"now_ms": time.time_ns() // 1_000_000, "cut_since_ms": since_ms, "cut_why": why}
 

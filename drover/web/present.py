@@ -1,4 +1,4 @@
-"""What the documents are made of: the folded log, the samples, the stories, and the ends of the topics."""
+"""The inputs of the documents: the folded log, the samples, the stories, and the ends of the topics."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Where the page's knowledge comes from: one reading of the log and its neighbours, for as long as it serves."""
+"""The page's sources: one reader each of the log, the samples and the tables, for as long as it serves."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Who leads what, which brokers should not, and what waits: rows of one cluster, from the state alone."""
+"""Rows about leaders, from the state of one cluster: counts, brokers that should not lead, and what waits."""
 
 from typing import Any
 

@@ -36,7 +36,7 @@ class MoveRow:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a proposal answers: the words that asked for it, the cluster's name, and the throttle it is timed with.
+    """The request behind a proposal: its words, the cluster's name, and the throttle for the estimate.
 
     `excluded_topics` are those that the operator has excluded by name, `leaving` the brokers that are being emptied.
     """

@@ -1,10 +1,13 @@
 """Leaders: who comes first in the lists, changed in as few partitions as possible."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from drover.planning.budget import Budget
 from drover.planning.layout import Layout
+
+Came = dict[int, tuple[int, int]]
+"""How a broker was reached: from which broker, over which partition."""
 
 
 class Leading:
@@ -63,63 +66,80 @@ class Leading:
                 pass
 
     def _hand_on(self, start: int, budget: Budget) -> bool:
-        """Pass one leadership on from a broker, over others if need be, to one that has room for it."""
+        """Pass one leadership on from a broker, over others if need be, to the one with the most room for it."""
         leaders = self.layout.leaders
-        came: dict[int, tuple[int, int]] = {}
+        goals, came = self._reach(start, self._successors, lambda broker: leaders[broker] < self.high, budget)
+        if not goals:
+            return False
+        for giver, partition, taker in _way(start, min(goals, key=lambda broker: (leaders[broker], broker)), came):
+            assert self.layout.first[partition] == giver
+            self._lead(partition, taker)
+        return True
+
+    def _take_over(self, start: int, budget: Budget) -> bool:
+        """Give one more leadership to a broker, over others if need be, from the one that can spare it best."""
+        leaders = self.layout.leaders
+        spare = max(self.low, leaders[start] + 1)
+        goals, came = self._reach(start, self._predecessors, lambda broker: leaders[broker] > spare, budget)
+        if not goals:
+            return False
+        for taker, partition, giver in _way(start, max(goals, key=lambda broker: (leaders[broker], -broker)), came):
+            assert self.layout.first[partition] == giver
+            self._lead(partition, taker)
+        return True
+
+    def _successors(self, broker: int, budget: Budget) -> Iterable[tuple[int, int]] | None:
+        """Return the partitions that a broker leads, each with a broker that could lead it; None beyond the budget."""
+        if not budget.spend(len(self.led[broker])):
+            return None
+        return (
+            (partition, other)
+            for partition in sorted(self.led[broker])
+            for other in self.layout.replicas[partition]
+            if self._may_lead(partition, other)
+        )
+
+    def _predecessors(self, broker: int, budget: Budget) -> Iterable[tuple[int, int]] | None:
+        """Return the partitions that a broker could lead, each with its leader; None beyond the budget."""
+        if broker not in self.mine:
+            return ()
+        if not budget.spend(len(self.mine[broker])):
+            return None
+        return ((partition, self.layout.first[partition]) for partition in sorted(self.mine[broker]))
+
+    def _reach(
+        self,
+        start: int,
+        neighbours: Callable[[int, Budget], Iterable[tuple[int, int]] | None],
+        is_goal: Callable[[int], bool],
+        budget: Budget,
+    ) -> tuple[list[int], Came]:
+        """Search breadth first for the nearest brokers that are a goal; also return how each broker was reached.
+
+        No goals are returned when none can be reached, or when the budget is spent.
+        """
+        came: Came = {}
         frontier = [start]
         while frontier:
             reached: list[int] = []
             for broker in frontier:
-                if not budget.spend(len(self.led[broker])):
-                    return False
-                for partition in sorted(self.led[broker]):
-                    for other in self.layout.replicas[partition]:
-                        if other != start and other not in came and self._may_lead(partition, other):
-                            came[other] = (broker, partition)
-                            reached.append(other)
-            goals = [broker for broker in reached if leaders[broker] < self.high]
+                edges = neighbours(broker, budget)
+                if edges is None:
+                    return [], came
+                for partition, other in edges:
+                    if other != start and other not in came:
+                        came[other] = (broker, partition)
+                        reached.append(other)
+            goals = [broker for broker in reached if is_goal(broker)]
             if goals:
-                self._follow(came, start, min(goals, key=lambda broker: (leaders[broker], broker)))
-                return True
+                return goals, came
             frontier = reached
-        return False
+        return [], came
 
     def _may_lead(self, partition: int, broker: int) -> bool:
         """Whether a replica can lead: it is in sync, or will be since it is copied anew."""
         in_sync = self.layout.model.partitions[partition].isr
         return broker in self.mine and (broker in in_sync or broker not in self.layout.original[partition])
-
-    def _follow(self, came: dict[int, tuple[int, int]], start: int, goal: int) -> None:
-        while goal != start:
-            broker, partition = came[goal]
-            self._lead(partition, goal)
-            goal = broker
-
-    def _take_over(self, start: int, budget: Budget) -> bool:
-        """Give one more leadership to a broker, over others if need be, from the one that can spare it best."""
-        leaders = self.layout.leaders
-        came: dict[int, tuple[int, int]] = {}
-        frontier = [start]
-        while frontier:
-            reached: list[int] = []
-            for broker in frontier:
-                if not budget.spend(len(self.mine[broker])):
-                    return False
-                for partition in sorted(self.mine[broker]):
-                    other = self.layout.first[partition]
-                    if other != start and other not in came:
-                        came[other] = (broker, partition)
-                        reached.append(other)
-            goals = [broker for broker in reached if leaders[broker] > max(self.low, leaders[start] + 1)]
-            if goals:
-                goal = max(goals, key=lambda broker: (leaders[broker], -broker))
-                while goal != start:
-                    broker, partition = came[goal]
-                    self._lead(partition, broker)
-                    goal = broker
-                return True
-            frontier = [broker for broker in reached if broker in self.mine]
-        return False
 
     def _lead(self, partition: int, broker: int) -> None:
         before = self.layout.first[partition]
@@ -152,3 +172,11 @@ class Leading:
         for broker in sorted(self.mine):
             if self._outside(broker):
                 yield broker, self.layout.leaders[broker]
+
+
+def _way(start: int, goal: int, came: Came) -> Iterable[tuple[int, int, int]]:
+    """Yield the links of the way from the start to a goal, the last first: broker, partition, next broker."""
+    while goal != start:
+        broker, partition = came[goal]
+        yield broker, partition, goal
+        goal = broker

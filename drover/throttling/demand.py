@@ -4,12 +4,17 @@ Per step: leader side the current list, follower side the replicas being added (
 disagree a broker gets the lowest rate asked (X14).
 """
 
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from typing import Self
 
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment, ReassignmentState
 from events.partitions import TopicPartition
+from events.throttles import Entries
 
 _THROTTLED_PHASES = frozenset(
     {Phase.PREPARED, Phase.INTENDED, Phase.COPYING, Phase.ROLLING_BACK, Phase.CANCEL_INTENDED, Phase.CANCELLING}
@@ -33,12 +38,58 @@ class TopicDemand:
 
     leader: set[str] = field(default_factory=set)
     follower: set[str] = field(default_factory=set)
-    topic_ids: dict[int, str] = field(default_factory=dict)
+    # The numbers of the reassignments that need them, by the incarnation: nearly always one.
+    incarnations: dict[str, set[int]] = field(default_factory=dict)
+    # Entries that may differ from those that are there, leader side and follower side; all others are known to agree.
+    # None before the first comparison: a list has thousands of entries, of which a few change at a time.
+    _unsettled: tuple[set[str], set[str]] | None = None
 
     @property
     def topic_id(self) -> str:
         """The newest incarnation: what is left over of an earlier one ends as soon as it is looked at."""
-        return self.topic_ids[max(self.topic_ids)]
+        incarnations = self.incarnations
+        if len(incarnations) == 1:
+            return next(iter(incarnations))
+        return max(incarnations, key=lambda topic_id: max(incarnations[topic_id]))
+
+    def change(self, leader: Iterable[str], follower: Iterable[str]) -> None:
+        """Compare these entries again: what is needed of them, or what is there, has changed or is about to."""
+        if self._unsettled is not None:
+            self._unsettled[0].update(leader)
+            self._unsettled[1].update(follower)
+
+    def change_all(self) -> None:
+        """Compare all entries again."""
+        self._unsettled = None
+
+    def differences(self, present: Entries) -> tuple[Entries, Entries]:
+        """Return the entries that are needed and not present, and those that are present and not needed; all sorted."""
+        before = (None, None) if self._unsettled is None else self._unsettled
+        leader = _Difference.between(self.leader, present.leader, before[0])
+        follower = _Difference.between(self.follower, present.follower, before[1])
+        self._unsettled = ({*leader.missing, *leader.surplus}, {*follower.missing, *follower.surplus})
+        return Entries(leader.missing, follower.missing), Entries(leader.surplus, follower.surplus)
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    missing: tuple[str, ...]
+    surplus: tuple[str, ...]
+
+    @classmethod
+    def between(cls, needed: AbstractSet[str], present: tuple[str, ...], among: AbstractSet[str] | None) -> Self:
+        """Compare the entries `among` all; None compares all. The present ones are sorted."""
+        if among is None:
+            there = frozenset(present)
+            return cls(tuple(sorted(needed - there)), tuple(sorted(there - needed)))
+        there = frozenset(entry for entry in among if holds(present, entry))
+        return cls(tuple(sorted((among & needed) - there)), tuple(sorted(there - needed)))
+
+
+def holds(entries: tuple[str, ...], entry: str) -> bool:
+    """Whether the ledger's entries, which are sorted, contain one."""
+    place = bisect_left(entries, entry)
+    return place < len(entries) and entries[place] == entry
 
 
 def need_of(reassignment: Reassignment, state: ReassignmentState) -> Need | None:
@@ -101,9 +152,11 @@ class Demand:
         for broker in (*need.expected, *need.adding):
             self._plans.setdefault(broker, Counter())[need.plan] += 1
         topic = self.topics.setdefault(key.topic, TopicDemand())
-        topic.leader.update(f"{key.partition}:{broker}" for broker in need.expected)
-        topic.follower.update(f"{key.partition}:{broker}" for broker in need.adding)
-        topic.topic_ids[need.number] = need.topic_id
+        leader, follower = _entries(key, need)
+        topic.leader.update(leader)
+        topic.follower.update(follower)
+        topic.incarnations.setdefault(need.topic_id, set()).add(need.number)
+        topic.change(leader, follower)
         self._changed(key, need)
 
     def _remove(self, key: TopicPartition, need: Need) -> None:
@@ -116,13 +169,25 @@ class Demand:
             if not plans:
                 del self._plans[broker]
         topic = self.topics[key.topic]
-        topic.leader.difference_update(f"{key.partition}:{broker}" for broker in need.expected)
-        topic.follower.difference_update(f"{key.partition}:{broker}" for broker in need.adding)
-        del topic.topic_ids[need.number]
-        if not topic.topic_ids:
+        leader, follower = _entries(key, need)
+        topic.leader.difference_update(leader)
+        topic.follower.difference_update(follower)
+        topic.change(leader, follower)
+        topic.incarnations[need.topic_id].discard(need.number)
+        if not topic.incarnations[need.topic_id]:
+            del topic.incarnations[need.topic_id]
+        if not topic.incarnations:
             del self.topics[key.topic]
         self._changed(key, need)
 
     def _changed(self, key: TopicPartition, need: Need) -> None:
         self.changed_brokers.update(need.expected, need.adding)
         self.changed_topics.add(key.topic)
+
+
+def _entries(key: TopicPartition, need: Need) -> tuple[list[str], list[str]]:
+    """List what a need puts on the leader side and on the follower side of its topic."""
+    return (
+        [f"{key.partition}:{broker}" for broker in need.expected],
+        [f"{key.partition}:{broker}" for broker in need.adding],
+    )

@@ -1,5 +1,6 @@
 """The fold of the throttle ledger: what Drover has put on brokers and topics, and what it found there before."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrott
 from events import throttles
 from events.base import Event
 from events.throttles import NO_ENTRIES, Entries
+
+_FEW_ENTRIES = 100
 
 
 def _broker_intended(state: ThrottlingState, event: throttles.BrokerThrottleIntended, _at_ms: int) -> None:
@@ -63,11 +66,19 @@ def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, 
     """Keep the entries sorted, so that equal ledgers are equal values."""
     if not add and not remove:
         return present
-    gone = {*remove, *add}
-    kept = [entry for entry in present if entry not in gone]
-    kept += {*add} - {*remove}
-    kept.sort()
-    return tuple(kept)
+    if len(add) + len(remove) > _FEW_ENTRIES:
+        return tuple(sorted((set(present) - set(remove)) | (set(add) - set(remove))))
+    # A list of thousands of entries changes by a few at a time.
+    entries = list(present)
+    for entry in remove:
+        place = bisect_left(entries, entry)
+        if entries[place : place + 1] == [entry]:
+            del entries[place]
+    for entry in add:
+        place = bisect_left(entries, entry)
+        if entries[place : place + 1] != [entry] and entry not in remove:
+            entries.insert(place, entry)
+    return tuple(entries)
 
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {

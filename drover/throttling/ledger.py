@@ -5,14 +5,12 @@ read just before it is written. Earlier values are recorded and put back exactly
 is left alone (S10, X14).
 """
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reassignment.state import Reassignment
-from drover.throttling.demand import Demand, TopicDemand
+from drover.throttling.demand import Demand, TopicDemand, holds
 from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrottle
 from events.records import ThrottleEvent
 from events.throttles import (
@@ -27,8 +25,8 @@ from events.throttles import (
 )
 
 EVERY_REPLICA = "*"
-_NOTHING = TopicDemand()
 _UNTOUCHED = TopicThrottle()
+_FEW_ENTRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +66,10 @@ def is_ready(
     leader, follower = ((), ()) if found is None else (found.leader, found.follower)
     # This is asked for every prepared step at every change of the throttles: no sets are made for it.
     is_there = all(
-        _holds(known.present.leader, entry) or entry in leader
+        holds(known.present.leader, entry) or entry in leader
         for entry in (f"{partition}:{broker}" for broker in step.expected)
     ) and all(
-        _holds(known.present.follower, entry) or entry in follower
+        holds(known.present.follower, entry) or entry in follower
         for entry in (f"{partition}:{broker}" for broker in step.adding)
     )
     return known.left or (not known.pending and is_there)
@@ -100,6 +98,9 @@ def plan_throttles(
             events.append(_broker_event(state.name, broker, entry, rate, found))
     for topic in sorted(topics):
         known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
+        if known.pending:
+            # It is compared when the write has its answer: until then nobody knows what is there.
+            continue
         changes = _changes(known, wanted, read, topic)
         if not _topic_is_due(known, wanted, changes):
             continue
@@ -144,8 +145,6 @@ def _without_ours(seen: Rates, entry: BrokerThrottle) -> Rates:
 
 
 def _topic_is_due(known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries]) -> bool:
-    if known.pending:
-        return False
     if wanted is None:
         return known.left or known.present != NO_ENTRIES
     if known.topic_id != wanted.topic_id and known != _UNTOUCHED:
@@ -183,45 +182,24 @@ def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic
 
     Entries that are neither Drover's own nor somebody else's are added, and only these are later removed.
     """
-    asked = _NOTHING if wanted is None else wanted
-    present, found = known.present, _found(read, topic)
-    in_force = present if wanted is not None and known.topic_id == wanted.topic_id else NO_ENTRIES
-    add = Entries(
-        _sorted(asked.leader - members(in_force.leader) - found.leader),
-        _sorted(asked.follower - members(in_force.follower) - found.follower),
-    )
-    remove = Entries(
-        _sorted(members(present.leader) - asked.leader), _sorted(members(present.follower) - asked.follower)
-    )
-    return add, remove
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    leader: frozenset[str] = frozenset()
-    follower: frozenset[str] = frozenset()
-
-
-_NOTHING_FOUND = _Found()
-
-
-def _found(read: Read, topic: str) -> _Found:
+    if wanted is None:
+        return NO_ENTRIES, known.present
+    if known.topic_id != wanted.topic_id:
+        # Nothing of what was put into the earlier incarnation is there; all of it goes, in the end.
+        needed = Entries(tuple(sorted(wanted.leader)), tuple(sorted(wanted.follower)))
+        surplus = Entries(
+            _without(known.present.leader, wanted.leader), _without(known.present.follower, wanted.follower)
+        )
+    else:
+        needed, surplus = wanted.differences(known.present)
     found = read.topics.get(topic)
-    return _NOTHING_FOUND if found is None else _Found(frozenset(found.leader), frozenset(found.follower))
+    if found is not None:
+        needed = Entries(_without(needed.leader, found.leader), _without(needed.follower, found.follower))
+    return needed, surplus
 
 
-def _holds(entries: tuple[str, ...], entry: str) -> bool:
-    """Whether the ledger's entries, which are sorted, contain one."""
-    place = bisect_left(entries, entry)
-    return place < len(entries) and entries[place] == entry
-
-
-# A list of thousands of entries is compared at every change of the topic, and mostly the same.
-@lru_cache(maxsize=1024)
-def members(entries: tuple[str, ...]) -> frozenset[str]:
-    """Return the entries as a set."""
-    return frozenset(entries)
-
-
-def _sorted(entries: Collection[str]) -> tuple[str, ...]:
-    return tuple(sorted(entries)) if entries else ()
+def _without(entries: tuple[str, ...], gone: Collection[str]) -> tuple[str, ...]:
+    """List the entries that are not gone."""
+    # For a few entries a look through a long list costs less than a set of it.
+    absent = gone if len(entries) <= _FEW_ENTRIES else frozenset(gone)
+    return tuple(entry for entry in entries if entry not in absent)

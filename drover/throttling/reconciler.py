@@ -17,7 +17,7 @@ from drover.capability.observations import FRESH_MS, ObservationCache
 from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, Observation, ThrottledReplicas
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
-from drover.throttling.demand import Demand
+from drover.throttling.demand import Demand, TopicDemand
 from drover.throttling.ledger import is_ready, plan_throttles
 from drover.throttling.readings import Readings
 from events.base import PartitionEvent
@@ -28,6 +28,7 @@ from events.throttles import (
     BrokerThrottleLeft,
     BrokerThrottleSet,
     Entries,
+    TopicThrottleIntended,
     TopicThrottleLeft,
     TopicThrottleSet,
 )
@@ -141,6 +142,9 @@ class ThrottlingReconciler(Reconciler):
             pending = known is not None and known.pending
             (self._pending_topics.add if pending else self._pending_topics.discard)(event.topic)
             self._demand.changed_topics.add(event.topic)
+            wanted = self._demand.topics.get(event.topic)
+            if wanted is not None:
+                _follow_ledger(wanted, event)
 
     # -- what follows
 
@@ -219,3 +223,14 @@ class ThrottlingReconciler(Reconciler):
 
 def _lists(entries: Entries) -> ThrottledReplicas:
     return ThrottledReplicas(entries.leader, entries.follower)
+
+
+def _follow_ledger(wanted: TopicDemand, event: ThrottleEvent) -> None:
+    """Compare again what a write is about to change; nothing is known to be there once a topic was left alone."""
+    match event:
+        case TopicThrottleIntended():
+            wanted.change((*event.add.leader, *event.remove.leader), (*event.add.follower, *event.remove.follower))
+        case TopicThrottleLeft():
+            wanted.change_all()
+        case _:
+            return

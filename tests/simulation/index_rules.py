@@ -1,5 +1,6 @@
 """Each index is held to the scan that it replaces; see `tests.simulation.invariants`."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from drover.plans.state import PlanStatus
@@ -10,7 +11,9 @@ from drover.scheduling.queue_reconciler import QueueReconciler
 from drover.scheduling.starter import Starter
 from drover.shard.managed import ManagedCluster
 from drover.state.cluster import ClusterState
+from drover.throttling.demand import TopicDemand
 from drover.throttling.reconciler import ThrottlingReconciler
+from events.throttles import Entries
 from tests.simulation.throttle_scan import wanted
 
 if TYPE_CHECKING:
@@ -58,8 +61,19 @@ def _throttles_agree(throttling: ThrottlingReconciler) -> None:
         found = demand.topics[topic]
         assert (found.leader, found.follower) == (set(entries.leader), set(entries.follower)), f"S7: {topic}"
         assert found.topic_id == scanned.topic_ids[topic], f"S7: the incarnation of {topic}"
+        known = state.topic_throttles.get(topic)
+        if known is not None and not known.pending and known.topic_id == found.topic_id:
+            _differences_agree(found, known.present)
     pending = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
     assert throttling._pending_brokers == pending, "S7: throttles that are owed"
+
+
+def _differences_agree(demand: TopicDemand, present: Entries) -> None:
+    """Hold the few entries that are compared to a comparison of all; comparing must not change what is asked here."""
+    asked = replace(demand, leader=set(demand.leader), follower=set(demand.follower))
+    scanned = replace(asked)
+    scanned.change_all()
+    assert asked.differences(present) == scanned.differences(present), "S7: throttled entries that differ"
 
 
 def _queue_agrees(queue: QueueReconciler) -> None:

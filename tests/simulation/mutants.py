@@ -26,6 +26,7 @@ CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
 THROTTLES = "drover/throttling/ledger.py"
 LEDGER = "drover/throttling/evolve.py"
+DEMAND = "drover/throttling/demand.py"
 TARGETS = "drover/reassignment/targets.py"
 LEADERS = "drover/leadership/judging.py"
 LEADERSHIP = "drover/leadership/reconciler.py"
@@ -182,7 +183,7 @@ MUTANTS = (
     ),
     Mutant(
         "forget-who-needs-a-throttle-no-more",
-        "drover/throttling/demand.py",
+        DEMAND,
         "        if before is not None:\n            self._remove(key, before)\n",
         "        if before is not None and after is not None:\n            self._remove(key, before)\n",
     ),
@@ -298,8 +299,14 @@ MUTANTS = (
     Mutant(
         "leave-entries-behind",
         THROTTLES,
-        "_sorted(members(present.follower) - asked.follower)",
-        "()",
+        "        return NO_ENTRIES, known.present\n",
+        "        return NO_ENTRIES, Entries(leader=known.present.leader)\n",
+    ),
+    Mutant(
+        "compare-only-what-is-needed-anew",
+        DEMAND,
+        "        topic.follower.difference_update(follower)\n        topic.change(leader, follower)\n",
+        "        topic.follower.difference_update(follower)\n",
     ),
     Mutant(
         "start-before-the-throttle",

@@ -1,12 +1,13 @@
 """A log of very many plans that finished long ago, folded as it is made: nobody has to hold it."""
 
 from bench.results import check
+from drover.plans.reconciler import RETENTION_MS
 from drover.reassignment.verdict import event_name
 from drover.shard.fold import RecordVerdict, ShardFold
 from events.clusters import ClusterIdentified
 from events.codec import encode_record
 from events.partitions import TopicPartition
-from events.plans import PlanFinished, PlanOpened
+from events.plans import PlanFinished, PlanOpened, PlansForgotten
 from events.reassignments import ReassignmentCompleted, ReassignmentQueued
 from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Genesis
 
@@ -17,7 +18,10 @@ BETWEEN_RECORDS_MS = 30 * 60 * 1000
 
 
 def aged_fold(plans: int) -> ShardFold:
-    """Fold a log of so many plans of one partition, 100 in a record and half an hour between records."""
+    """Fold a log of so many plans of one partition, 100 in a record and half an hour between records.
+
+    As in every log that an owner writes, plans are forgotten a day after they have ended.
+    """
     fold = ShardFold(0, 1)
     token = b"token-of-long-ago"
     _append(fold, encode_record(Genesis(schema=SCHEMA_VERSION, shards=1, shard=0)))
@@ -29,13 +33,25 @@ def aged_fold(plans: int) -> ShardFold:
     _append(fold, _batch(fold, first, at_ms))
     for record in range(records):
         numbers = range(record * PLANS_PER_RECORD, min(plans, (record + 1) * PLANS_PER_RECORD))
-        events = tuple(event for number in numbers for event in _story(number))
+        events = (*_forgotten(record), *(event for number in numbers for event in _story(number)))
         _append(fold, _batch(fold, events, at_ms + record * BETWEEN_RECORDS_MS))
     return fold
 
 
+def _forgotten(record: int) -> tuple[AnyEvent, ...]:
+    """Forget the plans of the record a day before, whose age is over now."""
+    first = (record - RETENTION_MS // BETWEEN_RECORDS_MS) * PLANS_PER_RECORD
+    if first < 0:
+        return ()
+    return (PlansForgotten(cluster=CLUSTER, plans=tuple(map(_name, range(first, first + PLANS_PER_RECORD)))),)
+
+
+def _name(number: int) -> str:
+    return f"plan-of-long-ago-{number}"
+
+
 def _story(number: int) -> tuple[AnyEvent, ...]:
-    plan = f"plan-of-long-ago-{number}"
+    plan = _name(number)
     name = event_name(CLUSTER, TopicPartition("old-orders", number % 1000))
     return (
         PlanOpened(cluster=CLUSTER, plan=plan, by="ana@example", reason="capacity"),

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from drover.cli.exits import ExitCode
 from drover.cli.output import console, plural, print_document, say, table
 from drover.client.answers import Answer
+from drover.client.views.answer_rows import answer_row
 from events.partitions import TopicPartition
 from events.records import Outcome
 from events.refusals import RefusalCode
@@ -33,36 +32,6 @@ def exit_code(answers: Sequence[Answer]) -> ExitCode:
     if refusals and not accepted and all(refusal.code in GUARDS for refusal in refusals):
         return ExitCode.GUARDED
     return ExitCode.FAILED
-
-
-def answer_row(answer: Answer) -> dict[str, Any]:
-    """Return an outcome for programs; fields may be added and never changed."""
-    outcome = answer.outcome
-    return {
-        "id": outcome.id,
-        "cluster": outcome.cluster,
-        "type": outcome.type,
-        "verdict": outcome.verdict,
-        "repeated": answer.repeated,
-        "plan": outcome.plan,
-        "accepted": [msgspec.to_builtins(one) for one in outcome.accepted],
-        "unchanged": [msgspec.to_builtins(one) for one in outcome.unchanged],
-        "refusals": [
-            {
-                "code": refusal.code.value,
-                "detail": refusal.detail,
-                "topic": refusal.topic,
-                "partition": refusal.partition,
-            }
-            for refusal in outcome.refusals
-        ],
-        "withdrawn": list(outcome.withdrawn),
-        "remarks": list(outcome.remarks),
-        "held_off": [msgspec.to_builtins(one) for one in outcome.held_off],
-        "shard": answer.shard,
-        "offset": answer.offset,
-        "at_ms": answer.at_ms,
-    }
 
 
 def print_answers(answers: Sequence[Answer], output: str, told: Mapping[str, Any] = NOTHING_ELSE) -> None:

@@ -27,15 +27,17 @@ LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 def web(invocation: Invocation, listen: str | None) -> None:
     """Serve the page, until SIGTERM or Ctrl-C: what moves and why it waits, brokers, throttles, stories, the past.
 
-    It reads the log and changes nothing. Whoever reaches its address may read all that the log says, so it listens on
-    the loopback interface unless told otherwise.
+    It reads the log and changes nothing, unless `web.writes` lets users act whom a proxy names. Whoever reaches its
+    address may read all that the log says, so it listens on the loopback interface unless told otherwise.
     """
     settings = invocation.settings(None if listen is None else {"web": {"listen": listen}})
     asyncio.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
-    from drover.web.serving import serving  # noqa: PLC0415 - the server is not loaded to say that a flag is wrong
+    # The server is not loaded to say that a flag is wrong.
+    from drover.web.identity import Doorkeeper  # noqa: PLC0415
+    from drover.web.serving import serving  # noqa: PLC0415
 
     stop = asyncio.Event()
     if threading.current_thread() is threading.main_thread():
@@ -46,7 +48,14 @@ async def _serve(settings: Settings) -> None:
         say(f"Listening on {host}: whoever reaches it may read all that the log says.", err=True)
     connection = settings.log.connection()
     tables = Tables(settings)
-    async with serving(connection, settings.web.address, hosts=settings.web.hosts, telemetry=tables.read) as port:
+    web_settings = settings.web
+    doorkeeper = None
+    if web_settings.writes:
+        doorkeeper = Doorkeeper(web_settings.user_header, web_settings.networks)
+        trusted = ", ".join(web_settings.proxies)
+        say(f"Users may send commands: whom {trusted} names in {web_settings.user_header} is believed.", err=True)
+    hosts, address = web_settings.hosts, web_settings.address
+    async with serving(connection, address, hosts=hosts, telemetry=tables.read, doorkeeper=doorkeeper) as port:
         shown = f"[{host}]" if ":" in host else host
         say(f"The page is at http://{shown}:{port}/")
         await stop.wait()

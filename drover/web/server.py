@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,10 +15,11 @@ from drover.errors import ConfigurationError, LogUnavailableError
 from drover.web.assets import Asset, make_asset, read_assets
 from drover.web.channels import TooManyChannelsError, encode_event
 from drover.web.documents import document
-from drover.web.guards import LOOPBACK, add_headers, host_guard
+from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.query import parse_query
+from drover.web.writing import Writes
 
 BEAT_S = 2.0
 MAX_VIEWERS = 1000
@@ -33,13 +34,17 @@ Telemetry = Callable[[str | None], Mapping[str, Any]]
 
 @dataclass(slots=True)
 class Server:
-    """Answers requests about the page; `telemetry` reads Spark's tables and may take its time."""
+    """Answers requests about the page; `telemetry` reads Spark's tables and may take its time.
+
+    Without `writes` it changes nothing: there is no address to send a command to.
+    """
 
     page: PageState
     past: Past
     version: str
     telemetry: Telemetry | None = None
     hosts: Collection[str] = LOOPBACK
+    writes: Writes | None = None
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -53,6 +58,9 @@ class Server:
         """Return the application; it starts nothing."""
         application = web.Application(middlewares=[host_guard(self.hosts), _say_errors])
         application.on_response_prepare.append(add_headers)
+        if self.writes is not None:
+            asked = {"/api/trial": self.writes.answer_trial, "/api/command": self.writes.answer_command}
+            application.add_routes([web.post(path, _answering(answer)) for path, answer in asked.items()])
         application.add_routes(
             [
                 web.get("/", self._show_page),
@@ -63,6 +71,7 @@ class Server:
                 web.get("/api/plots", self._plots),
                 web.get("/api/difference", self._difference),
                 web.get("/api/telemetry", self._telemetry),
+                web.get("/api/session", self._session),
                 web.get("/livez", _live),
             ]
         )
@@ -148,6 +157,10 @@ class Server:
         found = await asyncio.to_thread(self.telemetry, request.query.get("cluster"))
         return _json(request, found)
 
+    async def _session(self, request: web.Request) -> web.Response:
+        nobody = {"user": None, "token": None, "why": None}
+        return _json(request, nobody if self.writes is None else self.writes.doorkeeper.session(request))
+
     def _check_ready(self) -> None:
         if not self.page.is_ready:
             raise LogUnavailableError("the log is still being read")
@@ -160,6 +173,14 @@ class Server:
         if name is None or name not in clusters:
             raise ConfigurationError(f"the log knows no cluster {name or ''}")
         return name
+
+
+def _answering(answer: Callable[[web.Request], Awaitable[tuple[int, dict[str, Any]]]]) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        status, content = await answer(request)
+        return _json(request, content, status)
+
+    return handle
 
 
 async def _live(_: web.Request) -> web.Response:
@@ -195,9 +216,10 @@ def _error(status: int, why: str) -> web.Response:
     return web.json_response({"error": why}, status=status, headers={"Cache-Control": "no-store"})
 
 
-def _json(request: web.Request, content: Mapping[str, Any]) -> web.Response:
+def _json(request: web.Request, content: Mapping[str, Any], status: int = 200) -> web.Response:
     body = msgspec.json.encode(content)
-    response = web.Response(body=body, content_type="application/json", headers={"Cache-Control": "no-store"})
+    headers = {"Cache-Control": "no-store"}
+    response = web.Response(status=status, body=body, content_type="application/json", headers=headers)
     if _takes_gzip(request):
         response.enable_compression(web.ContentCoding.gzip)
     return response

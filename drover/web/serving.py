@@ -12,10 +12,12 @@ from drover.client.time_travel import travel
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.web.guards import LOOPBACK
+from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.server import Server, Telemetry
 from drover.web.sources import Sources
+from drover.web.writing import Writes, sender
 
 SHUTDOWN_S = 1.0
 
@@ -46,11 +48,16 @@ async def serving(
     *,
     hosts: Collection[str] = (),
     telemetry: Telemetry | None = None,
+    doorkeeper: Doorkeeper | None = None,
 ) -> AsyncIterator[int]:
-    """Follow the log and serve the page while the context is open; yields the port."""
+    """Follow the log and serve the page while the context is open; yields the port.
+
+    With a `doorkeeper` the users whom it knows may send commands.
+    """
     page = PageState()
+    writes = None if doorkeeper is None else Writes(page, doorkeeper, sender(connection))
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
-    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names)
+    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names, writes)
     following = asyncio.create_task(Sources(connection, page).run())
     try:
         async with listening(server, *address) as port:

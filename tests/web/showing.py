@@ -3,14 +3,27 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 
+from drover.capability.decision import Facts
+from drover.client.answers import Answer
 from drover.client.time_travel import Point, Travel
+from drover.shard.decide import DECIDING
 from drover.shard.fold import ShardFold
+from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.server import Server
 from drover.web.serving import listening
+from drover.web.writing import Writes
+from events.codec import command_digest
+from events.commands import AnyCommand
+from events.partitions import PartitionReference
+from events.records import Outcome
+from tests.client.log import CLUSTER
 from tests.web.scene import Scene
+
+USER_HEADER = "X-Forwarded-User"
 
 
 @dataclass
@@ -20,6 +33,7 @@ class Showing:
     scene: Scene
     page: PageState = field(default_factory=PageState)
     port: int = 0
+    sent: list[AnyCommand] = field(default_factory=list)
 
     @property
     def address(self) -> str:
@@ -39,6 +53,22 @@ class Showing:
         found.end()
         return found
 
+    async def send(self, command: AnyCommand) -> Answer:
+        """Decide a command as the owner of the shard would, and record it."""
+        self.sent.append(command)
+        state = self.scene.writer.fold.state.clusters[CLUSTER]
+        decision = DECIDING[type(command)](command, state, Facts())
+        outcome = Outcome(
+            id=command.id, cluster=command.cluster, type=str(type(command).__struct_config__.tag), by=command.by,
+            reason=command.reason, topic="drover.cancel", offset=len(self.sent), digest=command_digest(command),
+            verdict="refused" if decision.refused else "accepted", refusals=decision.refusals, plan=decision.plan,
+            accepted=tuple(PartitionReference(*key) for key in decision.accepted), remarks=decision.remarks,
+        )  # fmt: skip
+        self.scene.say(*decision.events, outcomes=(outcome,))
+        offset = self.scene.writer.fold.position - 1
+        self.refresh()
+        return Answer(outcome, 0, offset, self.scene.at_ms)
+
     def refresh(self) -> None:
         """Tell viewers what was appended since."""
         assert self.page.present is not None, "it was begun"
@@ -48,10 +78,14 @@ class Showing:
 
 
 @asynccontextmanager
-async def showing(scene: Scene, *, port: int = 0) -> AsyncIterator[Showing]:
-    """Serve a scene while the context is open."""
+async def showing(
+    scene: Scene, *, port: int = 0, writes: bool = False, proxies: Sequence[str] = ("127.0.0.1",)
+) -> AsyncIterator[Showing]:
+    """Serve a scene while the context is open; with `writes` also what users send whom a proxy names."""
     shown = Showing(scene)
     shown.begin()
-    server = Server(shown.page, Past(shown.travel), "test")
+    doorkeeper = Doorkeeper(USER_HEADER, tuple(ip_network(proxy) for proxy in proxies))
+    writing = Writes(shown.page, doorkeeper, shown.send) if writes else None
+    server = Server(shown.page, Past(shown.travel), "test", writes=writing)
     async with listening(server, "127.0.0.1", port) as shown.port:
         yield shown

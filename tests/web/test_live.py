@@ -13,6 +13,7 @@ from drover.local import LocalCluster
 from events.partitions import TopicPartition
 from tests.integration.support import DROVER, Installation, installation, wait_for
 from tests.web.conftest import Open
+from tests.web.showing import USER_HEADER
 
 pytestmark = pytest.mark.cluster
 ADDRESS = re.compile(r"The page is at (http://127\.0\.0\.1:\d+)/")
@@ -22,6 +23,8 @@ RECORDED = 12
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def drover(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
     async with installation(local_cluster, tmp_path_factory.mktemp("page"), "page") as made:
+        with made.config.open("a", encoding="utf-8") as config:
+            config.write(f'\n[web]\nwrites = true\nuser_header = "{USER_HEADER}"\n')
         await made.start_worker("solo")
         await made.start("web", *DROVER, "web", "--listen", "127.0.0.1:0")
         await made.wait_until_owned("solo")
@@ -55,8 +58,14 @@ async def test_a_real_move_is_seen_from_the_command_to_its_end_and_in_the_past(
     await expect(page.get_by_role("link", name="Moves of broker 4")).to_be_visible()
     await page.goto(f"{place}/?view=throttles")
     await expect(page.locator("tr[data-key='4']")).to_contain_text("300.0")
-    cancelled = await drover.drover("cancel", "--rollback", "--plan", "friday", "--reason", "latency alarm")
-    assert cancelled.code == 0, cancelled.errors
+    # As a user whom a proxy names: what the page shows of the command is what the worker recorded.
+    acting = await open_page(f"{place}/?view=plan&plan=friday", extra_http_headers={USER_HEADER: "ann"})
+    await acting.get_by_role("button", name="Act on friday").click()
+    await acting.get_by_label("Roll back").check()
+    await expect(acting.locator(".meaning")).to_contain_text("seen 0-1")
+    await acting.get_by_label("Reason").fill("latency alarm")
+    await acting.get_by_role("button", name="Send").click()
+    await expect(acting.get_by_role("status").last).to_contain_text("accepted · 2 partitions · recorded at log")
     await page.goto(f"{place}/?view=story&partition=seen:0")
     await drover.wait_until_settled()
     await expect(page.locator("main tbody tr").first).to_contain_text("reassignment rolled back")

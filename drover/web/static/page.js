@@ -3,6 +3,7 @@
 import { h, once, patch, replace } from "./dom.js";
 import { clock, count } from "./format.js";
 import * as address from "./address.js";
+import * as act from "./act.js";
 import { banner, server, tick } from "./parts.js";
 import { Stream } from "./stream.js";
 import { Strip } from "./strip.js";
@@ -22,9 +23,9 @@ const NAMES = { now: "Now", plan: "Plan", brokers: "Brokers", throttles: "Thrott
 const main = document.getElementById("view");
 const cut = document.getElementById("cut");
 const top = {
-  cluster: h("span", { class: "cluster" }), live: h("span", { class: "live" }, "connecting"),
+  cluster: h("span", { class: "cluster" }), live: h("span", { class: "live" }, "connecting"), user: h("span", { class: "user quiet" }), act: h("span"),
 };
-document.getElementById("top").append(h("a", { class: "brand", href: "/" }, "Drover"), top.cluster, top.live, h("span", { class: "grow" }),
+document.getElementById("top").append(h("a", { class: "brand", href: "/" }, "Drover"), top.cluster, top.live, h("span", { class: "grow" }), top.user, top.act,
   h("button", { type: "button", onclick: keys.help, "aria-label": "Keys" }, "?"));
 
 let shown = { name: null, update: null, asked: "" };
@@ -93,6 +94,7 @@ function draw(doc) {
   }
   shown.update(doc, shown.query);
   drawFrame(doc);
+  once(top.act, `${doc.head.cluster} ${shown.name}`, () => shown.name !== "time" && doc.head.cluster !== null && act.button({ cluster: doc.head.cluster }));
   live(doc.head);
   return dispatchEvent(new Event("drover-drawn"));
 }
@@ -134,4 +136,8 @@ function drawNav(query, head = {}) {
 address.onChange(open);
 keys.listen();
 setInterval(tick, 1000);
-open(address.read());
+// Who may act is known before anything is drawn: the buttons stand in what is drawn.
+act.begin((session) => {
+  replace(top.user, session.user ?? "");
+  open(address.read());
+});

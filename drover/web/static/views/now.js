@@ -1,7 +1,8 @@
 // Now: every plan with its bars, what is blocked and why, the brokers.
 
-import { h, once, patch, table, tableRow } from "../dom.js";
+import { h, once, patch, replace, table, tableRow } from "../dom.js";
 import { amount, clock, count, plural, rate } from "../format.js";
+import { button } from "../act.js";
 import { href } from "../address.js";
 import { age, copied, empty, ends, heading, parts, progress, replicas, state, storyLink, why } from "../parts.js";
 import { brokerCard } from "./brokers.js";
@@ -56,7 +57,7 @@ function figures(found) {
 }
 
 function planSection(plan, existing, cluster) {
-  const section = existing ?? h("section", { class: "plan" }, h("div", { class: "head" }), h("div", { class: "moves" }));
+  const section = existing ?? h("section", { class: "plan" }, h("div", { class: "head" }, h("div"), h("div"), h("div"), button({ cluster, plan: plan.plan })), h("div", { class: "moves" }));
   const tally = plan.tally;
   const link = h("a", { href: href({ view: "plan", cluster, plan: plan.plan }) }, plan.plan);
   const facts = [
@@ -64,10 +65,10 @@ function planSection(plan, existing, cluster) {
     h("span", {}, h("b", {}, ends(tally)), "end"),
   ];
   section.setAttribute("aria-label", `Plan ${plan.plan}`);
-  section.firstChild.replaceChildren(
-    h("div", {}, h("h2", {}, link), h("p", {}, h("bdi", {}, plan.by), " · “", h("bdi", {}, plan.reason), "” · ", clock(plan.opened_ms, false))),
-    h("div", {}, planBar(plan), h("div", { class: "sum quiet" }, h("b", {}, copied(tally)), tally.bytes_total ? " copied of what has begun" : "")),
-    h("div", { class: "facts" }, facts));
+  const [title, bar, rest] = section.firstChild.children;
+  replace(title, h("h2", {}, link), h("p", {}, h("bdi", {}, plan.by), " · “", h("bdi", {}, plan.reason), "” · ", clock(plan.opened_ms, false)));
+  replace(bar, planBar(plan), h("div", { class: "sum quiet" }, h("b", {}, copied(tally)), tally.bytes_total ? " copied of what has begun" : ""));
+  replace(rest, h("div", { class: "facts" }, facts));
   return section;
 }
 

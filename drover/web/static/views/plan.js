@@ -2,6 +2,7 @@
 
 import { h, once, patch, table, tableRow } from "../dom.js";
 import { clock, duration, rate } from "../format.js";
+import { button } from "../act.js";
 import { go, href } from "../address.js";
 import { beforeAfter, copied, empty, ends, pager, progress, state, storyLink, why } from "../parts.js";
 import { planBar, queueTable } from "./now.js";
@@ -71,7 +72,7 @@ function planHead(doc, cluster) {
     h("div", {}, planBar(plan), h("div", { class: "sum quiet" }, h("b", {}, copied(tally)))),
     h("div", { class: "facts" },
       h("span", {}, h("b", {}, tally.sampled ? rate(tally.rate) : "–"), plan.throttle_bytes_per_second === null ? "no throttle" : `of ${rate(plan.throttle_bytes_per_second)} a broker`),
-      h("span", {}, h("b", {}, ends(tally)), "end"))));
+      h("span", {}, h("b", {}, ends(tally)), "end")), button({ cluster, plan: plan.plan })));
 }
 
 function drawFilters(place, doc, address) {

@@ -2,6 +2,7 @@
 
 import { h, once, patch, table, tableRow } from "../dom.js";
 import { moment } from "../format.js";
+import { button } from "../act.js";
 import { go, href } from "../address.js";
 import { empty, pager } from "../parts.js";
 
@@ -20,7 +21,7 @@ export function mount(root, address) {
 
 function draw(nodes, doc, address) {
   nodes.form.address = address;
-  once(nodes.title, JSON.stringify(doc.about), () => title(doc.about, address));
+  once(nodes.title, JSON.stringify(doc.about), () => title(doc.about, address, doc.head.cluster));
   patch(nodes.list.body, doc.events, (row, existing) => eventRow(row, existing, doc.head.cluster));
   once(nodes.none, `${doc.events.length} ${doc.is_complete}`, () => (doc.events.length ? null : empty(doc.is_complete ? "The log holds nothing of that kind." : "The log is still being read…")));
   once(nodes.pages, `${doc.matching} ${doc.page} ${href(address)}`, () => pager(doc, address, "event"));
@@ -29,12 +30,12 @@ function draw(nodes, doc, address) {
     doc.dropped_until_ms !== null && empty(`The page keeps the latest events; what is older than ${moment(doc.dropped_until_ms)} is told by drover history.`)]);
 }
 
-function title(about, address) {
+function title(about, address, cluster) {
   const [kind, name] = Object.entries(about).find(([, value]) => value) ?? [null, null];
   if (kind === null) return h("h2", { class: "section" }, "Everything", h("span", { class: "quiet" }, "the newest first; name a partition, a plan or a command to follow it"));
   const word = { partition: "partition", plan: "plan", id: "command" }[kind];
   return h("h2", { class: "section" }, h("span", { class: "mono" }, name), h("span", { class: "quiet" }, `the story of this ${word} · `,
-    h("a", { href: href({ view: "story", cluster: address.cluster }) }, "everything")));
+    h("a", { href: href({ view: "story", cluster: address.cluster }) }, "everything")), kind !== "id" && button({ cluster, [kind]: name }));
 }
 
 function find() {

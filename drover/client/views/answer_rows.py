@@ -1,0 +1,37 @@
+"""PURE: the recorded outcomes of commands as rows: one form for the command line and the page."""
+
+from typing import Any
+
+import msgspec
+
+from drover.client.answers import Answer
+
+
+def answer_row(answer: Answer) -> dict[str, Any]:
+    """Return an outcome for programs; fields may be added and never changed."""
+    outcome = answer.outcome
+    return {
+        "id": outcome.id,
+        "cluster": outcome.cluster,
+        "type": outcome.type,
+        "verdict": outcome.verdict,
+        "repeated": answer.repeated,
+        "plan": outcome.plan,
+        "accepted": [msgspec.to_builtins(one) for one in outcome.accepted],
+        "unchanged": [msgspec.to_builtins(one) for one in outcome.unchanged],
+        "refusals": [
+            {
+                "code": refusal.code.value,
+                "detail": refusal.detail,
+                "topic": refusal.topic,
+                "partition": refusal.partition,
+            }
+            for refusal in outcome.refusals
+        ],
+        "withdrawn": list(outcome.withdrawn),
+        "remarks": list(outcome.remarks),
+        "held_off": [msgspec.to_builtins(one) for one in outcome.held_off],
+        "shard": answer.shard,
+        "offset": answer.offset,
+        "at_ms": answer.at_ms,
+    }

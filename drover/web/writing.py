@@ -1,0 +1,164 @@
+"""Commands from the page: shown first, sent by a user who is known, and answered by what the log records."""
+
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from drover.client.answers import Answer, OutcomeMissingError
+from drover.client.client import Client
+from drover.client.views.answer_rows import answer_row
+from drover.errors import DroverError, LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.web.acting import EVERYTHING, NO_REASON, SHOWN_FIRST, Trial, is_same, needs_word, read_command, trial
+from drover.web.identity import Denied, Doorkeeper
+from drover.web.page_state import PageState
+from events.codec import Malformed
+from events.commands import AnyCommand
+from events.partitions import TopicPartition
+from events.words import said_of
+
+_log = logging.getLogger(__name__)
+
+OUTCOME_TIMEOUT_S = 20.0
+# Each opens a connection to the log and waits: people act one after the other.
+MAX_SENDING = 8
+MAX_TRIALS_KEPT = 256
+MAX_BODY_BYTES = 64 * 1024
+
+Send = Callable[[AnyCommand], Awaitable[Answer]]
+Reply = tuple[int, dict[str, Any]]
+
+
+class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request: a command of the contract without `by`, the trial that was shown, and the word that was typed."""
+
+    command: dict[str, Any]
+    trial: str = ""
+    word: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The partitions that a command would touch, as its requester was shown them."""
+
+    command: AnyCommand
+    keys: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that may write."""
+
+    body: _Body
+    command: AnyCommand
+
+
+@dataclass(slots=True)
+class Writes:
+    """Answers the page's trials and commands; `send` returns what the log records, or raises as a client does."""
+
+    page: PageState
+    doorkeeper: Doorkeeper
+    send: Send
+    _shown: OrderedDict[str, _Shown] = field(default_factory=OrderedDict)
+    _sending: int = 0
+
+    async def answer_trial(self, request: web.Request) -> Reply:
+        """Tell what a command would mean now; nothing is sent. Raises `ValueError` for a body that is none."""
+        asked = await self._read(request, {"id": "trial", "reason": NO_REASON})
+        if isinstance(asked, Denied):
+            return asked.status, {"error": asked.why}
+        return 200, self._show(asked.command, self._trial(asked.command))
+
+    async def answer_command(self, request: web.Request) -> Reply:
+        """Send a command that was shown, and tell what the log recorded. Raises as `answer_trial` does.
+
+        202 without an outcome says that the command is durable and none was recorded yet: the same again looks again.
+        409 says that it would touch more than was shown, and shows it anew.
+        """
+        asked = await self._read(request, {})
+        if isinstance(asked, Denied):
+            return asked.status, {"error": asked.why}
+        command, body = asked.command, asked.body
+        if needs_word(command) and body.word != EVERYTHING:
+            return 400, {"error": f"this is about everything: type the word {EVERYTHING}"}
+        shown = self._shown.get(body.trial)
+        if shown is None or not is_same(shown.command, command):
+            return 409, {"error": "this was not shown before, or too long ago", **self._again(command)}
+        if isinstance(command, SHOWN_FIRST) and not self._trial(command).keys <= shown.keys:
+            return 409, {"error": "it would touch more by now than was shown", **self._again(command)}
+        return await self._send(command, request.remote)
+
+    async def _read(self, request: web.Request, defaults: Mapping[str, str]) -> "_Asked | Denied":
+        user = self.doorkeeper.writer_of(request)
+        if isinstance(user, Denied):
+            return user
+        body = await _body(request)
+        command = read_command({**defaults, **body.command}, user)
+        return Denied(400, command.detail) if isinstance(command, Malformed) else _Asked(body, command)
+
+    async def _send(self, command: AnyCommand, peer: str | None) -> Reply:
+        if self._sending >= MAX_SENDING:
+            return 503, {"error": f"{MAX_SENDING} commands are being sent already: try again in a moment"}
+        kind = type(command).__struct_config__.tag
+        _log.info("%s sends %s %s to %s, by way of %s", command.by, kind, command.id, command.cluster, peer)
+        self._sending += 1
+        try:
+            answer = await self.send(command)
+        except OutcomeMissingError:
+            return 202, {"outcome": None}
+        except DroverError as error:
+            return 503, {"error": f"{error}; sending it again under its id is harmless"}
+        finally:
+            self._sending -= 1
+        return 200, {"outcome": answer_row(answer)}
+
+    def _trial(self, command: AnyCommand) -> Trial:
+        present = self.page.present
+        if present is None or self.page.standing["cut_since_ms"] is not None:
+            raise LogUnavailableError("the log cannot be followed now: nobody knows what this would mean")
+        found = present.cluster(command.cluster)
+        if found is None:
+            raise ValueError(f"the log knows no cluster {command.cluster}")
+        state, shard = found
+        return trial(command, state, shard, present.view.log.folds[shard].position - 1)
+
+    def _again(self, command: AnyCommand) -> dict[str, Any]:
+        return {"shown": self._show(command, self._trial(command))}
+
+    def _show(self, command: AnyCommand, found: Trial) -> dict[str, Any]:
+        name = secrets.token_hex(8)
+        self._shown[name] = _Shown(command, found.keys)
+        while len(self._shown) > MAX_TRIALS_KEPT:
+            self._shown.popitem(last=False)
+        return {"trial": name, **found.document()}
+
+
+async def _body(request: web.Request) -> _Body:
+    content = await request.content.read(MAX_BODY_BYTES + 1)
+    while len(content) <= MAX_BODY_BYTES and (more := await request.content.read(MAX_BODY_BYTES + 1 - len(content))):
+        content += more
+    if len(content) > MAX_BODY_BYTES:
+        raise ValueError(f"a request has at most {MAX_BODY_BYTES} bytes")
+    try:
+        return msgspec.json.decode(content, type=_Body)
+    except msgspec.DecodeError as error:
+        raise ValueError(said_of(error)) from None
+
+
+def sender(connection: LogConnection) -> Send:
+    """Return what sends a command as any client does, and waits for its recorded outcome."""
+
+    async def send(command: AnyCommand) -> Answer:
+        async with Client(connection) as client:
+            sent = await client.submit(command)
+            (answer,) = await client.outcomes([sent], OUTCOME_TIMEOUT_S)
+        return answer
+
+    return send

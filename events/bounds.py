@@ -6,7 +6,7 @@ Whatever arrives is cut to these lengths before anything keeps, logs or counts i
 import re
 from collections.abc import Iterator
 
-from events.commands import Alter, BalanceLeaders, Blacklist, Cancel, Command, Demote, Repair, Restore
+from events.commands import Alter, BalanceLeaders, Blacklist, Cancel, ChangeLimits, Command, Demote, Repair, Restore
 
 MAX_BY_BYTES = 256
 MAX_REASON_BYTES = 1024
@@ -14,6 +14,7 @@ MAX_AFTER = 32
 MAX_REPLICAS = 256
 MAX_BROKERS = 10_000
 MAX_TOPICS = 1000
+MAX_LIMITS = 100
 # What is wrong with a record, in words for a person.
 MAX_DETAIL_BYTES = 500
 
@@ -86,6 +87,8 @@ def _fault_of_lists(command: Command) -> str | None:
                 return _fault_of_count("a replica list names", "brokers", longest, MAX_REPLICAS)
     if isinstance(command, Demote | Restore | BalanceLeaders) and len(command.topics or ()) > MAX_TOPICS:
         return _fault_of_count("topics names", "topics", len(command.topics or ()), MAX_TOPICS)
+    if isinstance(command, ChangeLimits):
+        return _fault_of_count("it names", "limits", len(command.values) + len(command.reset), MAX_LIMITS)
     if any(_UNSEEN.search(topic) for topic in set(_topics(command))):
         return "the name of a topic has a control character"
     return None

@@ -1,5 +1,7 @@
 """Events about a managed cluster as a whole: which one it is, what limits hold, and whether it is frozen."""
 
+from msgspec import Struct
+
 from events.base import Event
 from events.healing import HealingLimits
 from events.plans import Stepping
@@ -36,7 +38,9 @@ class ClusterWithinReach(Event, frozen=True, kw_only=True, omit_defaults=True, t
 
 
 class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limits-set"):
-    """The limits that decisions use from here on (they hold for the next step only, R435-1).
+    """The limits of the settings from here on (they hold for the next step only, R435-1).
+
+    What a command has set holds in spite of them, see `LimitsChanged`.
 
     `max_moves_per_broker` counts a move at its leader as outgoing and at each added broker as incoming.
     `mends_by_itself` says that moves which can never end are cancelled without being asked. `stepping` is for plans
@@ -55,6 +59,30 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     max_leader_movements: int = 1000
     lazy_leadership: bool = False
     balances_after_return: bool = False
+
+
+# A number, a switch or a word; None is no bound.
+LimitValue = int | bool | str | None
+
+
+class LimitChange(Struct, frozen=True):
+    """One limit, by its name: the value that held before, and the one that holds from here on."""
+
+    name: str
+    before: LimitValue
+    value: LimitValue
+
+
+class LimitsChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limits-changed"):
+    """Somebody changed limits; they hold from the next step on.
+
+    Those in `changed` hold whatever the settings say, until they are reset. Those in `reset` follow the settings again.
+    """
+
+    by: str
+    reason: str
+    changed: tuple[LimitChange, ...] = ()
+    reset: tuple[LimitChange, ...] = ()
 
 
 class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):

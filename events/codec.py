@@ -108,7 +108,9 @@ def command_digest(command: Command) -> bytes:
     A field that is left out and one that is given at its default are the same. A field that is added to the contract
     later changes no digest, so that a retry across an upgrade is still recognised.
     """
-    return hashlib.blake2b(_with_narrow_header(msgspec.msgpack.encode(command)), digest_size=16).digest()
+    return hashlib.blake2b(
+        _with_narrow_header(msgspec.msgpack.encode(command, order="deterministic")), digest_size=16
+    ).digest()
 
 
 def _with_narrow_header(packed: bytes) -> bytes:

@@ -6,7 +6,7 @@ malformed, so that a misspelt option is never silently ignored.
 
 from typing import Annotated, Literal, get_args
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert, field
 
 from events.partitions import TopicPartition
 from events.plans import Stepping
@@ -22,6 +22,9 @@ BrokerId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 # A replica list may name any number: a negative one is Kafka's INVALID_REPLICA_ASSIGNMENT for that partition alone.
 Replicas = tuple[Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)], ...]
 Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]
+LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
+# Which values a limit takes is decided with the command.
+GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=64)] | None
 
 
 class PartitionName(Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,6 +138,25 @@ class Throttle(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, t
 
     plan: Identifier
     bytes_per_second: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
+class ChangeLimits(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="limits"):
+    """Change limits of the cluster, by their names or those of KIP-435 and Cruise Control (R435-1).
+
+    Those in `values` hold whatever the settings file says. Those in `reset`, or all with `reset_all`, follow the file
+    again. They hold from the next step on; what moves goes on.
+    """
+
+    values: dict[LimitName, GivenLimit] = field(default_factory=dict)
+    reset: tuple[LimitName, ...] = ()
+    reset_all: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a change of nothing."""
+        if not (self.values or self.reset or self.reset_all):
+            raise ValueError("values, reset or reset_all must be given")
+        if self.reset and self.reset_all:
+            raise ValueError("reset and reset_all must not be given together")
 
 
 class Freeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="freeze"):
@@ -266,7 +288,7 @@ class HealCommand(Command, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 # Which types may arrive on which command topic; a command that is added is added here.
-OnAlter = Alter | Throttle
+OnAlter = Alter | Throttle | ChangeLimits
 OnCancel = Cancel | Freeze | Unfreeze | Repair
 OnBlacklist = Blacklist | Demote | Restore | BalanceLeaders
 OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand

@@ -14,6 +14,7 @@ from events.clusters import (
     ClusterUnfrozen,
     ClusterWithinReach,
     FreezeEnded,
+    LimitsChanged,
     LimitsSet,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
@@ -71,7 +72,8 @@ SCHEMA_VERSION = 1
 
 FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen
 ReachEvent = ClusterOutOfReach | ClusterWithinReach
-ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | ReachEvent | LimitsSet | FreezeEvent
+LimitsEvent = LimitsSet | LimitsChanged
+ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten

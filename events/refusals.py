@@ -28,6 +28,7 @@ class RefusalCode(StrEnum):
     NOTHING_TO_STOP = "nothing-to-stop"
     WITHDRAWN = "withdrawn"
     FROZEN_BY_OTHERS = "frozen-by-others"
+    INVALID_LIMIT = "invalid-limit"
     DROVER_TOPIC = "drover-topic"
     UNKNOWN_TOPIC_OR_PARTITION = "unknown-topic-or-partition"
     INVALID_REPLICA_ASSIGNMENT = "invalid-replica-assignment"

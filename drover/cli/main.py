@@ -16,6 +16,7 @@ COMMANDS = {
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
     "throttle": ("drover.cli.throttle:throttle", "Give a running plan another throttle."),
+    "limits": ("drover.cli.limits:limits", "Show and change how much may move at a time."),
     "repair": ("drover.cli.repair:repair", "End moves that can never end by themselves."),
     "freeze": ("drover.cli.freeze:freeze", "Start nothing new."),
     "unfreeze": ("drover.cli.freeze:unfreeze", "Allow new work to start again."),

@@ -22,7 +22,7 @@ from drover.reassignment.verdict import EventName, event_name
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet
-from events.clusters import LimitsSet
+from events.clusters import LimitsChanged, LimitsSet
 from events.leadership import (
     ElectionOutcome,
     LeaderBalanceBegun,
@@ -119,7 +119,7 @@ class LeadershipReconciler(Reconciler):
     def applied(self, event: AnyEvent) -> None:
         """Follow the reorders, and look again where something has changed."""
         match event:
-            case BlacklistSet() | LeaderBalanceBegun() | LimitsSet():
+            case BlacklistSet() | LeaderBalanceBegun() | LimitsSet() | LimitsChanged():
                 self._next_survey_ms = 0
             case LeaderElectionIntended():
                 self._elections.propose(event.key)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from drover.scheduling.limit_names import check_healing
 from events.healing import HealingLimits
 
 
@@ -38,18 +39,7 @@ class HealingSettings:
         ):
             if getattr(self, alias) is not None and getattr(self, name) != default:
                 raise ValueError(f"{name} and {alias} are the same setting: choose one")
-        limits = self.limits
-        for name in ("failure_interval_ms", "alarm_ms"):
-            if getattr(limits, name) < -1:
-                raise ValueError(f"{name} must be -1, which means never, or at least 0")
-        for name in ("chunk_partitions", "mass_failure_brokers", "flapping_returns", "flapping_window_ms"):
-            if getattr(limits, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
-        if not 0 <= limits.mass_failure_percent <= 100:
-            raise ValueError("mass_failure_percent must be between 0 and 100")
-        for name in ("max_bytes_per_day", "throttle_bytes_per_second"):
-            if (value := getattr(limits, name)) is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1")
+        check_healing(self.limits)
 
     @property
     def limits(self) -> HealingLimits:

@@ -8,7 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -19,6 +19,7 @@ from drover.runtime.healing_settings import HealingSettings
 from drover.runtime.secret import Secret, unusable
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.web_settings import WebSettings
+from drover.scheduling.limit_names import check
 from drover.scheduling.state import Limits
 from events.plans import Stepping
 from events.topics import DEFAULT_PREFIX, TopicNames
@@ -170,7 +171,8 @@ class LogSettings:
 class ClusterSettings:
     """A managed cluster, how much may be in flight on it, and what is done unasked.
 
-    See `drover.scheduling.state.Limits`.
+    See `drover.scheduling.state.Limits`. These are defaults, which commands may change. Each may
+    be written as KIP-435 or Cruise Control calls it, too (`drover.scheduling.limit_names`).
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -190,9 +192,7 @@ class ClusterSettings:
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""
         check_addresses("bootstrap", self.bootstrap)
-        for name in (one.name for one in fields(self) if one.name.startswith("max_")):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
+        check(self.limits)
 
     @property
     def limits(self) -> Limits:

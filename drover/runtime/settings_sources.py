@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
@@ -25,6 +25,8 @@ from drover.runtime import settings as shapes
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings
 from drover.runtime.web_settings import WebSettings
+from drover.scheduling import limit_names
+from drover.scheduling.limit_names import find, of_section
 from events.commands import is_cluster_name
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ PREFIX = "DROVER_"
 NESTED = "__"
 # The machine's own administrator, beside whoever runs this.
 TRUSTED_OWNERS = frozenset({0})
-# A cluster's settings that were renamed. The earlier name beside the present one is refused, as any unknown key is.
-EARLIER_NAMES = {"mends_by_itself": "repairs_by_itself"}
+# Tables that TOML makes of names with dots which are not quoted, as KIP-435's and Cruise Control's are.
+_DOTTED = frozenset({"reassignment", "num", "max"})
 
 
 def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -156,15 +158,31 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
 
 
 def _by_todays_names(clusters: Any) -> Any:
-    """Take a cluster's settings under the names that they had earlier, too."""
+    """Take a cluster's limits under the names that they had earlier or have elsewhere, too.
+
+    Such a name beside the limit's own is left as it is, and refused as any unknown key is.
+    """
     if not isinstance(clusters, Mapping):
         return clusters
     return {
-        name: {EARLIER_NAMES.get(key, key) if EARLIER_NAMES.get(key) not in given else key: given[key] for key in given}
-        if isinstance(given, Mapping)
-        else given
-        for name, given in clusters.items()
+        name: dict(_under_own_names(given)) if isinstance(given, Mapping) else given for name, given in clusters.items()
     }
+
+
+def _under_own_names(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    own = {known.name for known in of_section()}
+    for key, value in _flat(given):
+        known = find(key)
+        named = known is not None and known.name in own and known.name not in given
+        yield (known.name if named and known is not None else key), value
+
+
+def _flat(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in given.items():
+        if isinstance(value, Mapping) and (prefix or key in _DOTTED):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 def _check_names(settings: Settings, place: str) -> None:
@@ -267,7 +285,10 @@ def _kept_file(file: Path | None) -> Path:
 
 def _fingerprint(file: Path | None, content: bytes, flags: Mapping[str, Any]) -> bytes:
     variables = sorted((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
-    code = [Path(source).stat().st_mtime_ns for source in (__file__, shapes.__file__, addresses.__file__)]
+    code = [
+        Path(source).stat().st_mtime_ns
+        for source in (__file__, shapes.__file__, addresses.__file__, limit_names.__file__)
+    ]
     parts = msgspec.json.encode([str(file), variables, flags, code])
     return hashlib.blake2b(parts + content, digest_size=16).hexdigest().encode()
 

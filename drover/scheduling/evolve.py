@@ -6,10 +6,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from drover.plans.evolve import stop_waiting, wait
-from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry, SchedulingState
+from drover.scheduling.limit_names import in_force, of_settings, value_of
+from drover.scheduling.state import (
+    ChangedLimit,
+    DeferredCommand,
+    Freeze,
+    Limits,
+    PartlyDecided,
+    QueueEntry,
+    SchedulingState,
+)
 from drover.state.cluster import ClusterState
 from events.base import Event
-from events.clusters import ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsSet
+from events.clusters import ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsChanged, LimitsSet
 from events.waiting import (
     CommandAdvanced,
     CommandBegun,
@@ -23,7 +32,8 @@ from events.waiting import (
 
 
 def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
-    state.limits = Limits(
+    """Take the limits of the settings; those that commands have set still hold."""
+    settings = Limits(
         event.max_partitions_in_flight,
         event.max_moves_per_broker,
         event.max_replicas_per_step,
@@ -34,6 +44,19 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.lazy_leadership,
         event.balances_after_return,
     )
+    for name, changed in state.changed_limits.items():
+        state.changed_limits[name] = replace(changed, settings_value=value_of(settings, name))
+    state.limits = in_force(settings, state.changed_limits)
+
+
+def _limits_changed(state: SchedulingState, event: LimitsChanged, at_ms: int) -> None:
+    settings = of_settings(state)
+    for change in event.changed:
+        value = value_of(settings, change.name)
+        state.changed_limits[change.name] = ChangedLimit(change.value, value, event.by, event.reason, at_ms)
+    for change in event.reset:
+        state.changed_limits.pop(change.name, None)
+    state.limits = in_force(settings, state.changed_limits)
 
 
 def _frozen(state: SchedulingState, event: ClusterFrozen, at_ms: int) -> None:
@@ -107,6 +130,7 @@ def _unqueued(state: ClusterState, event: QueueEntryRemoved, at_ms: int) -> None
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     LimitsSet: _limits_set,
+    LimitsChanged: _limits_changed,
     ClusterFrozen: _frozen,
     FreezeEnded: _freeze_ended,
     ClusterUnfrozen: _unfrozen,

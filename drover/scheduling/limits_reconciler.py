@@ -3,13 +3,14 @@
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler
 from drover.capability.observations import ObservationCache
+from drover.scheduling.limit_names import of_settings
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
 from events.clusters import LimitsSet
 
 
 class LimitsReconciler(Reconciler):
-    """Records the configured limits when they differ from those in force; None if the cluster is not configured."""
+    """Records the limits of the settings when they have changed; None if the cluster is not configured."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache, limits: Limits | None) -> None:
         super().__init__(state, observed)
@@ -18,7 +19,7 @@ class LimitsReconciler(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Compare the limits in the settings with those in the state."""
         limits = self._limits
-        if limits is None or limits == self.state.limits:
+        if limits is None or limits == of_settings(self.state):
             return
         batch.emit(
             LimitsSet(

@@ -24,7 +24,7 @@ from drover.scheduling.steps import intend_step, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
-from events.clusters import LimitsSet
+from events.clusters import LimitsChanged, LimitsSet
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentUnblocked
 from events.records import AnyEvent
@@ -89,7 +89,7 @@ class Starter(Reconciler):
                 self._drop(key)
             if isinstance(event, Ending):
                 self._unconfirmed.forget(key)
-        elif isinstance(event, LimitsSet):
+        elif isinstance(event, LimitsSet | LimitsChanged):
             self.candidates.offer_all()
 
     def _is_reborn(self, event: PartitionEvent) -> bool:

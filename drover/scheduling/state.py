@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from msgspec import Struct, field
 
-from drover.state.declared import ClusterSlice, items_in_order, not_default, recorded
+from drover.state.declared import ClusterSlice, items_by_key, items_in_order, not_default, recorded
+from events.clusters import LimitValue
 from events.healing import HealingLimits
 from events.partitions import TopicPartition
 from events.plans import Stepping
@@ -23,6 +24,16 @@ class Limits(Struct, frozen=True):
     max_leader_movements: int = 1000
     lazy_leadership: bool = False
     balances_after_return: bool = False
+
+
+class ChangedLimit(Struct, frozen=True):
+    """A limit that a command has set: its value, the one of the settings, and who changed it, why and when."""
+
+    value: LimitValue
+    settings_value: LimitValue
+    by: str
+    reason: str
+    since_ms: int
 
 
 class Freeze(Struct, frozen=True, omit_defaults=True):
@@ -84,7 +95,8 @@ class SchedulingState(ClusterSlice):
     """The limits, the freezes, the queue, the deferred commands, and the one that is decided in several records.
 
     `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
-    order in which they came.
+    order in which they came. `limits` are those in force; `changed_limits` are those of them that commands have set, by
+    name, whatever the settings say.
     `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
     others, by id. `partly_decided` has one entry at most, by id.
     """
@@ -94,6 +106,9 @@ class SchedulingState(ClusterSlice):
         "later_freezes", factory=dict, content=items_in_order, told_as=("further freeze", "begun", "ended")
     )
     limits: Limits = recorded("limits", Limits(), content=not_default, told_as=("limits",))
+    changed_limits: dict[str, ChangedLimit] = recorded(
+        "changed_limits", factory=dict, content=items_by_key, told_as=("limit", "set", "reset")
+    )
     queue: dict[TopicPartition, QueueEntry] = recorded(
         "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")
     )

@@ -11,6 +11,7 @@ from drover.plans.decide import decide_throttle
 from drover.reassignment.alter import decide_alter, looks_for_alter, part_of_alter
 from drover.reassignment.cancel import decide_cancel, decide_part_of_cancel
 from drover.reassignment.held_off import with_held_off
+from drover.scheduling.changing_limits import decide_limits
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
 from drover.state.cluster import ClusterState
 from drover.unmanaged.repair import decide_repair, looks_for_repair
@@ -21,6 +22,7 @@ from events.partitions import TopicPartition
 DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], Decision]] = {
     commands.Alter: decide_alter,
     commands.Throttle: decide_throttle,
+    commands.ChangeLimits: decide_limits,
     commands.Cancel: decide_cancel,
     commands.Freeze: decide_freeze,
     commands.Unfreeze: decide_unfreeze,

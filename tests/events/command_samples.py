@@ -32,6 +32,22 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         allow_replication_factor_change=False,
         allow_drover_topics=True,
     ),
+    "limits": commands.ChangeLimits(
+        id="l-1",
+        cluster="local",
+        by="ann",
+        reason="a quiet night",
+        values={
+            "max_moves_per_broker": 10,
+            "stepping": "swap",
+            "heal.max_bytes_per_day": None,
+            "repairs_by_itself": True,
+        },
+        reset=("reassignment.max.concurrent.leader.movements",),
+    ),
+    "limits-reset-all": commands.ChangeLimits(
+        id="l-2", cluster="local", by="ann", reason="the night is over", reset_all=True
+    ),
     "cancel": commands.Cancel(id="c-1", cluster="local", by="ann", reason="too slow", mode="rollback", plan="friday"),
     "cancel-partitions": commands.Cancel(
         id="c-2",

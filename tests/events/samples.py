@@ -36,6 +36,17 @@ EVENTS: dict[str, records.AnyEvent] = {
     "limits-set": clusters.LimitsSet(
         cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
     ),
+    "limits-changed": clusters.LimitsChanged(
+        cluster="local",
+        by="ann",
+        reason="a quiet night",
+        changed=(
+            clusters.LimitChange("max_moves_per_broker", 5, 10),
+            clusters.LimitChange("stepping", "grow", "swap"),
+            clusters.LimitChange("heal.max_bytes_per_day", 1_000_000_000, None),
+        ),
+        reset=(clusters.LimitChange("lazy_leadership", True, False),),
+    ),
     "cluster-frozen": clusters.ClusterFrozen(cluster="local", by="ann", reason="incident 7"),
     "cluster-unfrozen": clusters.ClusterUnfrozen(cluster="local", by="ann", reason="incident 7 is over"),
     "freeze-ended": clusters.FreezeEnded(cluster="local", by="bob", reason="my part is done"),

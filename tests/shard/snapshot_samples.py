@@ -15,7 +15,7 @@ from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, L
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
-from drover.scheduling.state import DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry
+from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry
 from drover.shard.fold import ShardFold
 from drover.shard.known import KnownCommand
 from drover.shard.snapshot import encode_fold
@@ -247,6 +247,20 @@ def _with_leaders() -> ShardFold:
     return fold
 
 
+def _with_changed_limits() -> ShardFold:
+    """Commands have set limits: two of the cluster, and one of healing to no bound."""
+    fold = _with_a_heal()
+    state = fold.state.cluster("prod")
+    at_ms = 1_790_000_000_970
+    state.changed_limits = {
+        "max_moves_per_broker": ChangedLimit(9, 4, "ann", "a quiet night", at_ms),
+        "stepping": ChangedLimit("swap", "grow", "ann", "a quiet night", at_ms),
+        "heal.max_bytes_per_day": ChangedLimit(None, 1_000_000, "bob", "the disks are new", at_ms),
+        "repairs_by_itself": ChangedLimit(True, False, "bob", "nobody is here", at_ms),
+    }
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -261,6 +275,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_steppings": _with_steppings,
     "snapshot_unmeasured": _unmeasured,
     "snapshot_leaders": _with_leaders,
+    "snapshot_changed_limits": _with_changed_limits,
 }
 
 

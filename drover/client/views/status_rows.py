@@ -14,6 +14,7 @@ from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
+from drover.scheduling.limit_names import in_words
 from drover.state.cluster import ClusterState
 from events.progress import ProjectionSample
 
@@ -203,6 +204,7 @@ def cluster_document(
         "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
         "freezes": [msgspec.structs.asdict(freeze) for freeze in state.freezes],
         "limits": plain(state.limits),
+        "changed_limits": plain(state.changed_limits),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
@@ -234,6 +236,11 @@ def notices(
         )
     for freeze in state.freezes:
         yield f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
+    if state.changed_limits:
+        changed = ", ".join(
+            f"{name} {in_words(one.value)} ({one.by})" for name, one in sorted(state.changed_limits.items())
+        )
+        yield f"{state.name}: limits that commands have set: {changed}: `drover limits show`"
     if state.blacklist:
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:

@@ -10,7 +10,7 @@ from drover.identity.state import Outage
 from drover.plans.state import Plan
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Block, Reassignment, Step
-from drover.scheduling.state import Freeze
+from drover.scheduling.state import ChangedLimit, Freeze
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle
 from drover.unmanaged.state import UnmanagedMove
@@ -151,6 +151,14 @@ def test_a_cluster_out_of_reach_is_told_with_the_moment() -> None:
     state.outage = Outage(1_790_000_000_000, "no broker answers")
     assert list(notices(state, None, 1_790_000_041_000)) == ["prod has been out of reach for 41 s: no broker answers"]
     assert cluster_document(state, "w", 1)["out_of_reach"]["since_ms"] == 1_790_000_000_000
+
+
+def test_limits_that_commands_have_set_are_told_with_who_set_them() -> None:
+    state = ClusterState("prod")
+    state.changed_limits = {"max_moves_per_broker": ChangedLimit(1200, 5, "ann", "a quiet night", 1)}
+    assert cluster_document(state, "w-1", 1)["changed_limits"]["max_moves_per_broker"]["reason"] == "a quiet night"
+    (line,) = notices(state)
+    assert line == ("prod: limits that commands have set: max_moves_per_broker 1,200 (ann): `drover limits show`")
 
 
 def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:

@@ -1,0 +1,131 @@
+"""`drover limits`: show and change, while moves run, how much may move at a time."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import console, output_option, print_document, table, timestamp
+from drover.cli.parameters import parse_duration, parse_rate, parse_size
+from drover.cli.simple import send_one
+from drover.cli.submitting import connect, make_request, write_options
+from drover.scheduling.limit_names import KnownLimit, Unit, find, in_words, nearest
+from events.clusters import LimitValue
+from events.commands import ChangeLimits
+
+
+class Assignment(click.ParamType):
+    """A limit and its value: `max_moves_per_broker=10`."""
+
+    name = "name=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read what was typed."""
+        name, equals, text = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} is not NAME=VALUE, such as max_moves_per_broker=10", param, ctx)
+        try:
+            known = known_limit(name.strip())
+            return known.name, known.read(parse_value(known, text.strip()))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def known_limit(name: str) -> KnownLimit:
+    """Find a limit by any of its names. Raises `ValueError`."""
+    known = find(name)
+    if known is None:
+        near = nearest(name)
+        raise ValueError(
+            f"no limit is called {name!r}: " + ("`drover limits show` lists them" if near is None else f"is it {near}?")
+        )
+    return known
+
+
+def parse_value(known: KnownLimit, text: str) -> LimitValue:
+    """Read `10`, `500GB`, `10MB/s`, `15m`, `true`, `swap` or `none`, as the limit takes it. Raises `ValueError`."""
+    if text.lower() == "none":
+        return None
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    match known.unit:
+        case Unit.MS:
+            return round(parse_duration(text) * 1000)
+        case Unit.BYTES:
+            return parse_size(text)
+        case Unit.RATE:
+            return parse_rate(text)
+        case _:
+            return text
+
+
+@click.group()
+def limits() -> None:
+    """Show and change how much may move at a time."""
+
+
+@limits.command()
+@output_option
+@common_options
+@pass_invocation
+def show(invocation: Invocation, output: str) -> None:
+    """Show every limit in force, and whether the settings or a command say so; read from the log."""
+    connection, cluster = connect(invocation)
+    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
+    from drover.client.views.limit_rows import limit_rows  # noqa: PLC0415 - the same
+    from drover.state.cluster import ClusterState  # noqa: PLC0415 - the same
+
+    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
+    rows = limit_rows(fold.state.clusters.get(cluster) or ClusterState(cluster))
+    if output != "table":
+        documents = [row.document() for row in rows]
+        print_document({"cluster": cluster, "limits": documents}, documents, output)
+        return
+    cells = [
+        (
+            row.name,
+            in_words(row.value),
+            "the settings" if row.by is None else f"{row.by}, {timestamp(row.since_ms or 0)}: {row.reason}",
+            "" if row.by is None else in_words(row.settings_value),
+        )
+        for row in rows
+    ]
+    console().print(table(("limit", "in force", "set by", "settings"), cells, right=("in force", "settings")))
+
+
+@limits.command(name="set")
+@click.argument("values", metavar="NAME=VALUE...", nargs=-1, required=True, type=Assignment())
+@write_options
+@pass_invocation
+def set_(invocation: Invocation, values: tuple[tuple[str, LimitValue], ...], **options: Any) -> None:
+    """Set limits from the next step on, whatever the settings say; what moves goes on.
+
+    VALUE is a number, 500GB, 10MB/s, 15m, true, or none for no bound. NAME may be KIP-435's or Cruise Control's.
+    """
+    given = dict(values)
+    if len(given) != len(values):
+        raise click.UsageError("a limit is named twice: which value was meant?")
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "limits", cluster, options)
+    send_one(connection, ChangeLimits(**request.envelope, values=given), request)
+
+
+@limits.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All that commands have set.")
+@write_options
+@pass_invocation
+def reset(invocation: Invocation, names: tuple[str, ...], *, everything: bool, **options: Any) -> None:
+    """Let limits follow the settings again."""
+    if bool(names) is everything:
+        raise click.UsageError("name the limits, or say --all")
+    try:
+        known = tuple(dict.fromkeys(known_limit(name).name for name in names))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from None
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "limits", cluster, options)
+    send_one(connection, ChangeLimits(**request.envelope, reset=known, reset_all=everything), request)

@@ -1,0 +1,51 @@
+"""Rows about limits, from the state of one cluster: what holds, by whose word, and what the settings say."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.scheduling.limit_names import HEALING, KNOWN, KnownLimit, of_settings, value_of
+from drover.scheduling.state import SchedulingState
+from events.clusters import LimitValue
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """One limit: the value in force and the one of the settings; `by`, `reason` and `since_ms` are of a command's.
+
+    They are None where the settings are in force. `also_called` are the names that KIP-435 and others gave it.
+    """
+
+    cluster: str
+    name: str
+    value: LimitValue
+    settings_value: LimitValue
+    about: str
+    by: str | None
+    reason: str | None
+    since_ms: int | None
+    also_called: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return asdict(self)
+
+
+def limit_rows(state: SchedulingState) -> list[LimitRow]:
+    """Return every limit of a cluster; those of healing only where it is set up."""
+    is_healing = state.limits.healing is not None
+    return [_row(state, known) for known in KNOWN if is_healing or not known.name.startswith(HEALING)]
+
+
+def _row(state: SchedulingState, known: KnownLimit) -> LimitRow:
+    changed = state.changed_limits.get(known.name)
+    return LimitRow(
+        cluster=state.name,
+        name=known.name,
+        value=value_of(state.limits, known.name),
+        settings_value=value_of(of_settings(state), known.name),
+        about=known.about,
+        by=None if changed is None else changed.by,
+        reason=None if changed is None else changed.reason,
+        since_ms=None if changed is None else changed.since_ms,
+        also_called=known.aliases,
+    )

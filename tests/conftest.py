@@ -11,6 +11,7 @@ import pytest_asyncio
 from kafka.admin import KafkaAdminClient
 from xdist.scheduler import LoadScopeScheduling
 
+from drover.jars import KAFKA_VERSION
 from drover.local import LocalCluster
 from drover.local import local_cluster as run_local_cluster
 
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 SHARED_CLUSTER = "shared-cluster"
 # Folders whose tests share something that is started for them alone.
-OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "secure", "spark"})
+OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "secure", "spark", "versions"})
 # About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
     SHARED_CLUSTER: 300,
@@ -33,6 +34,12 @@ LONG_S = {
 WORTH_TELLING_S = 0.5
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests that share the cluster run on another version of Kafka."""
+    parser.addoption("--kafka", default=KAFKA_VERSION, help="the version of the shared cluster")
+    parser.addoption("--zookeeper-mode", action="store_true", help="with its metadata in ZooKeeper (Kafka 3)")
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def local_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -41,7 +48,10 @@ async def local_cluster(
 
     Every topic goes when the tests of a directory have ended.
     """
-    async with run_local_cluster(tmp_path_factory.mktemp("cluster"), brokers=4, racks=3) as cluster:
+    kafka, zookeeper_mode = request.config.getoption("kafka"), request.config.getoption("zookeeper_mode")
+    async with run_local_cluster(
+        tmp_path_factory.mktemp("cluster"), brokers=4, racks=3, kafka=kafka, controllers=0 if zookeeper_mode else 1
+    ) as cluster:
         request.config.stash[RUNNING] = cluster
         yield cluster
         del request.config.stash[RUNNING]

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from drover.cli.output import output_option, print_document, say
+from drover.jars import KAFKA_VERSION, kafka_versions
 from drover.local import ClusterStatus, LocalCluster, prepare
-from drover.local.layout import ADMIN, OPERATOR, WORKER
+from drover.local.layout import ADMIN, OPERATOR, WORKER, check_version
 from drover.local.seed import seed as seed_topic
 
 DEFAULT_DIRECTORY = Path(".local") / "cluster"
@@ -36,7 +37,7 @@ node_argument = click.argument("node", metavar="NODE")
 def local() -> None:
     """Run a real Kafka cluster and a ZooKeeper on this machine.
 
-    NODE is a broker's id, 100 for the controller, or `zookeeper`.
+    NODE is a broker's id, 100 for the controller (101 and so on for more), or `zookeeper`.
     """
 
 
@@ -44,12 +45,40 @@ def local() -> None:
 @click.option("--brokers", type=int, help="How many brokers, at least 3.  [default: 4]")
 @click.option("--racks", type=int, help="How many racks to spread them over.  [default: 3]")
 @click.option("--secure", is_flag=True, help="With TLS, a password for every client, and ACLs.")
+@click.option(
+    "--kafka",
+    metavar="VERSION",
+    type=click.Choice(kafka_versions()),
+    help=f"The version of Kafka: {', '.join(kafka_versions())}.  [default: {KAFKA_VERSION}]",
+)
+@click.option("--controllers", type=int, help="How many controllers, 1 to 5.  [default: 1]")
+@click.option("--zookeeper-mode", is_flag=True, help="Without controllers, with the metadata in ZooKeeper (Kafka 3).")
 @directory_option
-def up(brokers: int | None, racks: int | None, directory: Path, *, secure: bool) -> None:
-    """Start the cluster and wait until it serves; starts all of it or nothing."""
-    programs = prepare()  # here and not inside: Ctrl-C ends a download at once
-    cluster = LocalCluster(directory, programs)
-    started = _run(cluster.up(brokers, racks, secure=secure))
+def up(
+    brokers: int | None,
+    racks: int | None,
+    directory: Path,
+    kafka: str | None,
+    controllers: int | None,
+    *,
+    secure: bool,
+    zookeeper_mode: bool,
+) -> None:
+    """Start the cluster and wait until it serves; starts all of it or nothing.
+
+    Other versions than the default are for trying out; their jars are fetched when they are first asked for.
+    """
+    if controllers is not None and (zookeeper_mode or controllers < 1):
+        raise click.UsageError(
+            "--zookeeper-mode and --controllers exclude each other"
+            if zookeeper_mode
+            else "--controllers must be 1 or more"
+        )
+    wanted = 0 if zookeeper_mode else controllers
+    check_version(kafka or KAFKA_VERSION, 1 if wanted is None else wanted, secure=secure)
+    # Here and not inside: Ctrl-C ends a download at once.
+    cluster = LocalCluster(directory, prepare(kafka or KAFKA_VERSION))
+    started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted))
     status = _run(cluster.status())
     console = Console()
     said = "serves" if started else "was already running"
@@ -58,7 +87,7 @@ def up(brokers: int | None, racks: int | None, directory: Path, *, secure: bool)
     where = f" --dir {shlex.quote(str(directory))}"
     lines = _first_steps(cluster)
     states = {str(broker.id): broker.state for broker in status.brokers}
-    states |= {"100": status.controller_state, "zookeeper": status.zookeeper_state}
+    states |= {**status.controller_states, "zookeeper": status.zookeeper_state}
     remedies = {"dead": "start", "paused": "resume"}
     lines += [f"drover local {remedies[state]} {node}{where}" for node, state in states.items() if state in remedies]
     lines += [f"drover local status{where}", f"drover local down{where}"]
@@ -138,7 +167,8 @@ def resume(node: str, directory: Path) -> None:
 @directory_option
 def start(node: str, directory: Path) -> None:
     """Start a dead node on its old data, and wait until it serves."""
-    started = _run(LocalCluster(directory, prepare()).start(node))
+    version = LocalCluster(directory).spec.kafka
+    started = _run(LocalCluster(directory, prepare(version)).start(node))
     say(f"Node {node} serves." if started else f"Node {node} was already running and serves.")
 
 
@@ -174,6 +204,7 @@ def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: 
 def status_document(found: ClusterStatus) -> dict[str, Any]:
     """Return the JSON form of a status; public, fields may be added and never changed."""
     return {
+        "kafka": found.kafka,
         "bootstrap": found.bootstrap,
         "zookeeper": found.zookeeper,
         "brokers": [{"id": broker.id, "rack": broker.rack, "state": broker.state} for broker in found.brokers],
@@ -185,7 +216,9 @@ def _table(found: ClusterStatus) -> Table:
     table = Table("broker", "rack", "address", "state")
     for broker, address in zip(found.brokers, found.bootstrap.split(","), strict=True):
         table.add_row(str(broker.id), broker.rack, address, broker.state, style=colours.get(broker.state, "yellow"))
-    table.caption = f"controller {found.controller_state}, ZooKeeper {found.zookeeper} {found.zookeeper_state}"
+    controllers = [f"controller {node} {state}" for node, state in found.controller_states.items()]
+    zookeeper = f"ZooKeeper {found.zookeeper} {found.zookeeper_state}"
+    table.caption = ", ".join((f"Kafka {found.kafka}", *controllers, zookeeper))
     return table
 
 

@@ -3,5 +3,14 @@
 from drover.jars.cache import cache_directory
 from drover.jars.ensure import class_path, ensure
 from drover.jars.java import find_java
+from drover.jars.lock import KAFKA_VERSION, kafka_set, kafka_versions
 
-__all__ = ["cache_directory", "class_path", "ensure", "find_java"]
+__all__ = [
+    "KAFKA_VERSION",
+    "cache_directory",
+    "class_path",
+    "ensure",
+    "find_java",
+    "kafka_set",
+    "kafka_versions",
+]

@@ -8,6 +8,8 @@ it again the same way when a version changes.
 - `spark`: what pyspark 4.2.0 lacks to read Kafka: the connector, its token provider, the Kafka client and the pool that
   they are built for, resolved by name. The token provider is 4.0.0: of 4.2.0 none was ever published, and it matters to
   delegation tokens only, which Drover does not use.
+- `kafka-3.9.1` and so on: other versions of Kafka that a local cluster can run, each in a file of its own, made by
+  `python -m tests.jars.lock_kafka`. They are fetched only when they are asked for.
 - `zookeeper`: `zookeeper` with its runtime dependencies and the two that it marks as provided (`snappy-java`,
   `metrics-core`), `log4j-slf4j2-impl` and `log4j-core`; without Netty's native parts, which are one per platform.
 """
@@ -18,6 +20,10 @@ from dataclasses import dataclass
 from importlib import resources
 
 from drover.errors import ConfigurationError
+
+# What a local cluster runs unless told otherwise, and what Drover's promises are proven on first.
+KAFKA_VERSION = "4.3.1"
+_PREFIX, _SUFFIX = "kafka-", ".lock.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +44,31 @@ class Jar:
 
 @functools.cache
 def read_lock() -> dict[str, tuple[Jar, ...]]:
-    """Read the checked-in lock: set name to its jars, in class path order."""
-    text = resources.files("drover.jars").joinpath("jars.lock.json").read_text(encoding="utf-8")
+    """Read the checked-in locks: set name to its jars, in class path order."""
+    folder = resources.files("drover.jars")
+    sets = dict(json.loads(folder.joinpath("jars.lock.json").read_text(encoding="utf-8")))
+    for file in folder.iterdir():
+        if file.name.startswith(_PREFIX) and file.name.endswith(_SUFFIX):
+            sets[file.name.removesuffix(_SUFFIX)] = json.loads(file.read_text(encoding="utf-8"))
     return {
         set_name: tuple(
             Jar(entry["group"], entry["name"], entry["version"], entry["sha256"], entry["size"]) for entry in entries
         )
-        for set_name, entries in json.loads(text).items()
+        for set_name, entries in sets.items()
     }
+
+
+def kafka_versions() -> tuple[str, ...]:
+    """List the versions of Kafka that are locked, the oldest first."""
+    others = (name.removeprefix(_PREFIX) for name in read_lock() if name.startswith(_PREFIX))
+    return tuple(sorted((*others, KAFKA_VERSION), key=lambda version: tuple(map(int, version.split(".")))))
+
+
+def kafka_set(version: str) -> str:
+    """Name the jar set of a version of Kafka; one that is not locked is a ConfigurationError."""
+    if version not in kafka_versions():
+        raise ConfigurationError(f"Kafka {version} is not among the locked versions: {', '.join(kafka_versions())}")
+    return "kafka" if version == KAFKA_VERSION else f"{_PREFIX}{version}"
 
 
 def jar_set(set_name: str) -> tuple[Jar, ...]:

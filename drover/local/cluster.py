@@ -5,7 +5,7 @@ Owns the order in which things happen. Processes belong to `nodes`, what serving
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from drover.client.acls import Part, needs
 from drover.cluster.acls import create_acls
 from drover.errors import ClusterUnavailableError, ConfigurationError
+from drover.jars import KAFKA_VERSION
 from drover.journal.connection import LogConnection
 from drover.local import files, probe, security
 from drover.local.exclusive import exclusive
@@ -25,20 +26,15 @@ from drover.local.layout import (
     ZOOKEEPER,
     ClusterSpec,
     Layout,
-    check_size,
-    new_spec,
-    ports_needed,
     read_spec,
 )
 from drover.local.nodes import Nodes
-from drover.local.ports import reserve
 from drover.local.processes import Child, ProcessState, state_of
 from drover.local.programs import Programs, format_command, node_command, prepare
 from drover.local.waiting import wait_until
+from drover.local.wanted import DEFAULT_BROKERS, DEFAULT_RACKS, Wanted
 from events.topics import TopicNames
 
-DEFAULT_BROKERS = 4
-DEFAULT_RACKS = 3
 SERVE_TIMEOUT_S = 120.0
 # With the data thrown away a clean stop is only courtesy; with the data kept it saves a recovery.
 GRACE_S = 3.0
@@ -58,20 +54,21 @@ class BrokerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster as it is now; the controller's and the ZooKeeper's states have the same words as a broker's."""
+    """A cluster as it is now; states of the controllers, by name, and of the ZooKeeper have the words of a broker's."""
 
     bootstrap: str
     zookeeper: str
     brokers: tuple[BrokerStatus, ...]
-    controller_state: str
+    controller_states: Mapping[str, str]
     zookeeper_state: str
+    kafka: str
 
 
 class LocalCluster:
     """The cluster of one directory, whoever started it; all state is on disk, so any process may hold such an object.
 
-    A node is a broker's id, 100 for the controller, or "zookeeper". Wherever there is no cluster in the directory, or
-    no such node, it is a ConfigurationError.
+    A node is a broker's id, 100 for the controller (101 and so on for more), or "zookeeper". Wherever there is no
+    cluster in the directory, or no such node, it is a ConfigurationError.
     """
 
     def __init__(self, directory: Path, programs: Programs | None = None) -> None:
@@ -124,21 +121,22 @@ class LocalCluster:
         racks: int | None = None,
         *,
         secure: bool = False,
+        kafka: str | None = None,
+        controllers: int | None = None,
         timeout_s: float = SERVE_TIMEOUT_S,
     ) -> bool:
         """Start the cluster, return when every broker serves and knows every other; True if this call started it.
 
-        With `secure` clients need TLS and a password, and may do what `drover.client.acls` says.
+        With `secure` clients need TLS and a password, and may do what `drover.client.acls` says. `kafka` is one of the
+        locked versions, and `controllers` how many there are; none means ZooKeeper mode, which Kafka 3 still has.
 
         All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
         again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
-        killed, which is cleared away. Data that `down(keep=True)` kept is used again; another size than it had is a
-        ConfigurationError.
+        killed, which is cleared away. Data that `down(keep=True)` kept is used again; another size or version than it
+        had is a ConfigurationError.
         """
-        wanted_brokers = DEFAULT_BROKERS if brokers is None else brokers
-        wanted_racks = min(DEFAULT_RACKS, wanted_brokers) if racks is None else racks
-        check_size(wanted_brokers, wanted_racks)
-        programs = await self._ready_programs()
+        wanted = Wanted(brokers, racks, secure, kafka, controllers)
+        wanted.check()
         async with exclusive(self.directory):
             files.check_directory(self._layout)
             known = read_spec(self._layout)
@@ -146,17 +144,13 @@ class LocalCluster:
                 await self._take_down(keep=False, grace_s=0.0)
                 known = None
             if known is not None:
-                _check_same(known, brokers, racks, secure=secure, directory=self.directory)
+                wanted.check_same(known, self.directory)
                 if self._nodes.named():
                     return False
             async with AsyncExitStack() as undo:
                 undo.push_async_callback(self._take_down, keep=known is not None, grace_s=0.0)
-                spec = known or reserve(
-                    self._layout,
-                    ports_needed(wanted_brokers, secure=secure),
-                    lambda ports: new_spec(wanted_brokers, wanted_racks, ports, secure=secure),
-                )
-                await self._start_all(spec, programs, timeout_s)
+                spec = known or wanted.reserve(self._layout)
+                await self._start_all(spec, await self._ready_programs(spec), timeout_s)
                 if spec.secure:
                     await self._grant(TopicNames())
                 files.write_config(self._layout, spec)
@@ -176,11 +170,11 @@ class LocalCluster:
     async def status(self) -> ClusterStatus:
         """Look at every node; reads the operating system and tries the ports, asks nobody."""
         spec = self.spec
-        *states, controller, zookeeper = await asyncio.gather(*(self.node_state(node) for node in spec.nodes))
-        brokers = tuple(
-            BrokerStatus(broker.id, broker.rack, state) for broker, state in zip(spec.brokers, states, strict=True)
-        )
-        return ClusterStatus(spec.bootstrap, spec.zookeeper, brokers, controller, zookeeper)
+        found = await asyncio.gather(*(self.node_state(node) for node in spec.nodes))
+        states = dict(zip(spec.nodes, found, strict=True))
+        brokers = tuple(BrokerStatus(broker.id, broker.rack, states[str(broker.id)]) for broker in spec.brokers)
+        controllers = {node: states[node] for node in spec.controllers}
+        return ClusterStatus(spec.bootstrap, spec.zookeeper, brokers, controllers, states[ZOOKEEPER], spec.kafka)
 
     async def node_state(self, node: Node) -> str:
         """Return one node's state in the words of `BrokerStatus`."""
@@ -223,7 +217,7 @@ class LocalCluster:
         A node that runs already is waited for. A paused one is a ConfigurationError: it must be resumed.
         """
         name = self._nodes.name(node)
-        programs = await self._ready_programs()
+        programs = await self._ready_programs(self.spec)
         async with exclusive(self.directory):
             state = self._nodes.state(name)
             if state is ProcessState.PAUSED:
@@ -258,17 +252,19 @@ class LocalCluster:
             raise ClusterUnavailableError(f"node {dead[0]} is dead; {self._log_end(dead[0])}")
 
     async def _start_all(self, spec: ClusterSpec, programs: Programs, timeout_s: float) -> None:
-        """Start every node; brokers start beside the controller's formatting and wait for it by themselves."""
+        """Start every node; brokers start beside the controllers' formatting and wait for them by themselves."""
         files.write_files(self._layout, spec)
         format_tool = None
-        if not files.is_formatted(self._layout):
+        if spec.controllers and not files.is_formatted(self._layout):
             arguments = security.write_format_arguments(self._layout, spec)
             format_tool = self._nodes.spawn(CONTROLLER, format_command(programs, self._layout, arguments), programs)
         for node in (*(str(broker.id) for broker in spec.brokers), ZOOKEEPER):
             self._nodes.spawn(node, node_command(programs, self._layout, node), programs)
         if format_tool is not None:
             await self._wait_until_formatted(format_tool, timeout_s)
-        self._nodes.spawn(CONTROLLER, node_command(programs, self._layout, CONTROLLER), programs)
+            files.format_other_controllers(self._layout, spec)
+        for node in spec.controllers:
+            self._nodes.spawn(node, node_command(programs, self._layout, node), programs)
         await self.wait_until_serving(timeout_s=timeout_s)
 
     async def _wait_until_formatted(self, tool: Child, timeout_s: float) -> None:
@@ -283,8 +279,8 @@ class LocalCluster:
     async def _serves(self, spec: ClusterSpec, name: str) -> bool:
         if name == ZOOKEEPER:
             return await probe.zookeeper_serves(spec.zookeeper_port)
-        if name == CONTROLLER:
-            return await probe.accepts_connections(spec.controller_port)
+        if name in spec.controllers:
+            return await probe.accepts_connections(spec.port(name))
         running = [broker for broker in spec.brokers if self._nodes.state(str(broker.id)) is ProcessState.RUNNING]
         # As one node asks another: a probe has no password.
         context = security.node_context(self._layout, name) if spec.secure else None
@@ -313,7 +309,7 @@ class LocalCluster:
     async def _keep_class_archive(self) -> None:
         """Take over what the recording broker left, for the next start; whatever goes wrong only costs time."""
         try:
-            archives = (await self._ready_programs()).archives
+            archives = (await self._ready_programs(self.spec)).archives
             if archives is not None:
                 await asyncio.to_thread(archives.keep, self._layout.class_archive)
         except (ConfigurationError, OSError):
@@ -322,30 +318,26 @@ class LocalCluster:
     def _log_end(self, node: str) -> str:
         return f"the end of {self._layout.log_file(node)}:\n{files.log_tail(self._layout, node)}"
 
-    async def _ready_programs(self) -> Programs:
-        if self._programs is None:
-            self._programs = await asyncio.to_thread(prepare)
+    async def _ready_programs(self, spec: ClusterSpec) -> Programs:
+        if self._programs is None or self._programs.kafka != spec.kafka:
+            self._programs = await asyncio.to_thread(prepare, spec.kafka)
         return self._programs
 
 
 @asynccontextmanager
 async def local_cluster(
-    directory: Path, brokers: int = DEFAULT_BROKERS, racks: int = DEFAULT_RACKS, *, secure: bool = False
+    directory: Path,
+    brokers: int = DEFAULT_BROKERS,
+    racks: int = DEFAULT_RACKS,
+    *,
+    secure: bool = False,
+    kafka: str = KAFKA_VERSION,
+    controllers: int = 1,
 ) -> AsyncIterator[LocalCluster]:
     """Run a cluster for the length of a block: up before it, down after it, whatever happened inside."""
     cluster = LocalCluster(directory)
-    await cluster.up(brokers, racks, secure=secure)
+    await cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=controllers)
     try:
         yield cluster
     finally:
         await cluster.down()
-
-
-def _check_same(spec: ClusterSpec, brokers: int | None, racks: int | None, *, secure: bool, directory: Path) -> None:
-    remedy = f"take it down first (drover local down --dir {directory}) or choose another --dir"
-    if brokers not in {None, len(spec.brokers)} or racks not in {None, spec.racks}:
-        raise ConfigurationError(
-            f"{directory} holds a cluster of {len(spec.brokers)} brokers in {spec.racks} racks; {remedy}"
-        )
-    if secure and not spec.secure:
-        raise ConfigurationError(f"{directory} holds a cluster that is not secure; {remedy}")

@@ -24,16 +24,15 @@ def write_files(layout: Layout, spec: ClusterSpec) -> None:
     for node in spec.nodes:
         layout.data_directory(node).mkdir(parents=True, exist_ok=True)
     layout.logging_file.write_text(settings.LOGGING, encoding="utf-8")
-    texts = {
-        CONTROLLER: settings.controller_settings(spec, layout),
-        ZOOKEEPER: settings.zookeeper_settings(spec, layout.data_directory(ZOOKEEPER)),
-    }
+    layout.old_logging_file.write_text(settings.OLD_LOGGING, encoding="utf-8")
+    texts = {ZOOKEEPER: settings.zookeeper_settings(spec, layout.data_directory(ZOOKEEPER))}
+    for node in spec.controllers:
+        texts[node] = settings.controller_settings(spec, layout, node)
     for broker in spec.brokers:
         node = str(broker.id)
         texts[node] = settings.broker_settings(spec, layout, broker)
-        marker = layout.data_directory(node) / "meta.properties"
-        if not marker.exists():
-            marker.write_text(settings.format_marker(spec, node, random_id()), encoding="utf-8")
+        if not spec.in_zookeeper_mode:
+            _mark_formatted(layout, spec, node)
     for node, text in texts.items():
         layout.settings_file(node).write_text(text, encoding="utf-8")
     if spec.secure:
@@ -52,8 +51,22 @@ def write_config(layout: Layout, spec: ClusterSpec) -> None:
 
 
 def is_formatted(layout: Layout) -> bool:
-    """Tell whether the controller's log directory was formatted by an earlier `up`."""
+    """Tell whether the first controller's log directory was formatted by an earlier `up`."""
     return (layout.data_directory(CONTROLLER) / "meta.properties").exists()
+
+
+def format_other_controllers(layout: Layout, spec: ClusterSpec) -> None:
+    """Let every other controller begin as the first one, which was formatted, does; harmless when repeated."""
+    for node in spec.controllers[1:]:
+        for file in layout.data_directory(CONTROLLER).glob("bootstrap.*"):
+            shutil.copyfile(file, layout.data_directory(node) / file.name)
+        _mark_formatted(layout, spec, node)
+
+
+def _mark_formatted(layout: Layout, spec: ClusterSpec, node: str) -> None:
+    marker = layout.data_directory(node) / "meta.properties"
+    if not marker.exists():
+        marker.write_text(settings.format_marker(spec, node, random_id()), encoding="utf-8")
 
 
 def remove_files(layout: Layout) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from drover.errors import ConfigurationError
+from drover.jars import KAFKA_VERSION, kafka_set
 
 HOST = "127.0.0.1"
 CONTROLLER_ID = 100
 CONTROLLER = str(CONTROLLER_ID)
 ZOOKEEPER = "zookeeper"
 FEWEST_BROKERS = 3
+MOST_CONTROLLERS = 5
 # Users of a secure cluster: the worker's, the command line's, and the super user.
 WORKER, OPERATOR, ADMIN = "drover", "operator", "admin"
 USERS = (WORKER, OPERATOR, ADMIN)
@@ -46,9 +48,21 @@ class ClusterSpec:
     cluster_id: str
     brokers: tuple[BrokerSpec, ...]
     racks: int
-    controller_port: int
+    # None in ZooKeeper mode, where brokers elect one of themselves.
+    controller_ports: tuple[int, ...]
     zookeeper_port: int
     secure: bool = False
+    kafka: str = KAFKA_VERSION
+
+    @property
+    def in_zookeeper_mode(self) -> bool:
+        """Whether the cluster's metadata is in ZooKeeper, and not in controllers of its own."""
+        return not self.controller_ports
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The names of the controllers."""
+        return tuple(str(CONTROLLER_ID + index) for index in range(len(self.controller_ports)))
 
     @property
     def bootstrap(self) -> str:
@@ -64,22 +78,22 @@ class ClusterSpec:
     def ports(self) -> frozenset[int]:
         """Every port the cluster needs."""
         of_brokers = {port for broker in self.brokers for port in (broker.port, broker.probe_port)}
-        return frozenset({self.controller_port, self.zookeeper_port, *of_brokers})
+        return frozenset({*self.controller_ports, self.zookeeper_port, *of_brokers})
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The names of all nodes: broker ids first, then the controller and the ZooKeeper."""
-        return (*(str(broker.id) for broker in self.brokers), CONTROLLER, ZOOKEEPER)
+        """The names of all nodes: broker ids first, then the controllers and the ZooKeeper."""
+        return (*(str(broker.id) for broker in self.brokers), *self.controllers, ZOOKEEPER)
 
     @property
     def kafka_nodes(self) -> tuple[str, ...]:
-        """The names of the brokers and the controller."""
+        """The names of the brokers and the controllers."""
         return self.nodes[:-1]
 
     def port(self, node: str) -> int:
         """Return the port a node listens on."""
-        if node == CONTROLLER:
-            return self.controller_port
+        if node in self.controllers:
+            return self.controller_ports[self.controllers.index(node)]
         if node == ZOOKEEPER:
             return self.zookeeper_port
         return next(broker.port for broker in self.brokers if str(broker.id) == node)
@@ -97,14 +111,34 @@ def check_size(brokers: int, racks: int) -> None:
         raise ConfigurationError(f"{racks} racks do not fit {brokers} brokers: choose 1 to {brokers}")
 
 
-def ports_needed(brokers: int, *, secure: bool = False) -> int:
-    """Return how many ports a cluster takes: its brokers (two each if secure), the controller, the ZooKeeper."""
-    return brokers * (2 if secure else 1) + 2
+def check_version(kafka: str, controllers: int, *, secure: bool) -> None:
+    """Refuse a version that is not locked, and what a version does not have; no controllers mean ZooKeeper mode."""
+    kafka_set(kafka)
+    if not 0 <= controllers <= MOST_CONTROLLERS:
+        raise ConfigurationError(f"{controllers} controllers are not possible: choose 1 to {MOST_CONTROLLERS}")
+    if controllers == 0 and not kafka.startswith("3."):
+        raise ConfigurationError(f"Kafka {kafka} has no ZooKeeper mode: the last that has it is 3.9")
+    if controllers == 0 and secure:
+        raise ConfigurationError("a local cluster in ZooKeeper mode cannot be made secure")
 
 
-def new_spec(brokers: int, racks: int, ports: tuple[int, ...], *, secure: bool = False) -> ClusterSpec:
+def ports_needed(brokers: int, *, secure: bool = False, controllers: int = 1) -> int:
+    """Return how many ports a cluster takes: its brokers (two each if secure), the controllers, the ZooKeeper."""
+    return brokers * (2 if secure else 1) + controllers + 1
+
+
+def new_spec(
+    brokers: int,
+    racks: int,
+    ports: tuple[int, ...],
+    *,
+    secure: bool = False,
+    kafka: str = KAFKA_VERSION,
+    controllers: int = 1,
+) -> ClusterSpec:
     """Make a cluster of `brokers` brokers spread over `racks` racks in turn, on the given ports."""
-    broker_ports, internal_ports, (controller_port, zookeeper_port) = ports[:brokers], ports[brokers:-2], ports[-2:]
+    broker_ports, (*others, zookeeper_port) = ports[:brokers], ports[brokers:]
+    internal_ports, controller_ports = others[: len(others) - controllers], others[len(others) - controllers :]
     return ClusterSpec(
         cluster_id=random_id(),
         brokers=tuple(
@@ -117,9 +151,10 @@ def new_spec(brokers: int, racks: int, ports: tuple[int, ...], *, secure: bool =
             for index, port in enumerate(broker_ports)
         ),
         racks=racks,
-        controller_port=controller_port,
+        controller_ports=tuple(controller_ports),
         zookeeper_port=zookeeper_port,
         secure=secure,
+        kafka=kafka,
     )
 
 
@@ -179,8 +214,13 @@ class Layout:
 
     @property
     def logging_file(self) -> Path:
-        """The log4j2 settings of all nodes."""
+        """The settings of Log4j 2, for all nodes but those of Kafka 3."""
         return self.nodes_directory / "log4j2.properties"
+
+    @property
+    def old_logging_file(self) -> Path:
+        """The settings of Log4j 1, for the nodes of Kafka 3."""
+        return self.nodes_directory / "log4j.properties"
 
     def node(self, node: str) -> Path:
         """The directory of one node."""
@@ -222,9 +262,10 @@ def read_spec(layout: Layout) -> ClusterSpec | None:
                 for each in content["brokers"]
             ),
             racks=content["racks"],
-            controller_port=content["controller_port"],
+            controller_ports=tuple(content["controller_ports"]),
             zookeeper_port=content["zookeeper_port"],
-            secure=content.get("secure", False),
+            secure=content["secure"],
+            kafka=content["kafka"],
         )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigurationError(
@@ -247,9 +288,10 @@ def write_spec(layout: Layout, spec: ClusterSpec) -> None:
         "cluster_id": spec.cluster_id,
         "brokers": [asdict(each) for each in spec.brokers],
         "racks": spec.racks,
-        "controller_port": spec.controller_port,
+        "controller_ports": spec.controller_ports,
         "zookeeper_port": spec.zookeeper_port,
         "secure": spec.secure,
+        "kafka": spec.kafka,
     }
     part = layout.spec_file.with_suffix(".json.part")
     part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.local.archives import RECORD_FLAG
-from drover.local.layout import CONTROLLER, ZOOKEEPER, ClusterSpec, Layout, read_spec
+from drover.local.layout import CONTROLLER_ID, ZOOKEEPER, ClusterSpec, Layout, read_spec
 from drover.local.processes import Child, ProcessState, find_marked, has_argument, read_child, send, spawn, state_of
 from drover.local.programs import Programs, mark, node_environment
 from drover.local.waiting import wait_until
@@ -110,7 +110,7 @@ class Nodes:
         A paused process is woken for a clean stop only if `wake_paused`.
         """
         if grace_s > 0:
-            brokers = [child for name, child in self.named().items() if name not in {CONTROLLER, ZOOKEEPER}]
+            brokers = [child for name, child in self.named().items() if name != ZOOKEEPER and int(name) < CONTROLLER_ID]
             recorders = [child for child in brokers if has_argument(child, RECORD_FLAG)]
             await _ask_to_end(brokers, grace_s=grace_s, wake_paused=wake_paused)
             await _wait_for_end(recorders, grace_s=RECORD_GRACE_S, wake_paused=wake_paused)

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from drover.jars import class_path, ensure, find_java
+from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
 from drover.local.archives import Archives, archives_for
 from drover.local.layout import CONTROLLER, ZOOKEEPER, Layout
 
@@ -34,13 +34,14 @@ class Programs:
     kafka_class_path: str
     zookeeper_class_path: str
     archives: Archives | None = None
+    kafka: str = KAFKA_VERSION
 
 
-def prepare() -> Programs:
+def prepare(kafka: str = KAFKA_VERSION) -> Programs:
     """Find Java and fetch what the cache lacks; blocks, and may show a download on stderr."""
     java = find_java()
-    kafka = class_path(ensure("kafka"))
-    return Programs(java, kafka, class_path(ensure("zookeeper")), archives_for(java, JVM_FLAGS, kafka))
+    path = class_path(ensure(kafka_set(kafka)))
+    return Programs(java, path, class_path(ensure("zookeeper")), archives_for(java, JVM_FLAGS, path), kafka)
 
 
 def mark(layout: Layout) -> str:
@@ -84,8 +85,14 @@ def _jvm(programs: Programs, layout: Layout, node: str) -> list[str]:
     return [
         str(programs.java),
         *JVM_FLAGS,
-        f"-Dlog4j2.configurationFile={layout.logging_file}",
+        _logging_flag(programs, layout, node),
         f"-Djava.io.tmpdir={layout.node(node)}",
         f"-XX:ErrorFile={layout.node(node)}/crash.log",
         mark(layout),
     ]
+
+
+def _logging_flag(programs: Programs, layout: Layout, node: str) -> str:
+    if node != ZOOKEEPER and programs.kafka.startswith("3."):
+        return f"-Dlog4j.configuration={layout.old_logging_file.as_uri()}"
+    return f"-Dlog4j2.configurationFile={layout.logging_file}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from drover.local.layout import ADMIN, CONTROLLER, CONTROLLER_ID, HOST, BrokerSpec, ClusterSpec, Layout
+from drover.local.layout import ADMIN, CONTROLLER, HOST, BrokerSpec, ClusterSpec, Layout
 
 MECHANISM = "SCRAM-SHA-512"
 CONFIG_HEADER = "# Written by `drover local up`, removed by `drover local down`; edit a copy, not this file."
@@ -20,13 +20,32 @@ appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = [%d] %p %m (%c)%n
 """
 
-KAFKA_COMMON = f"""\
-controller.quorum.voters={CONTROLLER_ID}@{HOST}:{{controller_port}}
+# The same for Kafka 3, which has Log4j 1.
+OLD_LOGGING = """\
+log4j.rootLogger=INFO,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+KRAFT = """\
+controller.quorum.voters={voters}
 controller.listener.names=CONTROLLER
-node.id={{node_id}}
-log.dirs={{data}}
+node.id={node_id}
+log.dirs={data}
 broker.heartbeat.interval.ms=500
 broker.session.timeout.ms=3000
+"""
+
+ZOOKEEPER_MODE = """\
+zookeeper.connect={zookeeper}
+zookeeper.session.timeout.ms=3000
+zookeeper.connection.timeout.ms=60000
+broker.id={node_id}
+log.dirs={data}
+"""
+
+KAFKA_COMMON = """\
 auto.create.topics.enable=false
 unclean.leader.election.enable=false
 offsets.topic.replication.factor=3
@@ -47,11 +66,11 @@ background.threads=2
 """
 
 
-def controller_settings(spec: ClusterSpec, layout: Layout) -> str:
-    """Return the controller's server.properties."""
+def controller_settings(spec: ClusterSpec, layout: Layout, node: str = CONTROLLER) -> str:
+    """Return a controller's server.properties."""
     return (
-        f"process.roles=controller\nlisteners=CONTROLLER://{HOST}:{spec.controller_port}\n"
-        f"{_common_settings(spec, layout, CONTROLLER)}"
+        f"process.roles=controller\nlisteners=CONTROLLER://{HOST}:{spec.port(node)}\n"
+        f"{_common_settings(spec, layout, node)}"
     )
 
 
@@ -72,14 +91,19 @@ def broker_settings(spec: ClusterSpec, layout: Layout, broker: BrokerSpec) -> st
             f"listener.name.client.{MECHANISM.lower()}.sasl.jaas.config="
             "org.apache.kafka.common.security.scram.ScramLoginModule required;\n"
         )
+    roles = "" if spec.in_zookeeper_mode else "process.roles=broker\n"
     return (
-        f"process.roles=broker\nbroker.rack={broker.rack}\nlisteners={listeners}\nadvertised.listeners={listeners}\n"
+        f"{roles}broker.rack={broker.rack}\nlisteners={listeners}\nadvertised.listeners={listeners}\n"
         f"{more}{_common_settings(spec, layout, str(broker.id))}"
     )
 
 
 def _common_settings(spec: ClusterSpec, layout: Layout, node: str) -> str:
-    common = KAFKA_COMMON.format(controller_port=spec.controller_port, node_id=node, data=layout.data_directory(node))
+    data = layout.data_directory(node)
+    if spec.in_zookeeper_mode:
+        return ZOOKEEPER_MODE.format(zookeeper=spec.zookeeper, node_id=node, data=data) + KAFKA_COMMON
+    voters = ",".join(f"{controller}@{HOST}:{spec.port(controller)}" for controller in spec.controllers)
+    common = KRAFT.format(voters=voters, node_id=node, data=data) + KAFKA_COMMON
     if not spec.secure:
         return f"{common}listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
     super_users = [f"User:{ADMIN}", *(f"User:CN={common_name(node)}" for node in spec.kafka_nodes)]
@@ -99,10 +123,10 @@ def common_name(node: str) -> str:
 
 
 def format_marker(spec: ClusterSpec, node: str, directory_id: str) -> str:
-    """Return the meta.properties that marks a broker's log directory as formatted for this cluster.
+    """Return the meta.properties that marks a node's log directory as formatted for this cluster.
 
-    Kafka's storage tool writes the same, at the price of one more JVM per broker. The controller is formatted by the
-    tool itself, as its bootstrap records (feature levels) are not ours to know.
+    Kafka's storage tool writes the same, at the price of one more JVM per node. The first controller is formatted by
+    the tool itself, as its bootstrap records (feature levels) are not ours to know; the others get a copy of them.
     """
     return f"version=1\ncluster.id={spec.cluster_id}\nnode.id={node}\ndirectory.id={directory_id}\n"
 
@@ -111,6 +135,8 @@ def zookeeper_settings(spec: ClusterSpec, data: Path) -> str:
     """Return the ZooKeeper's zoo.cfg."""
     return (
         f"tickTime=2000\ndataDir={data}\nclientPort={spec.zookeeper_port}\nclientPortAddress={HOST}\n"
+        # Sessions of Kafka's brokers in ZooKeeper mode end sooner than two ticks.
+        "minSessionTimeout=1000\n"
         "admin.enableServer=false\n4lw.commands.whitelist=srvr\nmaxClientCnxns=0\n"
     )
 

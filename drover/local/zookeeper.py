@@ -34,7 +34,7 @@ class LocalZooKeeper:
         """Start it, or start it again on its data; returns when it serves."""
         if self._programs is None:
             self._programs = prepare()
-            spec = reserve(self._layout, 1, lambda ports: ClusterSpec(random_id(), (), 0, 0, ports[0]))
+            spec = reserve(self._layout, 1, lambda ports: ClusterSpec(random_id(), (), 0, (), ports[0]))
             data = self._layout.data_directory(ZOOKEEPER)
             data.mkdir(parents=True)
             self._layout.logging_file.write_text(LOGGING, encoding="utf-8")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.jars.lock import jar_set, read_lock
+from drover.jars.lock import KAFKA_VERSION, jar_set, kafka_set, kafka_versions, read_lock
 
 
 def test_the_lock_has_the_broker_the_tools_and_the_zookeeper() -> None:
@@ -45,6 +45,20 @@ def test_the_same_path_has_the_same_hash_in_every_set() -> None:
     assert all(len(found) == 1 for found in hashes.values())
 
 
+@pytest.mark.parametrize("version", kafka_versions())
+def test_every_version_of_kafka_has_its_own_broker_and_what_lets_it_log(version: str) -> None:
+    jars = {jar.name: jar.version for jar in jar_set(kafka_set(version))}
+    assert jars["kafka_2.13"] == jars["kafka-clients"] == jars["kafka-metadata"] == version
+    assert ("slf4j-reload4j" if version.startswith("3.") else "log4j-slf4j-impl") in jars
+    assert ("zookeeper" in jars) is version.startswith("3.")
+
+
+def test_the_versions_of_kafka_are_told_in_their_order_and_others_are_refused() -> None:
+    assert kafka_versions() == ("3.7.2", "3.8.1", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.0", KAFKA_VERSION)
+    with pytest.raises(ConfigurationError, match=r"Kafka 2\.8\.0 is not among the locked versions: 3\.7\.2, "):
+        kafka_set("2.8.0")
+
+
 def test_an_unknown_set_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="kafka, spark, zookeeper"):
+    with pytest.raises(ConfigurationError, match=r"kafka, kafka-3\.7\.2, .*, spark, zookeeper"):
         jar_set("nonsense")

@@ -69,13 +69,14 @@ async def test_every_broker_knows_every_other_when_up_returns(cluster: LocalClus
         (2, "r2", "running"),
         (3, "r1", "running"),
     ]
-    assert (status.controller_state, status.zookeeper_state) == ("running", "running")
+    assert (status.controller_states, status.zookeeper_state) == ({"100": "running"}, "running")
 
 
 @pytest.mark.cluster
 async def test_status_as_json_has_exactly_the_public_keys(cluster: LocalCluster) -> None:
     answer = await run_cli("status", "-o", "json", "--dir", str(cluster.directory))
     assert json.loads(answer) == {
+        "kafka": "4.3.1",
         "bootstrap": cluster.bootstrap,
         "zookeeper": cluster.zookeeper,
         "brokers": [
@@ -95,6 +96,8 @@ async def test_up_where_it_runs_says_so_and_changes_nothing(cluster: LocalCluste
         await cluster.up(4)
     with pytest.raises(ConfigurationError, match="holds a cluster that is not secure; take it down first"):
         await cluster.up(secure=True)
+    with pytest.raises(ConfigurationError, match=r"holds a cluster of Kafka 4\.3\.1 with 1 controller; take it down"):
+        await cluster.up(controllers=3)
 
 
 @pytest.mark.cluster

@@ -16,6 +16,7 @@ from drover.local.layout import (
     ClusterSpec,
     Layout,
     check_size,
+    check_version,
     make_private,
     new_spec,
     random_id,
@@ -50,6 +51,43 @@ def test_every_node_has_a_port_of_its_own(spec: ClusterSpec) -> None:
     assert spec.nodes == ("1", "2", "3", "4", "100", "zookeeper")
     assert [spec.port(node) for node in spec.nodes] == [21001, 21002, 21003, 21004, 21005, 21006]
     assert spec.ports == frozenset(range(21001, 21007))
+
+
+def test_more_controllers_vote_and_each_has_a_port_of_its_own() -> None:
+    spec = new_spec(4, 3, tuple(range(23001, 23009)), controllers=3)
+    assert spec.nodes == ("1", "2", "3", "4", "100", "101", "102", "zookeeper")
+    assert [spec.port(node) for node in spec.nodes] == list(range(23001, 23009))
+    voters = "100@127.0.0.1:23005,101@127.0.0.1:23006,102@127.0.0.1:23007"
+    broker = properties(settings.broker_settings(spec, LAYOUT, spec.brokers[0]))
+    assert (broker["controller.quorum.voters"], broker["node.id"]) == (voters, "1")
+    controller = properties(settings.controller_settings(spec, LAYOUT, "102"))
+    assert (controller["controller.quorum.voters"], controller["node.id"]) == (voters, "102")
+    assert controller["listeners"] == "CONTROLLER://127.0.0.1:23007"
+
+
+def test_in_zookeeper_mode_there_is_no_controller_and_brokers_are_told_the_zookeeper() -> None:
+    spec = new_spec(4, 3, tuple(range(24001, 24006)), kafka="3.9.1", controllers=0)
+    assert spec.nodes == ("1", "2", "3", "4", "zookeeper")
+    assert spec.in_zookeeper_mode
+    broker = properties(settings.broker_settings(spec, LAYOUT, spec.brokers[1]))
+    assert (broker["zookeeper.connect"], broker["broker.id"]) == ("127.0.0.1:24005", "2")
+    assert not {"process.roles", "node.id", "controller.quorum.voters"} & set(broker)
+
+
+@pytest.mark.parametrize(
+    ("kafka", "controllers", "secure", "words"),
+    [
+        ("2.8.0", 1, False, "Kafka 2.8.0 is not among the locked versions"),
+        ("4.0.1", 0, False, "Kafka 4.0.1 has no ZooKeeper mode"),
+        ("3.9.1", 0, True, "ZooKeeper mode cannot be made secure"),
+        ("4.3.1", 6, False, "6 controllers are not possible"),
+    ],
+)
+def test_a_version_that_is_not_there_or_has_not_what_is_asked_is_refused(
+    kafka: str, controllers: int, words: str, *, secure: bool
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        check_version(kafka, controllers, secure=secure)
 
 
 def test_internal_topics_survive_a_broker_and_nothing_is_elected_or_created_unasked(spec: ClusterSpec) -> None:

@@ -1,0 +1,1 @@
+"""Kafka of other versions and other shapes than the one that most tests run on."""

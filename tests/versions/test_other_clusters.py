@@ -1,0 +1,101 @@
+"""An older Kafka in both of its modes, and one with three controllers: what Drover's driver asks of any cluster."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
+from drover.errors import ClusterError
+from drover.facts import NONE, BrokerRates, ThrottledReplicas
+from drover.local import local_cluster
+from events.partitions import TopicPartition
+from tests.cluster.support import RealCluster, facts, settled
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+KIB = 1024
+# Goal of docs/kafka-versions.md: a controller that goes costs no more than this.
+AWAY_AT_MOST_S = 10.0
+
+
+@asynccontextmanager
+async def cluster_of(directory: Path, kafka: str, controllers: int) -> AsyncIterator[RealCluster]:
+    async with local_cluster(directory, kafka=kafka, controllers=controllers) as local:
+        real = RealCluster(local)
+        try:
+            yield real
+        finally:
+            await real.close()
+
+
+@pytest.mark.parametrize("controllers", [pytest.param(1, id="KRaft"), pytest.param(0, id="ZooKeeper mode")])
+async def test_kafka_3_9_moves_throttles_rolls_back_reorders_and_elects(tmp_path: Path, controllers: int) -> None:
+    async with cluster_of(tmp_path, "3.9.1", controllers) as cluster:
+        driver = cluster.driver
+        topic = await cluster.create_topic({0: [1, 2, 3], 1: [2, 3, 4]}, records=64)
+        moving, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
+
+        # A throttled move is seen as one, and a cancel ends it; the list that it leaves has the original members.
+        rates = [SetBrokerRates(broker, BrokerRates(200 * KIB, 200 * KIB)) for broker in (1, 2, 3, 4)]
+        lists = AddThrottledReplicas(topic, ThrottledReplicas(("0:1", "0:2", "0:3"), ("0:4",)))
+        changed = await driver.change_throttles([*rates, lists])
+        assert {result.code for result in changed.values()} == {NONE}
+        assert (await driver.alter([AlterRequest(moving, (2, 3, 4))]))[moving].code == NONE
+        seen = await facts(cluster, moving)
+        assert seen.move is not None
+        assert (seen.move.adding, seen.move.removing) == ((4,), (1,))
+        assert (await driver.alter([AlterRequest(moving, None)]))[moving].code == NONE
+        await _until_still(cluster, moving, {1, 2, 3})
+
+        # The order comes back by a reorder, and the first replica leads after an election.
+        assert (await driver.alter([AlterRequest(moving, (3, 1, 2))]))[moving].code == NONE
+        assert set((await settled(cluster, moving, (3, 1, 2))).isr) == {1, 2, 3}
+        elected = await driver.elect_leaders([moving])
+        assert elected[moving].code == NONE, elected
+        assert (await facts(cluster, moving)).leader == 3
+
+        # A partition grows and shrinks, and each one of a call has its own answer.
+        answers = await driver.alter([AlterRequest(other, (2, 3, 4, 1)), AlterRequest(moving, None)])
+        assert {key: result.accepted for key, result in answers.items()} == {other: True, moving: False}
+        await settled(cluster, other, (2, 3, 4, 1))
+        await driver.alter([AlterRequest(other, (4, 1))])
+        await settled(cluster, other, (4, 1))
+        assert not (await driver.list_moves()).moves
+        assert (await driver.broker_rates([1]))[1] == BrokerRates(200 * KIB, 200 * KIB)
+
+
+async def test_each_of_three_controllers_may_die_and_the_next_alter_is_accepted_within_seconds(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, "4.3.1", 3) as cluster:
+        topic = await cluster.create_topic({0: [1, 2, 3]})
+        key, replicas = TopicPartition(topic, 0), (1, 2, 3)
+        for controller in cluster.local.spec.controllers:
+            await cluster.local.kill(controller)
+            replicas = (*replicas[1:], replicas[0])
+            took_s = await _accepted_after_s(cluster, AlterRequest(key, replicas))
+            assert took_s < AWAY_AT_MOST_S
+            await settled(cluster, key, replicas)
+            await cluster.local.start(controller)
+
+
+async def _accepted_after_s(cluster: RealCluster, request: AlterRequest) -> float:
+    """Try as the core does, which looks and tries again, until the call is accepted; return the seconds it took."""
+    started = time.monotonic()
+    while time.monotonic() - started < 3 * AWAY_AT_MOST_S:
+        try:
+            answers = await cluster.driver.alter([request])
+        except ClusterError:
+            await asyncio.sleep(0.1)
+            continue
+        if answers[request.partition].accepted:
+            break
+    return time.monotonic() - started
+
+
+async def _until_still(cluster: RealCluster, key: TopicPartition, members: set[int]) -> None:
+    async with asyncio.timeout(30):
+        while (seen := await facts(cluster, key)).move is not None or set(seen.replicas) != members:
+            await cluster.pass_time()

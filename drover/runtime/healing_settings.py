@@ -30,6 +30,7 @@ class HealingSettings:
     flapping_window_ms: int = _DEFAULTS.flapping_window_ms
     rolls_back_on_return: bool = _DEFAULTS.rolls_back_on_return
     throttle_bytes_per_second: int | None = _DEFAULTS.throttle_bytes_per_second
+    disk_limit_percent: int = _DEFAULTS.disk_limit_percent
 
     def __post_init__(self) -> None:
         """Refuse limits that have no meaning (R46-8)."""

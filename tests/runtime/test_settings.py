@@ -13,6 +13,7 @@ from drover.runtime import settings_sources
 from drover.runtime.healing_settings import HealingSettings
 from drover.runtime.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
 from drover.runtime.settings_sources import load_settings
+from drover.scheduling.limit_names import HEALING, of_section
 from drover.scheduling.state import Limits
 from events.commands import is_cluster_name
 from events.healing import HealingLimits
@@ -107,12 +108,14 @@ def test_healing_is_set_by_the_names_of_kip_46_too(tmp_path: Path, monkeypatch: 
 def test_the_settings_of_healing_are_its_limits(tmp_path: Path) -> None:
     assert HealingSettings().limits == HealingLimits()
     assert [field.name for field in fields(HealingSettings)] == list(HealingLimits.__struct_fields__)
+    assert {known.field for known in of_section(HEALING)} == set(HealingLimits.__struct_fields__)
     section = f'{LOG}[clusters.prod]\nbootstrap = "prod:1"\n[clusters.prod.healing]\n'
     for line, said in (
         ("failure_interval_ms = -2", "failure_interval_ms must be -1, which means never, or at least 0"),
         ("chunk_partitions = 0", "chunk_partitions must be at least 1"),
         ("mass_failure_percent = 101", "mass_failure_percent must be at most 100"),
         ("max_bytes_per_day = 0", "max_bytes_per_day must be at least 1"),
+        ("disk_limit_percent = 0", "disk_limit_percent must be at least 1"),
     ):
         assert said in complaint(section + line, tmp_path)
 

@@ -15,7 +15,7 @@ class HealingLimits(Struct, frozen=True, omit_defaults=True):
     than `mass_failure_brokers` and than `mass_failure_percent` of all, or once `max_bytes_per_day` were begun (None: no
     bound). A broker that came back `flapping_returns` times within `flapping_window_ms` is left alone. With
     `rolls_back_on_return` a running chunk is rolled back when its broker returns, otherwise it goes on.
-    `throttle_bytes_per_second` is per broker.
+    `throttle_bytes_per_second` is per broker. A disk may be used up to `disk_limit_percent`, with copies that arrive.
     """
 
     failure_interval_ms: int = -1
@@ -28,6 +28,7 @@ class HealingLimits(Struct, frozen=True, omit_defaults=True):
     flapping_window_ms: int = 3_600_000
     rolls_back_on_return: bool = False
     throttle_bytes_per_second: int | None = None
+    disk_limit_percent: int = 85
 
 
 class OutageEnd(StrEnum):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
+from drover.inventory import Inventory
 from events.partitions import TopicPartition
 
 
@@ -84,12 +85,12 @@ class BytesSampled:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicasMeasured:
-    """Bytes on disk of all replicas that were asked for, by partition and broker; None if they could not be read."""
+class InventoryTaken:
+    """The inventory that was asked for; None if the cluster could not be looked at."""
 
     cluster: str
     started_ms: int
-    sizes: Mapping[TopicPartition, Mapping[int, int]] | None
+    inventory: Inventory | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ Input = (
     | ThrottlesRead
     | ThrottlesChanged
     | BytesSampled
-    | ReplicasMeasured
+    | InventoryTaken
 )
 
 
@@ -172,11 +173,10 @@ class ElectLeaders:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureReplicas:
-    """Read the bytes on disk of every replica of these topics."""
+class TakeInventory:
+    """Look at the whole cluster once: brokers, disks, every partition and the sizes of its copies."""
 
     cluster: str
-    topics: tuple[str, ...]
 
 
-Effect = AlterPartitions | ElectLeaders | ReadThrottles | ChangeThrottles | MeasureReplicas
+Effect = AlterPartitions | ElectLeaders | ReadThrottles | ChangeThrottles | TakeInventory

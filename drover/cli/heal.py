@@ -14,8 +14,9 @@ from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows
 from drover.client.views.present import clusters_of
 from drover.client.watching import look
 from drover.errors import ConfigurationError
-from drover.facts import Survey
-from drover.healing.planning import HealPlan, Patient, Sizes, plan_heal
+from drover.healing.patient import patient_of
+from drover.healing.planning import HealPlan, plan_heal
+from drover.inventory import Inventory
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
 from events.commands import HealCommand
@@ -70,9 +71,9 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
     cluster = invocation.cluster_of(settings)
     states = {state.name: state for state in _states(settings, cluster)}
     state = states.get(cluster) or ClusterState(cluster)
-    survey, sizes = asyncio.run(_survey(settings, cluster))
-    brokers, made = _plan_now(survey, sizes, state, number)
-    chunk = (state.limits.healing or HealingLimits()).chunk_partitions
+    limits = state.limits.healing or HealingLimits()
+    brokers, made = _plan_now(asyncio.run(_inventory(settings, cluster)), state, number, limits.disk_limit_percent)
+    chunk = limits.chunk_partitions
     if output != "table":
         document = plan_document(made, brokers, chunk)
         print_document(document, document["partitions"], output)
@@ -140,7 +141,7 @@ def _moment(at_ms: int | None) -> str:
     return "-" if at_ms is None else timestamp(at_ms)
 
 
-async def _survey(settings: Settings, cluster: str) -> tuple[Survey, Sizes]:
+async def _inventory(settings: Settings, cluster: str) -> Inventory:
     from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
 
     if cluster not in settings.clusters:
@@ -149,19 +150,16 @@ async def _survey(settings: Settings, cluster: str) -> tuple[Survey, Sizes]:
     options = found.security.client_options(f"clusters.{cluster}.security")
     driver = KafkaDriver(cluster, found.bootstrap, options, call_timeout_ms=LOOK_TIMEOUT_MS)
     try:
-        survey = await driver.survey()
-        return survey, await driver.replica_bytes({key.topic for key in survey.partitions})
+        return await driver.inventory()
     finally:
         await driver.close()
 
 
 def _plan_now(
-    survey: Survey, sizes: Sizes, state: ClusterState, number: int | None
+    inventory: Inventory, state: ClusterState, number: int | None, disk_limit_percent: int
 ) -> tuple[tuple[int, ...], HealPlan]:
     """Plan as the owner would; broker N counts as dead, alive or not."""
-    assigned = {broker for facts in survey.partitions.values() for broker in facts.replicas}
-    away = assigned - set(survey.live_brokers) | ({number} if number is not None else set())
-    due = tuple(sorted(away)) if number is None else (number,)
-    moving = frozenset((*state.reassignments, *state.queue, *state.unmanaged))
-    patient = Patient(due, frozenset(away), frozenset(state.failed_brokers), moving)
-    return due, plan_heal(survey, sizes, patient)
+    assigned = {broker for facts in inventory.partitions.values() for broker in facts.replicas}
+    dead = {broker for broker in assigned if not inventory.brokers[broker].is_alive}
+    due, away = (tuple(sorted(dead)), dead) if number is None else ((number,), dead | {number})
+    return due, plan_heal(inventory, patient_of(state, due, away), disk_limit_percent)

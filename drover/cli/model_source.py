@@ -15,10 +15,10 @@ from drover.cli.invocation import Invocation
 from drover.cli.model_file import parse_model
 from drover.cli.output import plural, say
 from drover.cli.parameters import Brokers, Duration
-from drover.client.cluster_model import Knowledge, Rates, hidden_topics, model_of, moving_of, rates_between
-from drover.cluster.inventory import Inventory
 from drover.cluster.port import ClusterDriver
+from drover.cluster_model import Knowledge, Rates, hidden_topics, model_of, rates_between
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.inventory import Inventory
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
@@ -123,7 +123,7 @@ async def _live_model(settings: Settings, cluster: str, source: Source, *, with_
             excluded=source.exclude_brokers,
             own_topics=_own_topics(settings.log.topics),
             failing=state.failed_brokers.keys(),
-            moving=moving_of(state),
+            moving=frozenset((*state.reassignments, *state.queue)),
             rates=rates,
         ),
     )

@@ -5,8 +5,8 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 
-from drover.cluster.inventory import LogDirectory, RegisteredBroker
 from drover.cluster.messages import Metadata
+from drover.inventory import LogDirectory, RegisteredBroker
 from events.partitions import TopicPartition
 
 

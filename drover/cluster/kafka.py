@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from drover.cluster import configs, inventory_requests, messages
 from drover.cluster.agreement import Described, agreed_moves, agreed_partitions
-from drover.cluster.inventory import Inventory, LogDirectory, named_brokers
 from drover.cluster.messages import Metadata
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -30,6 +29,7 @@ from drover.facts import (
     Survey,
     ThrottledReplicas,
 )
+from drover.inventory import Inventory, LogDirectory, named_brokers
 from events.partitions import TopicPartition
 
 MIN_ISR_MAX_AGE_S = 30.0

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from drover.cluster.inventory import Inventory
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
+from drover.inventory import Inventory
 from events.partitions import TopicPartition
 
 MAX_PARTITIONS_PER_ALTER = 1000

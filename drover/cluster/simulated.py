@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from drover.cluster.agreement import agreed_moves, agreed_partitions
 from drover.cluster.controller_model import Election
-from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -34,6 +33,7 @@ from drover.facts import (
     Survey,
     ThrottledReplicas,
 )
+from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from events.partitions import TopicPartition
 
 BROKER_NOT_AVAILABLE = 8

@@ -2,12 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from drover.capability.unconfirmed import CONFIRM_AFTER_MS
 from drover.facts import Survey
 from drover.healing.state import HealingState
 from events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
 
-# Brokers' metadata lags behind the controller: one look is not believed.
-CONFIRM_AFTER_MS = 2000
 # Kafka takes up to `broker.session.timeout.ms` (9 s) to miss a broker; a report may come before.
 REPORT_COUNTS_MS = 60_000
 

@@ -3,9 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from drover.facts import PartitionFacts, Survey
+from drover.cluster_model import Knowledge, model_of
+from drover.healing.patient import Patient
+from drover.inventory import Inventory
 from drover.planning.goals import Heal, Limits
-from drover.planning.model import Broker, ClusterModel, Partition
+from drover.planning.model import Broker, ClusterModel, LogDir
 from drover.planning.proposal import Move, Proposal, Unmet, UnmetCode
 from drover.planning.propose import propose
 from events.healing import HealAssignment, HealChunkPlanned, HealPartitionsLeft, HealPlanned, LeftPartition, LeftReason
@@ -13,27 +15,13 @@ from events.partitions import TopicPartition
 
 # So many partitions that cannot be healed are named; the rest is counted.
 MAX_NAMED = 100
-_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+# What other brokers or fewer racks may put right.
+_TIGHT = frozenset({UnmetCode.TOO_FEW_BROKERS, UnmetCode.RACK_SPREAD, UnmetCode.NO_ROOM})
 _WHY: Mapping[UnmetCode, LeftReason] = {
     UnmetCode.OFFLINE: LeftReason.NO_LEADER,
     UnmetCode.MOVING: LeftReason.MOVING,
-    UnmetCode.TOO_FEW_BROKERS: LeftReason.NO_BROKER,
-    UnmetCode.RACK_SPREAD: LeftReason.NO_BROKER,
-    UnmetCode.NO_ROOM: LeftReason.NO_BROKER,
+    **dict.fromkeys(_TIGHT, LeftReason.NO_BROKER),
 }
-_LIMITS = Limits(include_internal=True)
-
-Sizes = Mapping[TopicPartition, Mapping[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """The input of a heal plan: brokers that are `due`, `away` or `distrusted`, and partitions that are `moving`."""
-
-    due: tuple[int, ...]
-    away: frozenset[int]
-    distrusted: frozenset[int] = frozenset()
-    moving: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +32,22 @@ class HealPlan:
     left: tuple[LeftPartition, ...]
 
 
-def plan_heal(survey: Survey, sizes: Sizes, patient: Patient) -> HealPlan:
+def plan_heal(inventory: Inventory, patient: Patient, disk_limit_percent: int) -> HealPlan:
     """Plan the replacement of every replica on the due brokers. The same arguments give the same plan.
 
     A partition that has a replica on another absent broker as well, whose time has not come, waits for that: on some
     versions of Kafka a move to a list with an absent broker never ends.
     """
-    waiting = tuple(_waiting(survey, patient))
-    dead = {(key.topic, key.partition): key for key in _with_due(survey, patient)}
+    waiting = tuple(_waiting(inventory, patient))
+    dead = {(key.topic, key.partition): key for key in _with_due(inventory, patient)}
     for one in waiting:
         del dead[one.topic, one.partition]
     if not dead:
         return HealPlan((), waiting)
-    model = _model(survey, sizes, patient)
-    proposal = propose(model, Heal(patient.due, tuple(sorted(dead))), _LIMITS)
-    unmet = proposal.unmet
-    moves = _whole(proposal, patient)
-    tight = sorted(_names(proposal, UnmetCode.RACK_SPREAD) - {(move.topic, move.partition) for move in moves})
-    if tight:
-        # Two replicas in one rack are better than one replica less.
-        proposal = propose(_without_racks(model), Heal(patient.due, tuple(tight)), _LIMITS)
-        moves += _whole(proposal, patient)
-        unmet += proposal.unmet
-    found = [(survey.partitions[dead[move.topic, move.partition]], move) for move in moves]
+    moves, unmet = _moves(
+        inventory, patient, Limits(disk_limit=disk_limit_percent / 100, include_internal=True), tuple(sorted(dead))
+    )
+    found = [(inventory.partitions[dead[move.topic, move.partition]], move) for move in moves]
     found.sort(key=lambda each: (len(each[0].isr), -(each[1].size_bytes or 0), each[1].topic, each[1].partition))
     assignments = tuple(
         HealAssignment(move.topic, move.partition, facts.topic_id, facts.replicas, move.after, move.size_bytes)
@@ -77,21 +58,91 @@ def plan_heal(survey: Survey, sizes: Sizes, patient: Patient) -> HealPlan:
     return HealPlan(assignments, (*waiting, *left))
 
 
-def _whole(proposal: Proposal, patient: Patient) -> list[Move]:
-    """List the moves after which no dead replica is left: a list that can be healed in part only stays as it is."""
-    return [move for move in proposal.moves if not patient.away & set(move.after)]
+def _moves(
+    inventory: Inventory, patient: Patient, limits: Limits, names: tuple[tuple[str, int], ...]
+) -> tuple[list[Move], list[Unmet]]:
+    """Replace what can be replaced at its best; what is left then by brokers that are spared, and in fewer racks.
+
+    Two replicas in one rack are better than one replica less.
+    """
+    moves: list[Move] = []
+    unmet: list[Unmet] = []
+    held = patient.spared | {broker for broker, known in inventory.brokers.items() if known.directories is None}
+    knowledge = Knowledge(
+        held=held, dead=patient.away | frozenset(patient.due), failing=patient.distrusted, moving=patient.moving
+    )
+    model = model_of(inventory, knowledge)
+    for relaxed in (_as_it_is, _with_spared_brokers, _without_racks):
+        model = relaxed(model)
+        proposal = propose(model, Heal(patient.due, names), limits)
+        whole = [move for move in proposal.moves if _is_whole(move, patient)]
+        crowded = {move for move in whole if relaxed is _as_it_is and held and _loses_a_rack(move, model)}
+        made = [move for move in whole if move not in crowded]
+        moves += made
+        unmet += proposal.unmet
+        named = {(move.topic, move.partition) for move in made}
+        names = tuple(sorted({*_tight(proposal), *((move.topic, move.partition) for move in crowded)} - named))
+        if not names:
+            break
+        model = _after(model, made)
+    return moves, unmet
 
 
-def _names(proposal: Proposal, code: UnmetCode) -> set[tuple[str, int]]:
+def _is_whole(move: Move, patient: Patient) -> bool:
+    """Whether no dead replica is left: a list that can be healed in part only stays as it is."""
+    return not patient.away & set(move.after)
+
+
+def _loses_a_rack(move: Move, model: ClusterModel) -> bool:
+    """Whether the new list is in fewer racks: a broker that is spared may be in the one that is missing."""
+    racks = {broker.id: broker.rack for broker in model.brokers if broker.rack is not None}
+    before, after = ({racks[broker] for broker in each if broker in racks} for each in (move.before, move.after))
+    return len(after) < len(before)
+
+
+def _tight(proposal: Proposal) -> set[tuple[str, int]]:
     return {
         (one.topic, one.partition)
         for one in proposal.unmet
-        if one.code is code and one.topic is not None and one.partition is not None
+        if one.code in _TIGHT and one.topic is not None and one.partition is not None
     }
 
 
+def _as_it_is(model: ClusterModel) -> ClusterModel:
+    return model
+
+
+def _with_spared_brokers(model: ClusterModel) -> ClusterModel:
+    return replace(model, brokers=tuple(replace(broker, held=False) for broker in model.brokers))
+
+
 def _without_racks(model: ClusterModel) -> ClusterModel:
-    return ClusterModel.of((replace(broker, rack=None) for broker in model.brokers), model.partitions)
+    return replace(model, brokers=tuple(replace(broker, rack=None) for broker in model.brokers))
+
+
+def _after(model: ClusterModel, moves: Collection[Move]) -> ClusterModel:
+    """Return the model with moves made: the lists are new, and what is copied takes room."""
+    lists = {(move.topic, move.partition): move.after for move in moves}
+    arriving: dict[int, list[int]] = {}
+    for move in moves:
+        for broker in move.adding:
+            arriving.setdefault(broker, []).append(move.size_bytes or 0)
+    return replace(
+        model,
+        brokers=tuple(_filled(broker, arriving.get(broker.id, ())) for broker in model.brokers),
+        partitions=tuple(replace(one, replicas=lists.get(one.name, one.replicas)) for one in model.partitions),
+    )
+
+
+def _filled(broker: Broker, sizes: Collection[int]) -> Broker:
+    """Put copies on a broker, each into the directory with the most room."""
+    directories = list(broker.log_dirs)
+    for size in sorted(sizes, reverse=True) if directories else ():
+        place = max(range(len(directories)), key=lambda number: directories[number].free_bytes or 0)
+        known = directories[place]
+        if known.free_bytes is not None:
+            directories[place] = LogDir(known.path, known.total_bytes, max(0, known.free_bytes - size))
+    return replace(broker, log_dirs=tuple(directories))
 
 
 def heal_events(
@@ -126,55 +177,22 @@ def heal_name(number: int) -> str:
     return f"drover-heal-{number}"
 
 
-def _with_due(survey: Survey, patient: Patient) -> Iterator[TopicPartition]:
+def _with_due(inventory: Inventory, patient: Patient) -> Iterator[TopicPartition]:
     due = frozenset(patient.due)
-    return (key for key, facts in survey.partitions.items() if not due.isdisjoint(facts.replicas))
+    return (key for key, facts in inventory.partitions.items() if not due.isdisjoint(facts.replicas))
 
 
-def _waiting(survey: Survey, patient: Patient) -> Iterator[LeftPartition]:
+def _waiting(inventory: Inventory, patient: Patient) -> Iterator[LeftPartition]:
     not_due = patient.away - frozenset(patient.due)
-    for key in sorted(_with_due(survey, patient)) if not_due else ():
-        others = [broker for broker in survey.partitions[key].replicas if broker in not_due]
+    for key in sorted(_with_due(inventory, patient)) if not_due else ():
+        others = [broker for broker in inventory.partitions[key].replicas if broker in not_due]
         if others:
             names = ", ".join(map(str, others))
             detail = f"broker {names} is away too: it is planned once that is to be healed, or is back"
             yield LeftPartition(key.topic, key.partition, LeftReason.WAITS, detail)
 
 
-def _model(survey: Survey, sizes: Sizes, patient: Patient) -> ClusterModel:
-    live = frozenset(survey.live_brokers)
-    assigned = {broker for facts in survey.partitions.values() for broker in facts.replicas}
-    brokers = (
-        Broker(
-            broker,
-            rack=survey.racks.get(broker),
-            alive=broker in live and broker not in patient.away,
-            failing=broker in patient.distrusted,
-        )
-        for broker in live | assigned | patient.away
-    )
-    partitions = (
-        _partition(key, facts, sizes.get(key, {}), is_moving=key in patient.moving)
-        for key, facts in survey.partitions.items()
-    )
-    return ClusterModel.of(brokers, partitions)
-
-
-def _partition(key: TopicPartition, facts: PartitionFacts, sizes: Mapping[int, int], *, is_moving: bool) -> Partition:
-    size = sizes.get(facts.leader) if facts.leader is not None else None
-    return Partition(
-        topic=key.topic,
-        partition=key.partition,
-        replicas=facts.replicas,
-        leader=facts.leader,
-        isr=facts.isr,
-        size_bytes=max(sizes.values(), default=None) if size is None else size,
-        internal=key.topic in _INTERNAL,
-        moving=is_moving,
-    )
-
-
-def _left(unmet: tuple[Unmet, ...], names: Collection[tuple[str, int]]) -> tuple[LeftPartition, ...]:
+def _left(unmet: Collection[Unmet], names: Collection[tuple[str, int]]) -> tuple[LeftPartition, ...]:
     reasons = {
         (one.topic, one.partition): LeftPartition(
             one.topic, one.partition, _WHY.get(one.code, LeftReason.NOT_PLANNED), one.text

@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
-from drover.capability.messages import Effect, Identified, Input, MeasureReplicas, Moment, ReplicasMeasured
+from drover.capability.messages import Effect, Identified, Input, InventoryTaken, Moment, TakeInventory
 from drover.capability.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
 from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.healing import timers
 from drover.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
 from drover.healing.outages import OutageWatch
-from drover.healing.planning import Patient, Sizes, heal_events, left_event, plan_heal
+from drover.healing.patient import patient_of
+from drover.healing.planning import heal_events, left_event, plan_heal
 from drover.healing.state import Heal, LeftBehind
+from drover.inventory import Inventory
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel
 from drover.state.cluster import ClusterState
@@ -31,8 +33,8 @@ from events.refusals import Refusal
 
 # How often every partition is looked at: while a broker is away, and while none is.
 SURVEY_AWAY_MS, SURVEY_IDLE_MS = 60_000, 600_000
-# A plan is made of what was seen so lately, and of sizes that are no older.
-PLAN_ON_SURVEY_MS, PLAN_ON_SIZES_MS = 5000, 60_000
+# A plan is made of an inventory that began so lately; one that failed, or shows a broker that is back, is taken again.
+PLAN_ON_INVENTORY_MS, TAKE_AGAIN_MS = 10_000, 1000
 # After a plan, whether it healed anything or not, the next one waits so long.
 REPLAN_MS = 60_000
 
@@ -46,11 +48,9 @@ class HealingReconciler(Reconciler):
         self._live: frozenset[int] = frozenset()
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
-        self._survey: Survey | None = None
-        self._moves: Mapping[TopicPartition, Move] = {}
-        self._sizes: Sizes = {}
-        self._sizes_ms: int | None = None
-        self._wants_sizes = self._is_measuring = False
+        self._inventory: Inventory | None = None
+        self._inventory_ms = 0
+        self._wants_inventory = self._is_taking_inventory = False
         self._plan_after_ms = 0
         self._is_planning = False
         self._needed: tuple[TopicPartition, ...] = ()
@@ -62,19 +62,18 @@ class HealingReconciler(Reconciler):
     # -- in
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Note who is away and who is back; keep the last survey and the sizes."""
-        if isinstance(entry, ReplicasMeasured):
-            self._is_measuring = self._wants_sizes = False
-            self._sizes, self._sizes_ms = entry.sizes or {}, batch.now.monotonic_ms
+        """Note who is away and who is back; keep the inventory."""
+        if isinstance(entry, InventoryTaken):
+            self._is_taking_inventory = False
+            self._inventory, self._inventory_ms = entry.inventory, entry.started_ms
+            if entry.inventory is None:
+                self._take_again_later(batch)
             return
         if self._limits is None or not isinstance(entry, Observation | Identified | Survey):
             return
         if isinstance(entry, Survey):
             self._watch.take(entry)
-            self._survey = entry
             self._next_survey_ms = entry.ended_ms + (SURVEY_AWAY_MS if self.state.absent_brokers else SURVEY_IDLE_MS)
-        elif entry.moves is not None:
-            self._moves = entry.moves
         live = frozenset(entry.live_brokers)
         if not live or not self._watch.has_surveyed:
             return
@@ -87,7 +86,7 @@ class HealingReconciler(Reconciler):
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Alarm, brake, follow the chunk under way, begin the next, or plan; while frozen nothing begins (X12)."""
-        self._is_planning, self._needed = False, ()
+        self._is_planning, self._wants_inventory, self._needed = False, False, ()
         state, limits = self.state, self._limits
         if limits is None:
             self._end_watching(batch)
@@ -126,7 +125,7 @@ class HealingReconciler(Reconciler):
             HealEnded(cluster=self.state.name, heal=heal.name, why=why, dropped=dropped, leaves_rest=leaves_rest)
         )
         # What a survey showed before is not so any more.
-        self._next_survey_ms, self._survey = 0, None
+        self._next_survey_ms, self._inventory = 0, None
         self._plan_after_ms = 0 if why in {HealEnd.REPLANNED, HealEnd.RETURNED} else batch.now.monotonic_ms + REPLAN_MS
 
     def _follow_chunk(self, limits: HealingLimits, batch: BatchBuilder) -> None:
@@ -230,36 +229,37 @@ class HealingReconciler(Reconciler):
         if now_ms < self._plan_after_ms:
             return
         self._is_planning = True
-        survey = self._survey
-        if survey is None or now_ms - survey.ended_ms > PLAN_ON_SURVEY_MS:
-            self._next_survey_ms = 0
+        inventory = self._inventory
+        if inventory is None or now_ms - self._inventory_ms > PLAN_ON_INVENTORY_MS:
+            self._wants_inventory = True
             return
-        if self._sizes_ms is None or now_ms - self._sizes_ms > PLAN_ON_SIZES_MS:
-            self._wants_sizes = True
+        lives = any(broker in inventory.brokers and inventory.brokers[broker].is_alive for broker in due)
+        if lives or inventory.kafka_cluster_id != state.kafka_cluster_id:
+            self._inventory = None
+            self._take_again_later(batch)
             return
-        if survey.kafka_cluster_id != state.kafka_cluster_id or not frozenset(survey.live_brokers).isdisjoint(due):
-            self._next_survey_ms = 0
-            return
-        moving = frozenset((*state.reassignments, *state.queue, *state.unmanaged, *self._moves, *self.observed.moves))
-        patient = Patient(due, frozenset(state.absent_brokers), frozenset(state.failed_brokers), moving)
-        plan = plan_heal(survey, self._sizes, patient)
+        plan = plan_heal(
+            inventory, patient_of(state, due, state.absent_brokers, self.observed.moves), limits.disk_limit_percent
+        )
         left = left_event(plan, state.name)
         if (LeftBehind(left.count, left.partitions) if left.count else None) != state.heal_left:
             batch.emit(left)
         if plan.assignments:
             batch.emit_all(heal_events(plan, state.name, state.heals_planned + 1, due, limits.chunk_partitions))
-        self._is_planning, self._survey, self._sizes_ms = False, None, None
+        self._is_planning, self._inventory = False, None
         self._plan_after_ms = now_ms + REPLAN_MS
+
+    def _take_again_later(self, batch: BatchBuilder) -> None:
+        self._plan_after_ms = max(self._plan_after_ms, batch.now.monotonic_ms + TAKE_AGAIN_MS)
 
     # -- out
 
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Ask for the sizes of all replicas before a plan is made; reading needs no intent."""
+        """Ask for an inventory before a plan is made; reading needs no intent."""
         del now, start_by_ms
-        if self._wants_sizes and not self._is_measuring and self._survey is not None:
-            self._is_measuring = True
-            topics = {key.topic for key in self._survey.partitions}
-            yield MeasureReplicas(self.state.name, tuple(sorted(topics)))
+        if self._wants_inventory and not self._is_taking_inventory:
+            self._is_taking_inventory = True
+            yield TakeInventory(self.state.name)
 
     def wants_survey(self, now: Moment) -> bool:
         """Look at every partition once in a while, and when something has changed or is to be planned."""

@@ -15,11 +15,11 @@ from drover.capability.messages import (
     ElectLeaders,
     Identified,
     Input,
+    InventoryTaken,
     LeadersElected,
-    MeasureReplicas,
     Moment,
     ReadThrottles,
-    ReplicasMeasured,
+    TakeInventory,
     ThrottlesChanged,
     ThrottlesRead,
 )
@@ -70,8 +70,8 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
             return await _read_throttles(driver, effect, clock)
         case ChangeThrottles():
             return await _change_throttles(driver, effect, clock)
-        case MeasureReplicas():
-            return await _measure(driver, effect, clock)
+        case TakeInventory():
+            return await _take_inventory(driver, effect, clock)
 
 
 def has_answer(ended: Input) -> bool:
@@ -81,8 +81,8 @@ def has_answer(ended: Input) -> bool:
             return ended.results is not None
         case ThrottlesRead() | ThrottlesChanged():
             return bool(ended.brokers or ended.topics)
-        case ReplicasMeasured():
-            return ended.sizes is not None
+        case InventoryTaken():
+            return ended.inventory is not None
         case _:
             return True
 
@@ -142,13 +142,13 @@ async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: C
     return ThrottlesRead(effect.cluster, started_ms, rates, {topic: lists.get(topic) for topic in effect.topics})
 
 
-async def _measure(driver: ClusterDriver, effect: MeasureReplicas, clock: Clock) -> ReplicasMeasured:
+async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: Clock) -> InventoryTaken:
     started_ms = clock().monotonic_ms
     try:
-        sizes = await driver.replica_bytes(effect.topics)
+        inventory = await driver.inventory()
     except ClusterError:
-        return ReplicasMeasured(effect.cluster, started_ms, None)
-    return ReplicasMeasured(effect.cluster, started_ms, sizes)
+        return InventoryTaken(effect.cluster, started_ms, None)
+    return InventoryTaken(effect.cluster, started_ms, inventory)
 
 
 async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:

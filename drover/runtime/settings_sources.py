@@ -20,13 +20,14 @@ import msgspec
 import platformdirs
 
 from drover.errors import ConfigurationError
-from drover.runtime import addresses
+from drover.runtime import addresses, healing_settings, section_settings, web_settings
 from drover.runtime import settings as shapes
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings
 from drover.runtime.web_settings import WebSettings
 from drover.scheduling import limit_names
-from drover.scheduling.limit_names import find, of_section
+from drover.scheduling.limit_names import HEALING, find, of_section
+from events import healing as healing_limits
 from events.commands import is_cluster_name
 
 if TYPE_CHECKING:
@@ -40,7 +41,18 @@ NESTED = "__"
 # The machine's own administrator, beside whoever runs this.
 TRUSTED_OWNERS = frozenset({0})
 # Tables that TOML makes of names with dots which are not quoted, as KIP-435's and Cruise Control's are.
-_DOTTED = frozenset({"reassignment", "num", "max"})
+_DOTTED = frozenset({"broker", "kafka", "max", "num", "reassignment"})
+# What a result that was kept depends on, beside what was read.
+_SOURCES = (
+    __file__,
+    *(
+        str(module.__file__)
+        for module in (
+            *(addresses, healing_limits, healing_settings, limit_names),
+            *(section_settings, shapes, web_settings),
+        )
+    ),
+)
 
 
 def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -160,21 +172,34 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
 def _by_todays_names(clusters: Any) -> Any:
     """Take a cluster's limits under the names that they had earlier or have elsewhere, too.
 
-    Such a name beside the limit's own is left as it is, and refused as any unknown key is.
+    Raises `ValueError` for one that is given under two of its names.
     """
     if not isinstance(clusters, Mapping):
         return clusters
-    return {
-        name: dict(_under_own_names(given)) if isinstance(given, Mapping) else given for name, given in clusters.items()
-    }
+    return {name: _renamed_cluster(given, f"clusters.{name}") for name, given in clusters.items()}
 
 
-def _under_own_names(given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    own = {known.name for known in of_section()}
+def _renamed_cluster(given: Any, place: str) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    renamed = _under_own_names(given, "", place)
+    healing = renamed.get("healing")
+    if isinstance(healing, Mapping):
+        renamed["healing"] = _under_own_names(healing, HEALING, f"{place}.healing")
+    return renamed
+
+
+def _under_own_names(given: Mapping[str, Any], section: str, place: str) -> dict[str, Any]:
+    limits = set(of_section(section))
+    called: dict[str, str] = {}
+    renamed: dict[str, Any] = {}
     for key, value in _flat(given):
-        known = find(key)
-        named = known is not None and known.name in own and known.name not in given
-        yield (known.name if named and known is not None else key), value
+        known = find(section + key) or find(key)
+        name = known.field if known in limits and known is not None else key
+        if name in renamed:
+            raise ValueError(f"{place}: {called[name]} and {key} are the same setting: choose one")
+        called[name], renamed[name] = key, value
+    return renamed
 
 
 def _flat(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -285,10 +310,7 @@ def _kept_file(file: Path | None) -> Path:
 
 def _fingerprint(file: Path | None, content: bytes, flags: Mapping[str, Any]) -> bytes:
     variables = sorted((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
-    code = [
-        Path(source).stat().st_mtime_ns
-        for source in (__file__, shapes.__file__, addresses.__file__, limit_names.__file__)
-    ]
+    code = [Path(source).stat().st_mtime_ns for source in _SOURCES]
     parts = msgspec.json.encode([str(file), variables, flags, code])
     return hashlib.blake2b(parts + content, digest_size=16).hexdigest().encode()
 

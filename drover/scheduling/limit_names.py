@@ -162,6 +162,7 @@ KNOWN: tuple[KnownLimit, ...] = (
     KnownLimit(
         "heal.throttle_bytes_per_second", "the throttle of heals, per broker", Unit.RATE, 1, MOST_BYTES, "no throttle"
     ),
+    KnownLimit("heal.disk_limit_percent", "how full heals may make a disk", Unit.PERCENT, 1, 100),
 )
 
 

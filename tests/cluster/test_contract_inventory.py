@@ -1,8 +1,8 @@
 """The contract of `ClusterDriver.inventory`, on the simulated twin and on a real Kafka 4.3.1."""
 
-from drover.cluster.inventory import Inventory, RegisteredBroker, named_brokers
 from drover.cluster.port import AlterRequest
 from drover.facts import NONE, PartitionFacts
+from drover.inventory import Inventory, RegisteredBroker, named_brokers
 from events.partitions import TopicPartition
 from tests.cluster.support import RECORD_BYTES, ClusterUnderTest, eventually, settled
 

@@ -3,9 +3,9 @@
 import pytest
 from kafka.protocol.admin import DescribeClusterResponse, DescribeLogDirsResponse
 
-from drover.cluster.inventory import LogDirectory, RegisteredBroker
 from drover.cluster.inventory_requests import brokers_request, by_partition, read_brokers, read_directories
 from drover.cluster.messages import Metadata
+from drover.inventory import LogDirectory, RegisteredBroker
 from events.partitions import TopicPartition
 
 

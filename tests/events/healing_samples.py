@@ -34,6 +34,13 @@ HEALING: dict[str, AnyEvent] = {
             throttle_bytes_per_second=50_000_000,
         ),
     ),
+    "limits-set-to-heal-onto-disks": clusters.LimitsSet(
+        cluster="local",
+        max_partitions_in_flight=1250,
+        max_moves_per_broker=5,
+        max_replicas_per_step=1,
+        healing=healing.HealingLimits(failure_interval_ms=1_800_000, disk_limit_percent=75),
+    ),
     "broker-outage-noted": healing.BrokerOutageNoted(cluster="local", broker=3, seen=False),
     "broker-outage-ended": healing.BrokerOutageEnded(cluster="local", broker=3, why=healing.OutageEnd.RETURNED),
     "broker-outage-alarmed": healing.BrokerOutageAlarmed(cluster="local", broker=3, away_ms=900_100),

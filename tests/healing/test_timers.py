@@ -5,6 +5,7 @@ import pytest
 from drover.healing.outages import REPORT_COUNTS_MS
 from drover.healing.state import Absence
 from drover.scheduling.state import Limits
+from events.commands import ChangeLimits
 from events.healing import (
     BrokerOutageAlarmed,
     BrokerOutageEnded,
@@ -230,3 +231,23 @@ async def test_settings_that_are_removed_end_it() -> None:
     assert not world.state.absent_brokers
     (ended,) = told(world, HealEnded)
     assert ended.why is HealEnd.STOPPED
+
+
+async def test_a_command_changes_the_time_and_wins_over_the_settings() -> None:
+    world = healing_world()
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(5000)
+    never = ChangeLimits(
+        id="never", cluster=CLUSTER, by="ana", reason="maintenance", values={"heal.failure_interval_ms": -1}
+    )
+    await world.send(never)
+    world.crash()
+    await world.run(2 * INTERVAL_MS)
+    assert not told(world, HealPlanned)
+    soon = ChangeLimits(
+        id="soon", cluster=CLUSTER, by="ana", reason="over", values={"kafka.heal.failure.interval": 3 * INTERVAL_MS}
+    )
+    await world.send(soon)
+    await heal_to_the_end(world, 3)
+    assert age_at(world, HealPlanned)[0] >= 3 * INTERVAL_MS

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from drover.cluster.inventory import Inventory
+from drover.inventory import Inventory
 from events.partitions import TopicPartition
 from tests.integration.support import Installation, wait_for
 

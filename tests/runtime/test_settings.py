@@ -2,7 +2,6 @@
 
 import ssl
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from drover.local.certificates import make_certificates
 from drover.runtime import settings_sources
 from drover.runtime.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
 from drover.runtime.settings_sources import load_settings
-from drover.scheduling.state import Limits
 from events.commands import is_cluster_name
 
 LOG = '[log]\nbootstrap = "kafka:9092"\n'
@@ -38,9 +36,6 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "drover.toml"
     path.write_text(FILE)
     return path
-
-
-ONE_CLUSTER = '[log]\nbootstrap = "kafka:9092"\n[clusters.one]\nbootstrap = "one:9092"\n'
 
 
 @pytest.fixture(autouse=True)
@@ -79,38 +74,8 @@ def test_a_setting_is_known_by_its_earlier_name_too(tmp_path: Path) -> None:
     (tmp_path / "earlier.toml").write_text(text)
     assert load_settings(tmp_path / "earlier.toml").clusters["prod"].limits.repairs_by_itself
     both = text.replace("mends_by_itself = true", "mends_by_itself = true\nrepairs_by_itself = false")
-    assert "mends_by_itself" in complaint(both, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "limits"),
-    [
-        ("reassignment.max.concurrent.partition.count = 7", {"max_partitions_in_flight": 7}),
-        ('"reassignment.max.concurrent.replica.count" = 7', {"max_replicas_per_step": 7}),
-        ("reassignment.max.concurrent.leader.movements = 7", {"max_leader_movements": 7}),
-        ("reassignment.parallel.partition.count = 7", {"max_partitions_in_flight": 7}),
-        ("num.concurrent.partition.movements.per.broker = 7", {"max_moves_per_broker": 7}),
-        ("max.num.cluster.partition.movements = 7", {"max_partitions_in_flight": 7}),
-        ("concurrentLeaderMovements = 7", {"max_leader_movements": 7}),
-        ("num_concurrent_leader_movements = 7", {"max_leader_movements": 7}),
-    ],
-)
-def test_limits_go_by_the_names_of_kip_435_and_of_cruise_control(
-    text: str, limits: dict[str, Any], tmp_path: Path
-) -> None:
-    (tmp_path / "other.toml").write_text(f"{ONE_CLUSTER}{text}\n")
-    assert load_settings(tmp_path / "other.toml").clusters["one"].limits == Limits(**limits)
-
-
-def test_a_limit_under_two_names_and_one_that_makes_no_sense_are_refused(tmp_path: Path) -> None:
-    twice = "max_moves_per_broker = 3\nnum.concurrent.partition.movements.per.broker = 7\n"
-    assert "num.concurrent.partition.movements.per.broker is no setting" in complaint(ONE_CLUSTER + twice, tmp_path)
-    none = "reassignment.max.concurrent.partition.count = 0\n"
-    assert "max_partitions_in_flight must be at least 1, and is 0" in complaint(ONE_CLUSTER + none, tmp_path)
-    much = "max_leader_movements = 2147483648\n"
-    assert "max_leader_movements must be at most 2147483647" in complaint(ONE_CLUSTER + much, tmp_path)
-    healing = "[clusters.one.healing]\nmass_failure_percent = 101\n"
-    assert "mass_failure_percent must be at most 100" in complaint(ONE_CLUSTER + healing, tmp_path)
+    same = "clusters.prod: mends_by_itself and repairs_by_itself are the same setting: choose one"
+    assert same in complaint(both, tmp_path)
 
 
 def test_flags_win_over_variables_and_variables_over_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from drover.capability.messages import (
     Effect,
     ElectLeaders,
     Input,
-    MeasureReplicas,
     ReadThrottles,
+    TakeInventory,
     ThrottlesChanged,
     ThrottlesRead,
 )
@@ -101,7 +101,7 @@ class Call:
             return None
         wire = self._world.clusters[self.effect.cluster].wire
         match self.effect:
-            case AlterPartitions() | ElectLeaders() | MeasureReplicas():
+            case AlterPartitions() | ElectLeaders() | TakeInventory():
                 return await carry_out(wire, self.effect, self._world.now)
             case ReadThrottles() | ChangeThrottles():
                 return await self._carry_throttles(self.effect)

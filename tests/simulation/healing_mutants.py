@@ -53,8 +53,8 @@ HEALING_MUTANTS = (
     Mutant(
         "believe-one-look",
         OUTAGES,
-        "CONFIRM_AFTER_MS = 2000",
-        "CONFIRM_AFTER_MS = 0",
+        "        if started_ms - since_ms < CONFIRM_AFTER_MS or self._surveyed_ms - since_ms < CONFIRM_AFTER_MS:",
+        "        if started_ms < since_ms or self._surveyed_ms < since_ms:",
         layer="tests/healing/test_timers.py",
     ),
     Mutant(

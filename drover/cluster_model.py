@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker
 from drover.facts import PartitionFacts
+from drover.inventory import Inventory, LogDirectory, RegisteredBroker
 from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
 Rates = Mapping[TopicPartition, float]
@@ -18,19 +17,17 @@ class Knowledge:
 
     `excluded` are brokers that shall get nothing, `own_topics` Drover's own topics, which count as internal. `failing`
     and `moving` are what Drover's log says: brokers that were reported as failed, and partitions that it moves, or will
-    move, and that a new plan must leave alone. `rates` are what is appended, in bytes per second.
+    move, and that a new plan must leave alone. So is `held`: brokers that something else works on. `dead` brokers count
+    as such whatever the cluster shows. `rates` are what is appended, in bytes per second.
     """
 
     excluded: Collection[int] = frozenset()
+    held: Collection[int] = frozenset()
+    dead: Collection[int] = frozenset()
     own_topics: Collection[str] = frozenset()
     failing: Collection[int] = frozenset()
     moving: Collection[TopicPartition] = frozenset()
     rates: Rates | None = None
-
-
-def moving_of(state: ClusterState) -> frozenset[TopicPartition]:
-    """Return what Drover moves, will move or has in its queue."""
-    return frozenset(state.reassignments) | frozenset(state.queue)
 
 
 def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, float]:
@@ -74,8 +71,9 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge) -> Broker:
     return Broker(
         id=found.broker,
         rack=found.rack,
-        alive=found.is_alive,
+        alive=found.is_alive and found.broker not in knowledge.dead,
         excluded=found.broker in knowledge.excluded,
+        held=found.broker in knowledge.held,
         failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
         log_dirs=tuple(_directory(directory) for directory in directories if not directory.code),
     )

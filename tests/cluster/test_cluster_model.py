@@ -1,15 +1,12 @@
 """A planner's model of a live cluster, read from the simulated one."""
 
-from drover.client.cluster_model import Knowledge, hidden_topics, model_of, moving_of, rates_between
-from drover.cluster.inventory import Inventory, LogDirectory, RegisteredBroker
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import DISK_BYTES, SimulatedDriver
+from drover.cluster_model import Knowledge, hidden_topics, model_of, rates_between
 from drover.facts import PartitionFacts
+from drover.inventory import Inventory, LogDirectory, RegisteredBroker
 from drover.planning.model import Broker, LogDir
-from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
-from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -90,15 +87,3 @@ def test_topics_that_only_disks_show_are_hidden() -> None:
         "c", 0, {}, seen(0, {ORDERS: {1: 5}}).partitions, {ORDERS: {1: 5}, TopicPartition("x", 3): {}}
     )
     assert hidden_topics(inventory) == ("x",)
-
-
-def test_what_drover_moves_or_will_move_is_moving() -> None:
-    state = ClusterState("prod")
-    assert moving_of(state) == frozenset()
-    state.put(
-        Reassignment(
-            key=ORDERS, topic_id="id", plan="p", number=0, original=(1, 2), target=(3, 4), queued_ms=0,
-            phase=Phase.PENDING, since_ms=0, current=(1, 2),
-        )
-    )  # fmt: skip
-    assert moving_of(state) == {ORDERS}

@@ -1,0 +1,45 @@
+"""The input of a heal plan beside the cluster itself: what the log says about brokers and partitions."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """Brokers that are `due` for replacement, `away` or `distrusted`, and partitions that are `moving`.
+
+    `spared` brokers get a replica only where nobody else may take it.
+    """
+
+    due: tuple[int, ...]
+    away: frozenset[int]
+    distrusted: frozenset[int] = frozenset()
+    spared: frozenset[int] = frozenset()
+    moving: frozenset[TopicPartition] = frozenset()
+
+
+def patient_of(
+    state: ClusterState, due: tuple[int, ...], away: Collection[int], moving: Collection[TopicPartition] = ()
+) -> Patient:
+    """Gather what the log says; `moving` are partitions that the cluster shows to move."""
+    return Patient(
+        due=due,
+        away=frozenset(away),
+        distrusted=frozenset(state.failed_brokers),
+        spared=state.listed_everywhere | _emptied(state),
+        moving=frozenset((*state.reassignments, *state.queue, *state.unmanaged, *moving)),
+    )
+
+
+def _emptied(state: ClusterState) -> frozenset[int]:
+    """Return the brokers that plans take replicas off and give none: somebody drains them."""
+    losing: set[int] = set()
+    gaining: set[int] = set()
+    for entry in state.reassignments.values():
+        if not entry.is_cancelled:
+            losing.update(set(entry.original) - set(entry.target))
+            gaining.update(set(entry.target) - set(entry.original))
+    return frozenset(losing - gaining)

@@ -1,0 +1,128 @@
+"""The plan of a heal: who gets the replicas, and which partitions are left."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from drover.facts import Move, PartitionFacts
+from drover.healing.patient import Patient, patient_of
+from drover.healing.planning import HealPlan, plan_heal
+from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment
+from drover.state.cluster import ClusterState
+from events.healing import LeftReason
+from events.partitions import TopicPartition
+from tests.healing.support import healing_world
+
+KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
+DUE = Patient((3,), frozenset((3,)))
+TOTAL = 1000
+
+
+def inventory(
+    lists: Mapping[TopicPartition, tuple[int, ...]],
+    racks: Mapping[int, str | None],
+    *,
+    free: Mapping[int, int] | None = None,
+    size: int = 100,
+) -> Inventory:
+    """Make a look at a cluster whose broker 3 is dead; each disk has 1000 bytes, of which half are free by default."""
+    registered = {
+        broker: RegisteredBroker(
+            broker, rack, broker != 3, (LogDirectory("/d", TOTAL, (free or {}).get(broker, TOTAL // 2)),)
+        )
+        for broker, rack in racks.items()
+    }
+    partitions = {
+        key: PartitionFacts("id", next((one for one in replicas if one != 3), None), replicas, _without(replicas))
+        for key, replicas in lists.items()
+    }
+    sizes = {key: dict.fromkeys(_without(replicas), size) for key, replicas in lists.items()}
+    return Inventory("cluster", 0, named_brokers(registered, partitions), partitions, sizes)
+
+
+def _without(replicas: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(one for one in replicas if one != 3)
+
+
+def targets(plan: HealPlan) -> dict[TopicPartition, tuple[int, ...]]:
+    return {TopicPartition(one.topic, one.partition): one.target for one in plan.assignments}
+
+
+ALIKE = dict.fromkeys((1, 2, 3, 4, 5), "a")
+
+
+def test_a_broker_without_room_on_its_disk_gets_nothing() -> None:
+    seen = inventory({KEY: (1, 2, 3)}, ALIKE, free={4: 240, 5: 260})
+    assert targets(plan_heal(seen, DUE, 85)) == {KEY: (1, 2, 5)}
+    assert targets(plan_heal(seen, DUE, 86)) == {KEY: (1, 2, 4)}
+
+
+def test_room_is_used_once_and_the_partition_that_finds_none_is_named() -> None:
+    seen = inventory({KEY: (1, 2, 3), OTHER: (2, 1, 3)}, {1: "a", 2: "b", 3: "c", 4: "a"}, free={4: 299}, size=100)
+    plan = plan_heal(seen, DUE, 85)
+    assert len(plan.assignments) == 1, "two racks are gone for one, and the disk has no room for both"
+    (left,) = plan.left
+    assert left.why is LeftReason.NO_BROKER
+    assert "room" in left.detail or "disk" in left.detail
+
+
+def test_a_spared_broker_is_taken_only_where_nobody_else_may_be() -> None:
+    seen = inventory({KEY: (1, 2, 3)}, ALIKE)
+    assert targets(plan_heal(seen, replace(DUE, spared=frozenset((4,))), 85)) == {KEY: (1, 2, 5)}
+    both = replace(DUE, spared=frozenset((4, 5)))
+    assert targets(plan_heal(seen, both, 85))[KEY][:2] == (1, 2)
+    gone = replace(both, distrusted=frozenset((4, 5)))
+    assert [one.why for one in plan_heal(seen, gone, 85).left] == [LeftReason.NO_BROKER]
+
+
+def test_another_rack_counts_more_than_a_spared_broker() -> None:
+    seen = inventory({KEY: (1, 2, 3)}, {1: "a", 2: "b", 3: "c", 4: "c", 5: "a"})
+    assert targets(plan_heal(seen, replace(DUE, spared=frozenset((4,))), 85)) == {KEY: (1, 2, 4)}
+
+
+def test_a_broker_that_does_not_show_its_disks_is_spared() -> None:
+    seen = inventory({KEY: (1, 2, 3)}, ALIKE)
+    silent = replace(seen.brokers[4], directories=None)
+    assert targets(plan_heal(replace(seen, brokers={**seen.brokers, 4: silent}), DUE, 85)) == {KEY: (1, 2, 5)}
+
+
+def test_what_kafka_moves_already_is_left() -> None:
+    seen = inventory({KEY: (1, 2, 3)}, ALIKE)
+    moving = replace(seen.partitions[KEY], move=Move((1, 2, 3, 4), (4,), (3,)))
+    (left,) = plan_heal(replace(seen, partitions={KEY: moving}), DUE, 85).left
+    assert left.why is LeftReason.MOVING
+
+
+def test_listed_brokers_and_those_that_somebody_drains_are_spared() -> None:
+    state = ClusterState("prod")
+    state.blacklist = (1,)
+    state.failed_brokers = {9: 0}
+    for key, original, target in ((KEY, (2, 4), (5, 4)), (OTHER, (4, 6), (4, 7))):
+        state.put(
+            Reassignment(
+                key=key, topic_id="id", plan="p", number=0, original=original, target=target, queued_ms=0,
+                phase=Phase.PENDING, since_ms=0, current=original,
+            )
+        )  # fmt: skip
+    state.rebuild_indexes()
+    found = patient_of(state, (3,), {3, 8}, {TopicPartition("elsewhere", 0)})
+    assert found.spared == {1, 2, 6}
+    assert found.away == {3, 8}
+    assert found.distrusted == {9}
+    assert found.moving == {KEY, OTHER, TopicPartition("elsewhere", 0)}
+
+
+async def test_an_inventory_that_fails_is_taken_again() -> None:
+    world = healing_world(failure_interval_ms=0)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    world.hold_effects = True
+    await world.run(6000)
+    assert world.held
+    world.driver.unreachable = True
+    await world.release_effects()
+    world.driver.unreachable = False
+    world.hold_effects = False
+    await world.run(15_000)
+    assert world.state.heals_planned == 1

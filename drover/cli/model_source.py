@@ -87,7 +87,7 @@ def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> Clu
         return _excluding(model, source.exclude_brokers)
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    model = asyncio.run(_live_model(settings, cluster, source, with_log=with_log))
+    model = asyncio.run(_model_of(settings, cluster, source, with_log=with_log))
     _check_known(source.exclude_brokers, model)
     return model
 
@@ -107,9 +107,18 @@ def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, 
     return tuple(dict.fromkeys(found))
 
 
-async def _live_model(settings: Settings, cluster: str, source: Source, *, with_log: bool) -> ClusterModel:
+async def _model_of(settings: Settings, cluster: str, source: Source, *, with_log: bool) -> ClusterModel:
     state = await _state(settings, cluster) if with_log else ClusterState(cluster)
-    inventory, rates = await _look(settings, cluster, source.ingest_s)
+    return await live_model(settings, state, source)
+
+
+async def live_model(settings: Settings, state: ClusterState, source: Source) -> ClusterModel:
+    """Look at the cluster whose state this is. Raises `ClusterError`, and `ConfigurationError` if it is not configured.
+
+    The state is read before the first look; it may change meanwhile.
+    """
+    failing, moving = frozenset(state.failed_brokers), frozenset((*state.reassignments, *state.queue))
+    inventory, rates = await _look(settings, state.name, source.ingest_s)
     hidden = hidden_topics(inventory)
     if hidden:
         say(
@@ -122,8 +131,8 @@ async def _live_model(settings: Settings, cluster: str, source: Source, *, with_
         Knowledge(
             excluded=source.exclude_brokers,
             own_topics=_own_topics(settings.log.topics),
-            failing=state.failed_brokers.keys(),
-            moving=frozenset((*state.reassignments, *state.queue)),
+            failing=failing,
+            moving=moving,
             rates=rates,
         ),
     )

@@ -1,18 +1,24 @@
 """`drover schema`: print the wire contract for clients in other languages."""
 
+from importlib.metadata import version
+
 import click
 import msgspec
 
 from drover.cli.invocation import settings_options
 from drover.cli.output import say
+from drover.client.asyncapi import asyncapi
 from drover.client.schema import wire_schema
 
 
 @click.command()
+@click.option("--asyncapi", "with_topics", is_flag=True, help="Print AsyncAPI 3 instead: the topics, too.")
 @settings_options
-def schema() -> None:
+def schema(*, with_topics: bool) -> None:
     """Print every message as JSON Schema (2020-12): commands, records of the log, samples.
 
-    events/schema.json holds the same. The command needs no settings and no log.
+    events/schema.json holds the same, and events/asyncapi.json what --asyncapi prints. The command needs no settings
+    and no log.
     """
-    say(msgspec.json.format(msgspec.json.encode(wire_schema()), indent=1).decode())
+    document = asyncapi(version("drover")) if with_topics else wire_schema()
+    say(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())

@@ -35,7 +35,8 @@ def web(invocation: Invocation, listen: str | None) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    # The server is not loaded to say that a flag is wrong.
+    # Neither the server nor the planner is loaded to say that a flag is wrong.
+    from drover.cli.reviewing import Reviewer  # noqa: PLC0415
     from drover.web.identity import Doorkeeper  # noqa: PLC0415
     from drover.web.serving import serving  # noqa: PLC0415
 
@@ -54,8 +55,14 @@ async def _serve(settings: Settings) -> None:
         doorkeeper = Doorkeeper(web_settings.user_header, web_settings.networks)
         trusted = ", ".join(web_settings.proxies)
         say(f"Users may send commands: whom {trusted} names in {web_settings.user_header} is believed.", err=True)
-    hosts, address = web_settings.hosts, web_settings.address
-    async with serving(connection, address, hosts=hosts, telemetry=tables.read, doorkeeper=doorkeeper) as port:
+    async with serving(
+        connection,
+        web_settings.address,
+        hosts=web_settings.hosts,
+        telemetry=tables.read,
+        doorkeeper=doorkeeper,
+        review=Reviewer(settings).review,
+    ) as port:
         shown = f"[{host}]" if ":" in host else host
         say(f"The page is at http://{shown}:{port}/")
         await stop.wait()

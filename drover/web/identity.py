@@ -77,6 +77,17 @@ class Doorkeeper:
         return {"user": user, "token": self.token(user), "why": None}
 
 
+def stranger_of(request: web.Request) -> Denied | None:
+    """Say why a request with a body cannot come from this very page; None if it can."""
+    if urlsplit(request.headers.get("Origin", "")).netloc.lower() != request.host.lower():
+        return Denied(403, "the request does not come from this page: its Origin is not the host that it asks for")
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        return Denied(403, "the request comes from another page")
+    if request.content_type != "application/json":
+        return Denied(415, "what the page sends is application/json")
+    return None
+
+
 def _address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         found = ipaddress.ip_address(text or "")

@@ -13,12 +13,14 @@ from aiohttp import web
 from drover.client.time_travel import Point
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.web.assets import Asset, make_asset, read_assets
+from drover.web.bodies import Reply
 from drover.web.channels import TooManyChannelsError, encode_event
 from drover.web.documents import document
 from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.query import parse_query
+from drover.web.reviews import Reviews
 from drover.web.writing import Writes
 
 BEAT_S = 2.0
@@ -30,6 +32,7 @@ HTML = "text/html; charset=utf-8"
 RETRY = b"retry: 1000\n\n"
 
 Telemetry = Callable[[str | None], Mapping[str, Any]]
+Answering = Callable[[web.Request], Awaitable[Reply]]
 
 
 @dataclass(slots=True)
@@ -45,6 +48,7 @@ class Server:
     telemetry: Telemetry | None = None
     hosts: Collection[str] = LOOPBACK
     writes: Writes | None = None
+    reviews: Reviews | None = None
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -58,9 +62,12 @@ class Server:
         """Return the application; it starts nothing."""
         application = web.Application(middlewares=[host_guard(self.hosts), _say_errors])
         application.on_response_prepare.append(add_headers)
+        asked: dict[str, Answering] = {}
+        if self.reviews is not None:
+            asked["/api/review"] = self.reviews.answer
         if self.writes is not None:
-            asked = {"/api/trial": self.writes.answer_trial, "/api/command": self.writes.answer_command}
-            application.add_routes([web.post(path, _answering(answer)) for path, answer in asked.items()])
+            asked |= {"/api/trial": self.writes.answer_trial, "/api/command": self.writes.answer_command}
+        application.add_routes([web.post(path, _answering(answer)) for path, answer in asked.items()])
         application.add_routes(
             [
                 web.get("/", self._show_page),
@@ -175,7 +182,7 @@ class Server:
         return name
 
 
-def _answering(answer: Callable[[web.Request], Awaitable[tuple[int, dict[str, Any]]]]) -> Handler:
+def _answering(answer: Answering) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         status, content = await answer(request)
         return _json(request, content, status)

@@ -15,6 +15,7 @@ from drover.web.guards import LOOPBACK
 from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
+from drover.web.reviews import Review, Reviews
 from drover.web.server import Server, Telemetry
 from drover.web.sources import Sources
 from drover.web.writing import Writes, sender
@@ -49,15 +50,17 @@ async def serving(
     hosts: Collection[str] = (),
     telemetry: Telemetry | None = None,
     doorkeeper: Doorkeeper | None = None,
+    review: Review | None = None,
 ) -> AsyncIterator[int]:
     """Follow the log and serve the page while the context is open; yields the port.
 
-    With a `doorkeeper` the users whom it knows may send commands.
+    With a `doorkeeper` the users whom it knows may send commands. `review` judges plans.
     """
     page = PageState()
     writes = None if doorkeeper is None else Writes(page, doorkeeper, sender(connection))
+    reviews = None if review is None else Reviews(page, review)
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
-    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names, writes)
+    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names, writes, reviews)
     following = asyncio.create_task(Sources(connection, page).run())
     try:
         async with listening(server, *address) as port:

@@ -16,12 +16,12 @@ from drover.client.views.answer_rows import answer_row
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.web.acting import EVERYTHING, NO_REASON, SHOWN_FIRST, Trial, is_same, needs_word, read_command, trial
+from drover.web.bodies import Reply, read_body
 from drover.web.identity import Denied, Doorkeeper
 from drover.web.page_state import PageState
 from events.codec import Malformed
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
-from events.words import said_of
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,6 @@ MAX_TRIALS_KEPT = 256
 MAX_BODY_BYTES = 64 * 1024
 
 Send = Callable[[AnyCommand], Awaitable[Answer]]
-Reply = tuple[int, dict[str, Any]]
 
 
 class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,7 +98,7 @@ class Writes:
         user = self.doorkeeper.writer_of(request)
         if isinstance(user, Denied):
             return user
-        body = await _body(request)
+        body = await read_body(request, _Body, MAX_BODY_BYTES)
         command = read_command({**defaults, **body.command}, user)
         return Denied(400, command.detail) if isinstance(command, Malformed) else _Asked(body, command)
 
@@ -138,18 +137,6 @@ class Writes:
         while len(self._shown) > MAX_TRIALS_KEPT:
             self._shown.popitem(last=False)
         return {"trial": name, **found.document()}
-
-
-async def _body(request: web.Request) -> _Body:
-    content = await request.content.read(MAX_BODY_BYTES + 1)
-    while len(content) <= MAX_BODY_BYTES and (more := await request.content.read(MAX_BODY_BYTES + 1 - len(content))):
-        content += more
-    if len(content) > MAX_BODY_BYTES:
-        raise ValueError(f"a request has at most {MAX_BODY_BYTES} bytes")
-    try:
-        return msgspec.json.decode(content, type=_Body)
-    except msgspec.DecodeError as error:
-        raise ValueError(said_of(error)) from None
 
 
 def sender(connection: LogConnection) -> Send:

@@ -13,6 +13,7 @@ from drover.shard.fold import ShardFold
 from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
+from drover.web.reviews import Review, Reviews
 from drover.web.server import Server
 from drover.web.serving import listening
 from drover.web.writing import Writes
@@ -79,13 +80,19 @@ class Showing:
 
 @asynccontextmanager
 async def showing(
-    scene: Scene, *, port: int = 0, writes: bool = False, proxies: Sequence[str] = ("127.0.0.1",)
+    scene: Scene,
+    *,
+    port: int = 0,
+    writes: bool = False,
+    proxies: Sequence[str] = ("127.0.0.1",),
+    review: Review | None = None,
 ) -> AsyncIterator[Showing]:
     """Serve a scene while the context is open; with `writes` also what users send whom a proxy names."""
     shown = Showing(scene)
     shown.begin()
     doorkeeper = Doorkeeper(USER_HEADER, tuple(ip_network(proxy) for proxy in proxies))
     writing = Writes(shown.page, doorkeeper, shown.send) if writes else None
-    server = Server(shown.page, Past(shown.travel), "test", writes=writing)
+    reviews = None if review is None else Reviews(shown.page, review)
+    server = Server(shown.page, Past(shown.travel), "test", writes=writing, reviews=reviews)
     async with listening(server, "127.0.0.1", port) as shown.port:
         yield shown

@@ -5,9 +5,9 @@ import { go, read } from "./address.js";
 
 const HELP = [
   ["/", "filter moves, or find a story"], ["j", "next row"], ["k", "previous row"], ["Enter", "open the row"],
-  ["g then n p b t s", "go to Now, Plan, Brokers, Throttles, Story"], ["Esc", "leave the filter"], ["?", "this help"],
+  ["g then n p b t s", "go to Now, Plan, Brokers, Throttles, Story"], ["g then i r e h", "go to Time, Review, Telemetry, Health"], ["Esc", "leave the filter"], ["?", "this help"],
 ];
-const PLACES = { n: "now", p: "plan", b: "brokers", t: "throttles", s: "story", i: "time", h: "health", e: "telemetry" };
+const PLACES = { n: "now", p: "plan", b: "brokers", t: "throttles", s: "story", i: "time", r: "review", h: "health", e: "telemetry" };
 const CHORD_MS = 1200;
 
 const isTyping = (node) => node instanceof HTMLInputElement || node instanceof HTMLSelectElement || node instanceof HTMLTextAreaElement;

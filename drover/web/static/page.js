@@ -14,11 +14,12 @@ import * as brokers from "./views/brokers.js";
 import * as throttles from "./views/throttles.js";
 import * as story from "./views/story.js";
 import * as time from "./views/time.js";
+import * as review from "./views/review.js";
 import * as telemetry from "./views/telemetry.js";
 import * as health from "./views/health.js";
 
-const VIEWS = { now, plan, brokers, throttles, story, time, telemetry, health };
-const NAMES = { now: "Now", plan: "Plan", brokers: "Brokers", throttles: "Throttles", story: "Story", time: "Time", telemetry: "Telemetry", health: "Health" };
+const VIEWS = { now, plan, brokers, throttles, story, time, review, telemetry, health };
+const NAMES = { now: "Now", plan: "Plan", brokers: "Brokers", throttles: "Throttles", story: "Story", time: "Time", review: "Review", telemetry: "Telemetry", health: "Health" };
 
 const main = document.getElementById("view");
 const cut = document.getElementById("cut");

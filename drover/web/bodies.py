@@ -1,0 +1,26 @@
+"""What browsers send to the page, and how it answers: JSON of a known shape and a bounded size."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from events.words import said_of
+
+Body = TypeVar("Body", bound=msgspec.Struct)
+# An HTTP status and a document.
+Reply = tuple[int, Mapping[str, Any]]
+
+
+async def read_body(request: web.Request, kind: type[Body], most_bytes: int) -> Body:
+    """Read a request's body. Raises `ValueError` for one that is too large, or not of this kind."""
+    content = b""
+    while more := await request.content.read(most_bytes + 1 - len(content)):
+        content += more
+        if len(content) > most_bytes:
+            raise ValueError(f"a request has at most {most_bytes:,} bytes")
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:
+        raise ValueError(said_of(error)) from None

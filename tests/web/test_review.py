@@ -1,0 +1,130 @@
+"""The Review view: a plan that somebody pasted, judged as `drover plan check` judges it."""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from click.testing import CliRunner
+from playwright.async_api import expect
+
+from drover.cli.main import cli
+from drover.cli.model_file import parse_model
+from drover.cli.reviewing import judge
+from drover.errors import ClusterUnavailableError
+from drover.planning.goals import DEFAULT_LIMITS
+from drover.state.cluster import ClusterState
+from drover.web.reviews import PastedPlan, Review
+from tests.cli.models import BROKERS, broker, write_model
+from tests.client.log import CLUSTER
+from tests.web.conftest import Open
+from tests.web.scene import Scene
+from tests.web.showing import showing
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+GOOD = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}
+BAD = {
+    "version": 1,
+    "partitions": [
+        {"topic": "orders", "partition": 1, "replicas": [9, 3, 1]},
+        {"topic": "orders", "partition": 2, "replicas": [3, 1, 6]},
+        {"topic": "orders", "partition": 3, "replicas": [1, 2, 3]},
+    ],
+}
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Review:
+    brokers = (*BROKERS[:3], broker(4, "a", log_dirs=[]), *BROKERS[4:])
+    model = parse_model(Path(write_model(tmp_path / "model.json", brokers=brokers)).read_text(encoding="utf-8"), "it")
+
+    async def judging(state: ClusterState, plan: PastedPlan) -> Mapping[str, Any]:
+        if plan.name == "away.json":
+            raise ClusterUnavailableError("prod-1:9093 does not answer")
+        return judge(model, state.name, plan, DEFAULT_LIMITS)
+
+    return judging
+
+
+async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(review: Review, open_page: Open) -> None:
+    async with showing(Scene(), review=review) as shown:
+        page = await open_page(f"{shown.address}/?view=review", bypass_csp=True)
+        await page.get_by_label("A plan").fill(json.dumps(GOOD))
+        await page.get_by_label("Throttle").fill("40MB/s")
+        await page.get_by_role("button", name="Judge").click()
+        await expect(page.locator(".banner")).to_contain_text("Worth a look")
+        await expect(page.locator(".problems")).to_contain_text("Nobody knows how much fits on the disks of broker 4")
+        await expect(page.locator("main")).to_contain_text("25 s")
+        await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("another preferred leader")
+        alter = page.locator("pre code").last
+        await expect(alter).to_contain_text("drover --cluster prod alter plan.json --plan-hash")
+        await expect(alter).to_contain_text("--throttle 40MB/s --reason WHY")
+        await page.add_script_tag(path=str(AXE))
+        found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        assert [one["id"] for one in found["violations"] if one["impact"] in {"serious", "critical"}] == []
+        # Another view, and back: it is still there.
+        await page.get_by_role("link", name="Brokers").click()
+        await page.get_by_role("link", name="Review").click()
+        await expect(page.get_by_label("A plan")).to_have_value(json.dumps(GOOD))
+        await expect(page.locator("tr[data-key='orders:0']")).to_be_visible()
+
+
+async def test_an_uploaded_plan_that_breaks_something_says_what(
+    review: Review, open_page: Open, tmp_path: Path
+) -> None:
+    file = tmp_path / "of others.json"
+    file.write_text(json.dumps(BAD), encoding="utf-8")
+    async with showing(Scene(), review=review) as shown:
+        page = await open_page(f"{shown.address}/?view=review")
+        await page.get_by_label("Choose a file").set_input_files(file)
+        await expect(page.locator(".banner.bad")).to_contain_text("The plan breaks something")
+        await expect(page.locator(".problems")).to_contain_text("orders:1: there is no broker 9")
+        await expect(page.locator(".problems")).to_contain_text("fewer racks")
+        await expect(page.locator("main")).to_contain_text("1 as asked already")
+        await expect(page.locator("pre")).to_contain_text("'of others.json'")
+        await page.get_by_label("A plan").fill("<b>no plan</b>")
+        await page.get_by_role("button", name="Judge").click()
+        await expect(page.locator(".banner.bad")).to_contain_text("plan.json is not JSON")
+
+
+async def post(http: aiohttp.ClientSession, address: str, body: Any, **headers: str) -> tuple[int, Any]:
+    sent = {"Origin": address, "Content-Type": "application/json", **headers}
+    async with http.post(f"{address}/api/review", data=io.BytesIO(json.dumps(body).encode()), headers=sent) as response:
+        return response.status, await response.json()
+
+
+async def test_only_the_page_itself_asks_and_only_for_what_is_a_plan(review: Review) -> None:
+    body = {"cluster": CLUSTER, "text": json.dumps(GOOD)}
+    async with showing(Scene(), review=review) as shown, aiohttp.ClientSession() as http:
+        for headers, status in (
+            ({"Origin": "http://evil.example"}, 403),
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Content-Type": "text/plain"}, 415),
+        ):
+            assert (await post(http, shown.address, body, **headers))[0] == status
+        for wrong, status in (
+            ({**body, "cluster": "elsewhere"}, 404),
+            ({**body, "text": "{}"}, 400),
+            ({**body, "text": '{"partitions": [{"topic": "orders", "partition": 0, "replicas": null}]}'}, 400),
+            ({**body, "throttle": "40Mbit"}, 400),
+            ({**body, "text": "x" * 9_000_000}, 400),
+            ({"text": "x"}, 400),
+            ({**body, "name": "away.json"}, 503),
+        ):
+            found, told = await post(http, shown.address, wrong)
+            assert (found, bool(told["error"])) == (status, True)
+
+
+async def test_the_page_says_what_the_command_line_says(review: Review, tmp_path: Path) -> None:
+    brokers = (*BROKERS[:3], broker(4, "a", log_dirs=[]), *BROKERS[4:])
+    model, file = write_model(tmp_path / "model.json", brokers=brokers), tmp_path / "plan.json"
+    file.write_text(json.dumps(BAD), encoding="utf-8")
+    done = CliRunner().invoke(cli, ["plan", "check", str(file), "--model", model, "-o", "json"])
+    said = json.loads(done.stdout)
+    found = await review(ClusterState(CLUSTER), PastedPlan(CLUSTER, json.dumps(BAD)))
+    assert json.loads(json.dumps(found["totals"])) == said["totals"]
+    assert json.loads(json.dumps(found["unmet"])) == said["unmet"]
+    assert (done.exit_code, found["is_blocked"]) == (4, True)

@@ -24,8 +24,8 @@ class Transfer:
 
     `rate` is bytes copied per second over the last seconds, `closing_rate` by how much per second the rest shrank: less
     than `rate` while producers write on, negative when they write faster than is copied. Both are None when there are
-    too few samples, or the last one is too old. `falls_behind` says that the rest has grown for a minute. The last
-    sample was taken at `at_ms`.
+    too few samples, or the last one is too old. `falls_behind` says that the rest has grown for a minute, `has_stalled`
+    that nothing was copied for a minute although something is left. The last sample was taken at `at_ms`.
     """
 
     step: int
@@ -35,6 +35,7 @@ class Transfer:
     closing_rate: float | None
     at_ms: int
     falls_behind: bool = False
+    has_stalled: bool = False
 
     @property
     def remaining_ms(self) -> int | None:
@@ -117,7 +118,10 @@ class Transfers:
             rate = (last.bytes_done - first.bytes_done) / span_ms * 1000
             closed = (first.bytes_total - first.bytes_done) - (last.bytes_total - last.bytes_done)
             closing_rate = closed / span_ms * 1000
-        return Transfer(step, last.bytes_done, last.bytes_total, rate, closing_rate, last.at_ms, _falls_behind(samples))
+        falls_behind, has_stalled = _falls_behind(samples), _has_stalled(samples)
+        return Transfer(
+            step, last.bytes_done, last.bytes_total, rate, closing_rate, last.at_ms, falls_behind, has_stalled
+        )
 
 
 def _is_stale(recent: Sequence[Progress], now_ms: int) -> bool:
@@ -137,3 +141,10 @@ def _falls_behind(samples: Sequence[Progress]) -> bool:
         return False
     lacks = [one.bytes_total - one.bytes_done for one in (first, middle, last)]
     return lacks[2] > 0 and lacks[0] <= lacks[1] <= lacks[2]
+
+
+def _has_stalled(samples: Sequence[Progress]) -> bool:
+    """Whether samples came for a minute and none showed more than the first of them."""
+    last = samples[-1]
+    first = next((one for one in reversed(samples) if last.at_ms - one.at_ms >= 2 * HALF_MS), None)
+    return first is not None and first.bytes_done >= last.bytes_done < last.bytes_total

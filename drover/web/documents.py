@@ -38,7 +38,13 @@ def document(present: Present, query: Query) -> Document:
     if found is None:
         return {**_head(present, None, 0), "missing": query.cluster or ""}
     state, shard = found
-    return {**_head(present, state, shard), **_PARTS[query.view](present, state, query)}
+    parts = _PARTS[query.view](present, state, query)
+    head = _head(present, state, shard)
+    stalled = parts.get("figures", {}).get("stalled", 0)
+    if stalled:
+        line = f"Copies have stalled: {stalled:,} copied nothing for a minute, and Drover knows no reason"
+        head["notices"] = [*head["notices"], {"key": line, "level": "warn"}]
+    return {**head, **parts}
 
 
 def _head(present: Present, state: ClusterState | None, shard: int) -> dict[str, Any]:

@@ -99,3 +99,20 @@ def test_a_copy_that_has_lost_ground_for_a_minute_falls_behind() -> None:
     transfer = seen(*idle).transfer("prod", KEY, 1)
     assert transfer is not None
     assert not transfer.falls_behind
+
+
+def stalled(*samples: Progress) -> bool:
+    transfer = seen(*samples).transfer("prod", KEY, 1)
+    assert transfer is not None
+    return transfer.has_stalled
+
+
+def test_a_minute_without_a_byte_is_a_stall_and_less_is_none() -> None:
+    quiet = [sample(at_ms, 400) for at_ms in range(0, 60_001, 5_000)]
+    assert stalled(*quiet)
+    assert not stalled(*quiet[:-1])
+    assert not stalled(*quiet[:-1], sample(60_000, 401))
+
+
+def test_what_is_copied_has_not_stalled() -> None:
+    assert not stalled(*(sample(at_ms, 1000) for at_ms in range(0, 60_001, 5_000)))

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from events.base import Event, PartitionEvent
-from events.commands import AnyCommand, Command
+from events.codec import decode_command
+from events.commands import Alter, AnyCommand, Command
 from events.progress import Sample
 from events.records import AnyEvent, Record
 from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, SAMPLE_TYPES, TAGGED_TYPES, tag_of
@@ -76,3 +77,15 @@ def test_the_example_is_such_a_message(name: str) -> None:
     assert type(msgspec.json.decode(example, type=union)) is kind
     known = {*kind.__struct_fields__, kind.__struct_config__.tag_field}
     assert set(json.loads(example)) <= known
+
+
+@pytest.mark.parametrize("language", ["sh", "java", "go"])
+def test_every_language_sends_the_same_command(language: str) -> None:
+    text = README.read_text(encoding="utf-8").split("\n## From other languages\n")[1].split("\n## ")[0]
+    (example,) = re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+    (command,) = re.findall(r"""['"`\s](\{"type".*\}\]\})""", example, flags=re.DOTALL)
+    alter = decode_command(command.encode(), "application/json")
+    assert isinstance(alter, Alter)
+    assert (alter.id, alter.cluster, alter.by) == ("friday-1", "prod", "ann")
+    assert alter.partitions[0].replicas == (4, 2, 3)
+    assert all(word in example for word in ("drover.alter", "prod", "content-type", "application/json"))

@@ -14,7 +14,7 @@ from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.reviews import Review, Reviews
-from drover.web.server import Server
+from drover.web.server import Server, Telemetry
 from drover.web.serving import listening
 from drover.web.writing import Writes
 from events.codec import command_digest
@@ -86,6 +86,7 @@ async def showing(
     writes: bool = False,
     proxies: Sequence[str] = ("127.0.0.1",),
     review: Review | None = None,
+    telemetry: Telemetry | None = None,
 ) -> AsyncIterator[Showing]:
     """Serve a scene while the context is open; with `writes` also what users send whom a proxy names."""
     shown = Showing(scene)
@@ -93,6 +94,6 @@ async def showing(
     doorkeeper = Doorkeeper(USER_HEADER, tuple(ip_network(proxy) for proxy in proxies))
     writing = Writes(shown.page, doorkeeper, shown.send) if writes else None
     reviews = None if review is None else Reviews(shown.page, review)
-    server = Server(shown.page, Past(shown.travel), "test", writes=writing, reviews=reviews)
+    server = Server(shown.page, Past(shown.travel), "test", telemetry, writes=writing, reviews=reviews)
     async with listening(server, "127.0.0.1", port) as shown.port:
         yield shown

@@ -74,6 +74,10 @@ async def test_a_real_move_is_seen_from_the_command_to_its_end_and_in_the_past(
     await page.get_by_label("Moment").focus()
     await page.keyboard.press("Home")
     await expect(page.locator("main")).to_contain_text("begun and ended")
+    await page.goto(f"{place}/?view=review")
+    await page.get_by_label("A plan").fill('{"partitions": [{"topic": "seen", "partition": 0, "replicas": [4, 2, 3]}]}')
+    await page.get_by_role("button", name="Judge").click()
+    await expect(page.locator("tr[data-key='seen:0']")).to_contain_text("another preferred leader")
     await page.goto(f"{place}/?view=health")
     await expect(page.locator("main tbody tr").first).to_contain_text("solo")
 

@@ -17,7 +17,7 @@ from tests.web.scene import Scene, busy, freeze, keys, now_ms
 from tests.web.showing import Showing, showing
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-VIEWS = (*ViewName, "time", "telemetry")
+VIEWS = (*ViewName, "time", "telemetry", "review")
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"> \u202e\x1b[31m" + "w" * 200
 
 
@@ -29,7 +29,7 @@ async def drawn(page: Page) -> None:
 async def test_every_view_is_accessible_in_light_and_dark(shown: Showing, open_page: Open, view: str) -> None:
     page = await open_page(f"{shown.address}/?view={view}", bypass_csp=True)
     await drawn(page)
-    if view != "telemetry":
+    if view not in {"telemetry", "review"}:
         await expect(page.locator("main :is(td, .broker, .figures)").first).to_be_visible()
     await page.add_script_tag(path=str(AXE))
     for scheme in ("light", "dark"):
@@ -53,6 +53,23 @@ async def test_now_shows_every_plan_with_its_bars_and_reasons(shown: Showing, op
     await expect(blocked).to_contain_text("Broker 4 must return")
     await expect(blocked.get_by_role("progressbar")).to_have_attribute("value", re.compile(r"17\.\d"))
     await expect(page.locator(".banner.bad")).to_contain_text("Failed brokers")
+
+
+async def test_copies_that_stall_for_no_known_reason_have_a_banner(open_page: Open) -> None:
+    scene = Scene()
+    moves = keys("orders", 3)
+    scene.open_plan("p", "ann", "why", None, moves)
+    scene.start(*moves)
+    scene.sample(moves[0], done=5_000, rate=0, seconds=61)
+    scene.sample(moves[1], done=5_000, rate=10, seconds=61)
+    # This one has a reason, which is told anyway.
+    scene.sample(moves[2], done=5_000, rate=0, seconds=61)
+    scene.block(moves[2], Blocker.NO_LEADER, "it must return")
+    async with showing(scene) as shown:
+        page = await open_page(shown.address)
+        await expect(page.locator(".banner")).to_contain_text("Copies have stalled")
+        await expect(page.locator(".banner")).to_contain_text("1 copied nothing for a minute")
+        await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("nothing was copied for a minute")
 
 
 async def test_the_address_holds_the_filter_and_going_back_takes_it_back(shown: Showing, open_page: Open) -> None:

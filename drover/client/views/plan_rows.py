@@ -24,14 +24,16 @@ class Tally:
     """How many reassignments are where, and what those that copy have done and will do.
 
     `moving` go on, `blocked` have a reason that keeps them from it, `returning` are on their way out, `waiting` have no
-    slot. Bytes and `rate` (bytes per second) are of the `sampled` ones. They end between `soonest_ms` and `latest_ms`
-    from now if each, or all together, goes on at this rate; None if some of them cannot tell.
+    slot; of those that move, `stalled` copy nothing for no known reason. Bytes and `rate` (bytes per second) are of the
+    `sampled` ones. They end between `soonest_ms` and `latest_ms` from now if each, or all together, goes on at this rate;
+    None if some of them cannot tell.
     """
 
     moving: int = 0
     blocked: int = 0
     returning: int = 0
     waiting: int = 0
+    stalled: int = 0
     sampled: int = 0
     bytes_done: int = 0
     bytes_total: int = 0
@@ -126,6 +128,7 @@ def _add_bytes(tallies: Iterable[Tally], row: StatusRow) -> None:
     if row.bytes_done is None or row.bytes_total is None:
         return
     for tally in tallies:
+        tally.stalled += row.has_stalled
         tally.sampled += 1
         tally.bytes_done += row.bytes_done
         tally.bytes_total += row.bytes_total

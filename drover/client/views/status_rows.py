@@ -32,7 +32,8 @@ class StatusRow:
     second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms`
     is the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended. `held_off`
     says that a rollback or stop was asked for, by whom, and what holds it off. `seen_ms` is when its bytes were last
-    sampled; `rate` and `eta_ms` are None unless that was within the last few seconds.
+    sampled; `rate` and `eta_ms` are None unless that was within the last few seconds. `has_stalled` says that nothing
+    was copied for a minute, and nothing known keeps it.
     """
 
     cluster: str
@@ -54,6 +55,7 @@ class StatusRow:
     next_target: tuple[int, ...] | None = None
     held_off: str | None = None
     seen_ms: int | None = None
+    has_stalled: bool = False
 
     @property
     def fraction(self) -> float | None:
@@ -90,6 +92,9 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
     waiting = None if reason is None else str(reason)
     if waiting is None and transfer is not None and transfer.falls_behind:
         waiting = "producers write faster than the copy proceeds"
+    has_stalled = waiting is None and transfer is not None and transfer.has_stalled
+    if has_stalled:
+        waiting = "nothing was copied for a minute"
     return StatusRow(
         cluster=state.name,
         topic=entry.key.topic,
@@ -110,6 +115,7 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
         next_target=None if entry.replacement is None else entry.replacement.target,
         held_off=None if held_off is None else str(held_off),
         seen_ms=None if transfer is None else transfer.at_ms,
+        has_stalled=has_stalled,
     )
 
 

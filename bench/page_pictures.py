@@ -7,6 +7,7 @@ the log is cut off).
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from playwright.async_api import Browser, Page, async_playwright, expect
 
@@ -16,7 +17,7 @@ from tests.web.showing import Showing, showing
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 SIZES = ((1440, 900), (390, 844))
-SCHEMES = ("light", "dark")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # So that a plot has something to show.
 SAMPLES, SAMPLE_S = 3, 0.4
 
@@ -62,7 +63,7 @@ async def _draw(browser: Browser, shown: Showing, picture: Picture) -> None:
         for scheme in SCHEMES if picture.everywhere else SCHEMES[:1]:
             context = await browser.new_context(
                 viewport={"width": width, "height": height},
-                color_scheme=scheme,  # type: ignore[arg-type]  # one of the two words
+                color_scheme=scheme,
                 locale="en-US",
                 timezone_id="UTC",
             )

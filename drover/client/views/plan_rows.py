@@ -25,8 +25,8 @@ class Tally:
 
     `moving` go on, `blocked` have a reason that keeps them from it, `returning` are on their way out, `waiting` have no
     slot; of those that move, `stalled` copy nothing for no known reason. Bytes and `rate` (bytes per second) are of the
-    `sampled` ones. They end between `soonest_ms` and `latest_ms` from now if each, or all together, goes on at this rate;
-    None if some of them cannot tell.
+    `sampled` ones. They end between `soonest_ms` and `latest_ms` from now if each, or all together, goes on at this
+    rate; None if some of them cannot tell.
     """
 
     moving: int = 0

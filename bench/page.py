@@ -192,10 +192,10 @@ async def _page(rig: Rig) -> AsyncIterator[str]:
 BENCHMARK = Benchmark(
     "page",
     "The page",
-    """A real server and a real Chromium. The viewers read streams of the Now view from a process of their own, over a log
-in memory that grows by 200 events a second in batches of ten; what they cost is processor time with them less
-processor time without, in one run. Page loads are over a log in memory too, in a browser that has nothing of the page
-yet. Event to DOM: a worker and `drover web` on four brokers; a freeze is recorded, and the time in its record is
+    """A real server and a real Chromium. The viewers read streams of the Now view from a process of their own, over a
+log in memory that grows by 200 events a second in batches of ten; what they cost is processor time with them less
+processor time without, in one run. Page loads are over a log in memory too, in a browser that has nothing of the
+page yet. Event to DOM: a worker and `drover web` on four brokers; a freeze is recorded, and the time in its record is
 subtracted from the moment at which the browser has its banner.""",
     run,
 )

@@ -35,6 +35,7 @@ async def test_durations_refusals_and_takeovers_are_shown_with_their_age(story: 
         await expect(durations).to_contain_text("copying")
         assert await durations.locator("tbody tr").count() == len(tables.read(MANAGED)["durations"])
         await expect(page.get_by_role("table", name="Refusals")).to_contain_text("unknown-topic-or-partition")
-        await expect(page.get_by_role("table", name="Takeovers")).to_contain_text("second")
+        takeovers = page.get_by_role("table", name="Takeovers")
+        assert await takeovers.locator("tbody tr").count() == len(tables.read(MANAGED)["takeovers"]) > 0
         assert complaints == []
         await browser.close()

@@ -14,6 +14,7 @@ from events.bounds import MAX_BY_BYTES, fault_of, shortened
 from events.commands import TYPES_BY_TOPIC, AnyCommand, Command
 from events.progress import Sample
 from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
+from events.references import MissingCommandError, shortened_batch, whole_batch
 from events.words import fault_of_json, mark_of, said_of
 
 MAX_COMMAND_BYTES = 1024 * 1024
@@ -64,14 +65,15 @@ _glimpse_from_json = msgspec.json.Decoder(_Glimpse)
 
 
 def encode_record(record: Record) -> bytes:
-    """Encode a record of the event log as msgpack."""
-    return _record_encoder.encode(record)
+    """Encode a record of the event log as msgpack; what events and outcomes both say is written once."""
+    return _record_encoder.encode(shortened_batch(record) if isinstance(record, Batch) else record)
 
 
 def decode_record(payload: bytes) -> Record:
     """Decode a record of the event log.
 
-    Raises `UndecodableError` for a newer schema version, an unknown tag and damaged bytes: no reader may guess.
+    Raises `UndecodableError` for a newer schema version, an unknown tag, damaged bytes and an event whose command is
+    not there: no reader may guess.
     """
     try:
         record = _records_decoder.decode(payload)
@@ -81,7 +83,10 @@ def decode_record(payload: bytes) -> Record:
         raise UndecodableError(
             f"record has schema version {record.schema}, this reader knows up to {SCHEMA_VERSION}: upgrade Drover"
         )
-    return record
+    try:
+        return whole_batch(record) if isinstance(record, Batch) else record
+    except MissingCommandError as error:
+        raise UndecodableError(f"record not understood: {error}") from error
 
 
 def encode_progress(sample: Sample) -> bytes:

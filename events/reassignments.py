@@ -161,25 +161,29 @@ class ReassignmentCompleted(
 class RollbackRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-requested"):
     """A cancel command wants this reassignment rolled back (KIP-236).
 
-    `until_withdrawn` says that it is tried again when a guard has held it off; `again` that this is such a try.
+    `until_withdrawn` says that it is tried again when a guard has held it off; `again` that this is such a try, of what
+    was asked for before: it does not repeat by whom and why.
     """
 
-    by: str
-    reason: str
+    by: str = ""
+    reason: str = ""
     until_withdrawn: bool = False
     again: bool = False
+    command: str | None = None
 
 
 class StopRequested(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="stop-requested"):
     """A cancel command wants this reassignment to end where its confirmed steps have brought it (R455-9).
 
-    `until_withdrawn` says that it is tried again when a guard has held it off; `again` that this is such a try.
+    `until_withdrawn` says that it is tried again when a guard has held it off; `again` that this is such a try, of what
+    was asked for before: it does not repeat by whom and why.
     """
 
-    by: str
-    reason: str
+    by: str = ""
+    reason: str = ""
     until_withdrawn: bool = False
     again: bool = False
+    command: str | None = None
 
 
 class TargetReplaced(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="target-replaced"):
@@ -202,6 +206,7 @@ class ReplacementWithdrawn(PartitionEvent, frozen=True, kw_only=True, omit_defau
     why: WithdrawalReason
     by: str = ""
     reason: str = ""
+    command: str | None = None
 
 
 class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-skipped"):
@@ -217,8 +222,9 @@ class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=T
 class CancelWithdrawn(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="cancel-withdrawn"):
     """A rollback or stop that is held off is not wanted any more: an alter command names the same target again."""
 
-    by: str
-    reason: str
+    by: str = ""
+    reason: str = ""
+    command: str | None = None
 
 
 class ReassignmentRolledBack(

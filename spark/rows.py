@@ -100,6 +100,7 @@ _RENAMED: Mapping[str, str] = {
     "brokers": "target",
     "previous_brokers": "original",
     "canonical": "original",
+    "command": "id",
     "outcome": "verdict",
 }
 # These mean something else in the message than in the row, or have another shape.

@@ -9,6 +9,7 @@ from drover.plans.evolve import Ending
 from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from events.records import AnyEvent, Outcome
+from events.references import as_recorded
 
 # Nothing further is decided in a batch that has reached this size.
 FULL_BYTES = 1024 * 1024
@@ -54,7 +55,7 @@ class BatchBuilder:
             elif isinstance(one, CallIntended):
                 self.intended.add((one.cluster, one.key))
             self.events.append(one)
-            self._weigh(one)
+            self._weigh(as_recorded(one))
 
     def emit_all(self, events: Iterable[AnyEvent]) -> None:
         """Add events in their order."""

@@ -68,6 +68,6 @@ def _taken_back(command: HealCommand, running: RunningChunk, state: ClusterState
     for key in running.partitions:
         known = state.reassignments.get(key)
         if known is not None and known.plan == running.plan and not known.is_cancelled:
-            found = cancel(known, CancelMode.ROLLBACK, Asking(command.by, command.reason), state.name)
+            found = cancel(known, CancelMode.ROLLBACK, Asking.of(command), state.name)
             events += () if isinstance(found, Refusal) else found
     return events

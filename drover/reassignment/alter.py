@@ -180,7 +180,7 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
 
 
 def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterState, facts: Facts) -> PartitionDecision:
-    asked = Asking(command.by, command.reason)
+    asked = Asking.of(command)
     if target.replicas is None:
         return _stop(target, asked, state)
     new = NewTarget(

@@ -180,7 +180,7 @@ def _cancel_one(
 def _cancel_move(
     command: Cancel, cluster: str, reassignment: Reassignment, plan: str | None
 ) -> tuple[AnyEvent, ...] | Refusal:
-    asked = Asking(command.by, command.reason)
+    asked = Asking.of(command)
     waiting = reassignment.replacement
     if plan is None or waiting is None:
         return cancel(reassignment, CancelMode(command.mode), asked, cluster)

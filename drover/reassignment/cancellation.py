@@ -4,6 +4,7 @@ Each function says what to record; the cluster is told by what `drover.reassignm
 """
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from drover.capability.decision import refuse_partition
 from drover.leadership.endings import is_reorder
@@ -11,6 +12,7 @@ from drover.plans.evolve import Ending
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import event_name
+from events.commands import Command
 from events.reassignments import (
     Blocker,
     CancelMode,
@@ -30,12 +32,31 @@ from events.records import ReassignmentEvent
 from events.refusals import Refusal, RefusalCode
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """Who asks for a cancellation, and why."""
+class Fields(TypedDict):
+    """Who asks, as fields of an event."""
 
     by: str
     reason: str
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks for a cancellation, and why; by which command, if its outcome is in the same record."""
+
+    by: str
+    reason: str
+    command: str | None = None
+
+    @classmethod
+    def of(cls, command: Command) -> "Asking":
+        """Return what a command says, which is being decided."""
+        return cls(command.by, command.reason, command.id)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of an event that says so."""
+        return {"by": self.by, "reason": self.reason, "command": self.command}
 
 
 def is_untouched(reassignment: Reassignment) -> bool:
@@ -88,10 +109,10 @@ def _request(
     requested: ReassignmentEvent
     ended: ReassignmentEvent
     if mode is CancelMode.ROLLBACK:
-        requested = RollbackRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True)
+        requested = RollbackRequested(**name, **asked.fields, until_withdrawn=True)
         ended = ReassignmentRolledBack(**name, replicas=replicas, started=started)
     else:
-        requested = StopRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True)
+        requested = StopRequested(**name, **asked.fields, until_withdrawn=True)
         ended = ReassignmentStopped(**name, replicas=replicas, started=started)
     return (requested, ended) if is_untouched(reassignment) else (requested,)
 
@@ -112,7 +133,7 @@ def replace_target(
         return (ended, _queued(reassignment, plan, reassignment.original, reassignment.current, target, cluster))
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
-        events.append(RollbackRequested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True))
+        events.append(RollbackRequested(**name, **asked.fields, until_withdrawn=True))
     return (*events, TargetReplaced(**name, plan=plan, target=target))
 
 
@@ -176,7 +197,7 @@ def withdraw_cancel(reassignment: Reassignment, asked: Asking, cluster: str) -> 
     """Give up a rollback or stop that is held off; nothing follows where none is."""
     if reassignment.held_off is None:
         return ()
-    return (CancelWithdrawn(**event_name(cluster, reassignment.key), by=asked.by, reason=asked.reason),)
+    return (CancelWithdrawn(**event_name(cluster, reassignment.key), **asked.fields),)
 
 
 def withdraw_replacement(
@@ -186,4 +207,4 @@ def withdraw_replacement(
     if reassignment.replacement is None:
         return ()
     name = event_name(cluster, reassignment.key)
-    return (ReplacementWithdrawn(**name, why=why, by=asked.by, reason=asked.reason),)
+    return (ReplacementWithdrawn(**name, why=why, **asked.fields),)

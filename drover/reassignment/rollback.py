@@ -83,7 +83,7 @@ def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
         return None
     requested = StopRequested if asked.mode is CancelMode.STOP else RollbackRequested
     name = event_name(context.cluster, reassignment.key)
-    return Verdict((requested(**name, by=asked.by, reason=asked.reason, until_withdrawn=True, again=True),))
+    return Verdict((requested(**name, until_withdrawn=True, again=True),))
 
 
 def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:

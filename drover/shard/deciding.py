@@ -20,6 +20,7 @@ from events.codec import command_digest
 from events.commands import AnyCommand
 from events.partitions import PartitionReference, TopicPartition
 from events.records import Outcome
+from events.references import as_recorded
 from events.refusals import Refusal, RefusalCode
 from events.waiting import CommandReleased
 
@@ -97,7 +98,7 @@ def conclude(
     if also_refused:
         decision = replace(decision, refusals=(*also_refused, *decision.refusals))
     outcome = outcome_of(position, command, decision, digest=digest)
-    size = len(msgspec.msgpack.encode((outcome, decision.events)))
+    size = len(msgspec.msgpack.encode((outcome, tuple(map(as_recorded, decision.events)))))
     if size > MAX_DECISION_BYTES:
         if partly.may_be_divided(command, decision, cluster.state):
             place = (position.topic, position.offset)

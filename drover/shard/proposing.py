@@ -12,6 +12,7 @@ from drover.shard.messages import ProposedBatch
 from drover.state.hashing import CURRENT_FORM
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
+from events.references import as_recorded
 
 # A record of the log may have 8 MiB. What a decision adds beyond this goes into the next record.
 RECORD_BYTES = 4 * 1024 * 1024
@@ -45,7 +46,7 @@ def _pieces(batch: BatchBuilder) -> Iterator[tuple[AnyEvent, ...]]:
     size = sum(len(msgspec.msgpack.encode(outcome)) for outcome in batch.outcomes)
     piece: list[AnyEvent] = []
     for number, event in enumerate(batch.events):
-        added = len(msgspec.msgpack.encode(event))
+        added = len(msgspec.msgpack.encode(as_recorded(event)))
         if size + added > RECORD_BYTES and number >= batch.decided:
             yield tuple(piece)
             piece, size = [], 0

@@ -91,8 +91,8 @@ def _cancel_again(command: Repair, own: Reassignment, state: ClusterState) -> tu
         return refuse_partition(own.key, RefusalCode.REASSIGNMENT_IN_PROGRESS, detail)
     name = event_name(state.name, own.key)
     if own.cancel_mode is CancelMode.STOP:
-        return (StopRequested(**name, by=command.by, reason=command.reason, until_withdrawn=True),)
-    return (RollbackRequested(**name, by=command.by, reason=command.reason, until_withdrawn=True),)
+        return (StopRequested(**name, by=command.by, reason=command.reason, command=command.id, until_withdrawn=True),)
+    return (RollbackRequested(**name, by=command.by, reason=command.reason, command=command.id, until_withdrawn=True),)
 
 
 def _is_stuck(reassignment: Reassignment) -> bool:

@@ -49,7 +49,10 @@ def lives(judged: DataFrame) -> DataFrame:
             F.coalesce(F.max(F.when(is_step, F.col("step"))), F.lit(0)).alias("steps"),
             F.count_if(tag == "call-rejected").alias("rejected_calls"),
             F.count_if(tag == "reassignment-blocked").alias("blocks"),
-            F.max(F.when(tag.isin("rollback-requested", "stop-requested"), cancel)).alias("cancel"),
+            # A request that is tried again does not repeat who made it.
+            F.max(F.when(tag.isin("rollback-requested", "stop-requested") & (F.col("by") != ""), cancel)).alias(
+                "cancel"
+            ),
         )
         .select(
             *(*place, "shard", "number", "began_offset", "started_ms", "steps", "rejected_calls", "blocks"),

@@ -325,6 +325,50 @@ RECORDS: dict[str, records.Record] = {
         events=(EVENTS["plan-opened"], EVENTS["reassignment-queued"]),
         state_hash=HASH,
     ),
+    # The events leave out what the outcome says.
+    "batch-of-a-cancel": records.Batch(
+        schema=1,
+        token=TOKEN,
+        epoch=3,
+        sequence=10,
+        at_ms=1_790_000_000_200,
+        cursors=(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", 19),),
+        previous_hash=HASH,
+        outcomes=(
+            records.Outcome(
+                id="cancel-7",
+                cluster="local",
+                type="cancel",
+                by="ann",
+                reason="too slow",
+                topic="drover.cancel",
+                offset=18,
+                verdict="accepted",
+                digest=HASH,
+                accepted=(partitions.PartitionReference("orders", 0), partitions.PartitionReference("orders", 1)),
+            ),
+        ),
+        events=(
+            reassignments.RollbackRequested(
+                cluster="local", topic="orders", partition=0, by="ann", reason="too slow", command="cancel-7"
+            ),
+            reassignments.StopRequested(
+                cluster="local", topic="orders", partition=1, by="ann", reason="too slow", command="cancel-7"
+            ),
+            reassignments.CancelWithdrawn(
+                cluster="local", topic="orders", partition=2, by="ann", reason="too slow", command="cancel-7"
+            ),
+            reassignments.ReplacementWithdrawn(
+                cluster="local",
+                topic="orders",
+                partition=3,
+                why=WithdrawalReason.CANCELLED,
+                by="ann",
+                reason="too slow",
+                command="cancel-7",
+            ),
+        ),
+    ),
 }
 
 PROGRESS: dict[str, progress.Sample] = {

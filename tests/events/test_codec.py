@@ -93,8 +93,14 @@ def test_drover_reads_the_commands_that_the_independent_codec_writes(command: An
 
 @RECORD_VALUES
 def test_both_codecs_read_each_others_records(record: Record) -> None:
-    assert msgpack.unpackb(encode_record(record)) == with_independent_codec(record)
-    assert decode_record(packed(with_independent_codec(record))) == record
+    content = with_independent_codec(record)
+    assert decode_record(packed(content)) == record
+    for event in content.get("events", ()):
+        # What its command's outcome says is left out.
+        if "command" in event:
+            del event["by"], event["reason"]
+    assert msgpack.unpackb(encode_record(record)) == content
+    assert decode_record(packed(content)) == record
 
 
 @COMMAND_VALUES

@@ -36,7 +36,7 @@ from events.waiting import (
 # Where every event says itself what these fields do.
 _ABOUT_COMMANDS = CommandHeld | CommandReleased | CommandBegun | CommandAdvanced
 _NAMED_ELSEWHERE = frozenset(
-    {"type", "cluster", "topic", "partition", "plan", "by", "reason", "topic_id", "id", "payload", "offset"}
+    {"type", "cluster", "topic", "partition", "plan", "by", "reason", "topic_id", "id", "command", "payload", "offset"}
 )
 
 
@@ -162,7 +162,7 @@ class Chronicle:
             by=cause.by,
             reason=cause.reason,
             detail=event_detail(event),
-            id=event.id if isinstance(event, _ABOUT_COMMANDS | QueueEntryAdded) else None,
+            id=event.id if isinstance(event, _ABOUT_COMMANDS | QueueEntryAdded) else getattr(event, "command", None),
             plan=cause.plan,
             partitions=(event.key,) if isinstance(event, PartitionEvent) else (),
         )
@@ -213,7 +213,7 @@ class Chronicle:
     def _cause_of_move(self, event: PartitionEvent, move: tuple[str, TopicPartition]) -> _Cause:
         if isinstance(event, ReassignmentQueued | ReassignmentAdopted):
             self._moves[move] = self._opener(event.cluster, event.plan)
-        elif isinstance(event, RollbackRequested | StopRequested):
+        elif isinstance(event, RollbackRequested | StopRequested) and not event.again:
             plan = self._moves[move].plan if move in self._moves else None
             self._moves[move] = _Cause(event.by, event.reason, plan)
         elif isinstance(event, CancelWithdrawn):

@@ -1,0 +1,75 @@
+"""Events that refer to a command: its outcome, in the same record, says once who asked and why.
+
+A cancel of 20,000 partitions would otherwise repeat its reason 20,000 times. In memory such an event is whole; in the
+record its `by` and `reason` are left out, and every reader puts them back. Older records hold them in each event.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from events.reassignments import CancelWithdrawn, ReplacementWithdrawn, RollbackRequested, StopRequested
+from events.records import AnyEvent, Batch, Outcome
+
+_REFERRING = (RollbackRequested, StopRequested, CancelWithdrawn, ReplacementWithdrawn)
+_Who = tuple[str, str]
+
+
+class MissingCommandError(Exception):
+    """An event refers to a command that its record does not hold."""
+
+
+def as_recorded(event: AnyEvent) -> AnyEvent:
+    """Return an event as its record holds it; the outcome of the command that it names is in the same record."""
+    if isinstance(event, _REFERRING) and event.command is not None:
+        return replace(event, by="", reason="")
+    return event
+
+
+def shortened_batch(batch: Batch) -> Batch:
+    """Leave out of its events what the outcomes say; the inverse of `whole_batch`."""
+    if not _refers(batch.events):
+        return batch
+    said = _said(batch.outcomes)
+    return replace(batch, events=tuple(_as_said(event, said) for event in batch.events))
+
+
+def whole_batch(batch: Batch) -> Batch:
+    """Put back into its events who asked and why.
+
+    Raises `MissingCommandError` where an event refers to a command that has no outcome in the record.
+    """
+    if not _refers(batch.events):
+        return batch
+    said = _said(batch.outcomes)
+    return replace(batch, events=tuple(_whole(event, said) for event in batch.events))
+
+
+def _refers(events: Sequence[AnyEvent]) -> bool:
+    return any(isinstance(event, _REFERRING) and event.command is not None for event in events)
+
+
+def _said(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], _Who]:
+    """Return what the first outcome of each command says; a later one is of its repetition."""
+    said: dict[tuple[str, str], _Who] = {}
+    for outcome in outcomes:
+        said.setdefault((outcome.cluster, outcome.id), (outcome.by, outcome.reason))
+    return said
+
+
+def _as_said(event: AnyEvent, said: dict[tuple[str, str], _Who]) -> AnyEvent:
+    if not isinstance(event, _REFERRING) or event.command is None:
+        return event
+    if said.get((event.cluster, event.command)) != (event.by, event.reason):
+        return event
+    return replace(event, by="", reason="")
+
+
+def _whole(event: AnyEvent, said: dict[tuple[str, str], _Who]) -> AnyEvent:
+    if not isinstance(event, _REFERRING) or event.command is None or event.by:
+        return event
+    found = said.get((event.cluster, event.command))
+    if found is None:
+        raise MissingCommandError(f"{event.key} refers to command {event.command}, which has no outcome in the record")
+    by, reason = found
+    return replace(event, by=by, reason=reason)

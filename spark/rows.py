@@ -15,12 +15,14 @@ from events.leadership import LeadersCounted
 from events.progress import Progress, ProjectionSample, Sample, WorkerSample
 from events.records import Acquire, AnyEvent, Batch, Genesis, Outcome, Record
 from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft
-from events.waiting import CommandBegun, CommandHeld
+from events.waiting import CommandAdvanced, CommandBegun, CommandHeld
 
 # What a row stands for.
 GENESIS, ACQUIRE, BATCH = "genesis", "acquire", "batch"
 OUTCOME, REFUSAL, EVENT = "outcome", "refusal", "event"
 SAMPLE, PROJECTION, UNDECODABLE = "sample", "projection", "undecodable"
+# The verdict of a further part of an outcome: the first one says what became of the command.
+PART = "part"
 # Where a record stands.
 LOG, SAMPLES = "log", "samples"
 OF_A_BATCH = (BATCH, OUTCOME, REFUSAL, EVENT)
@@ -58,7 +60,10 @@ COLUMNS = (
     Column("by", "string", "who asked"),
     Column("reason", "string", "why, in the words of who asked"),
     Column(
-        "verdict", "string", "of an outcome: accepted, refused, duplicate or held; of an election: what became of it"
+        "verdict",
+        "string",
+        "of an outcome: accepted, refused, duplicate, held, or part: a further part of one that has several; of an "
+        "election: what became of it",
     ),
     Column("why", "string", "the kind of cause, of a block, a failure, a skip, a withdrawal"),
     Column("detail", "string", "what happened or what to do, for a person"),
@@ -75,6 +80,7 @@ COLUMNS = (
     Column("accepted", "array<struct<topic:string,partition:int>>", "of an outcome: the partitions accepted"),
     Column("unchanged", "array<struct<topic:string,partition:int>>", "of an outcome: partitions already as asked"),
     Column("bytes_done", "bigint", "bytes on the added replicas, by the last sample"),
+    Column("bytes_unknown", "boolean", "true: more may have been copied than bytes_done; no size was ever sampled"),
     Column("bytes_total", "bigint", "bytes the added replicas will have"),
     Column("adding", "array<struct<broker:int,bytes:bigint>>", "of a sample: bytes on each added replica"),
     Column("bytes_per_second", "bigint", "of a plan's throttle, bytes/s per broker"),
@@ -181,11 +187,14 @@ def _record_rows(source: Source, record: Record, size_bytes: int) -> Iterator[Ro
 
 
 def _outcome_rows(source: Source, batch: Batch) -> Iterator[Row]:
+    # The next part of a command comes before whatever is decided with it.
+    further = {(event.cluster, event.id) for event in batch.events if isinstance(event, CommandAdvanced)}
     for index, outcome in enumerate(batch.outcomes):
         row = _stamped(OUTCOME, source, batch, index)
         _name(row, outcome)
         _put(row, "tag", outcome.type)
-        _put(row, "verdict", outcome.verdict)
+        _put(row, "verdict", PART if (outcome.cluster, outcome.id) in further else outcome.verdict)
+        further.discard((outcome.cluster, outcome.id))
         _put(row, "accepted", [(one.topic, one.partition) for one in outcome.accepted])
         _put(row, "unchanged", [(one.topic, one.partition) for one in outcome.unchanged])
         yield row

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 # Tables of another version are made anew from the log; raise it with every change of a table or of what is carried.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 WINDOW_MS = 60_000
 BUCKETS_PER_DOUBLING = 8
@@ -90,6 +90,9 @@ _PARTITION = _key("partition", _INTEGER, "number", "the partition's number")
 _WINDOW = _key("window_ms", _INTEGER, "ms since epoch", "beginning of the window of one minute")
 _REQUESTER = _key("requester", _TEXT, "name", "who asked; of what a plan did, who opened the plan")
 _BROKERS = "broker ids, by comma"
+_UNKNOWN = _now(
+    "bytes_unknown", _INTEGER, "0 or 1", "1: a step was over before a size was known, bytes_copied is the least"
+)
 
 REASSIGNMENTS = Table(
     "reassignments",
@@ -113,6 +116,7 @@ REASSIGNMENTS = Table(
         _now("adding", _TEXT, _BROKERS, "who gets a copy in the running step"),
         _now("leader", _INTEGER, "broker id", "who led when the step was planned"),
         _now("bytes_copied", _INTEGER, "bytes", "on the added replicas of the steps that are confirmed"),
+        _UNKNOWN,
         _now("shard", _INTEGER, "number", "the shard of the log"),
         _now("offset", _INTEGER, "offset", "of the record that told the state"),
     ),
@@ -156,6 +160,7 @@ PLANS = Table(
         _count("waiting", "targets in the queue, or behind a move that is taken back", "targets"),
         _count("withdrawn", "targets given up before they began", "targets"),
         _count("bytes_copied", "by steps that are confirmed, and by completed moves", "bytes"),
+        _count("bytes_unknown", "of which more was copied than bytes_copied says", "reassignments"),
     ),
 )
 BROKERS = Table(
@@ -276,6 +281,7 @@ ENDED = Table(
         _now("target", _TEXT, _BROKERS, "the replica list asked for"),
         _now("reason", _TEXT, "a cause of events/README.md", "why it failed; null if it did not"),
         _now("bytes_copied", _INTEGER, "bytes", "on added replicas, by the last sample of each step"),
+        _UNKNOWN,
     ),
     is_history=True,
 )

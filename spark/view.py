@@ -32,7 +32,8 @@ class Progress:
     """One reassignment under way.
 
     `bytes_done` and `bytes_total` count its confirmed steps and the running one, `bytes_in_step` what the running one
-    has copied; `rate` is bytes/s, `remaining_ms` how long the running step still takes.
+    has copied; `rate` is bytes/s, `remaining_ms` how long the running step still takes. With `bytes_unknown` a step was
+    over before its size was known: `bytes_done` is the least that was copied.
     """
 
     cluster: str
@@ -51,11 +52,15 @@ class Progress:
     rate: float | None
     remaining_ms: int | None
     has_stalled: bool
+    bytes_unknown: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """One plan: how many of its reassignments are where, and what those under way have copied."""
+    """One plan: how many of its reassignments are where, and what those under way have copied.
+
+    `bytes_unknown` is of how many more was copied than is known: `bytes_copied` is the least.
+    """
 
     cluster: str
     plan: str
@@ -75,6 +80,7 @@ class PlanProgress:
     bytes_copied: int
     rate: float
     remaining_ms: int | None
+    bytes_unknown: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +167,7 @@ def progress_of(row: Row, sample: Row | None, now_ms: int) -> Progress:
         remaining_ms=_remaining_ms(left, closing_rate) if is_fresh else None,
         # By the samples' own time: a job that is slow, or down, must not look like a copy that stands still.
         has_stalled=left > 0 and found["at_ms"] - max(found["grown_ms"], row["since_ms"]) >= STALLED_MS,
+        bytes_unknown=bool(row["bytes_unknown"]),
     )
 
 
@@ -180,6 +187,7 @@ def plan_of(row: Row, under_way: list[Progress]) -> PlanProgress:
         bytes_copied=row["bytes_copied"] + sum(one.bytes_in_step for one in under_way),
         rate=sum(one.rate or 0.0 for one in under_way),
         remaining_ms=max(known) if known and len(known) == len(times) and not row["waiting"] else None,
+        bytes_unknown=row["bytes_unknown"],
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from drover.cli.audit_trees import Compared
-from drover.cli.output import amount, console, duration, plural, print_document, say, table, timestamp
+from drover.cli.output import at_least, console, duration, plural, print_document, say, table, timestamp
 from drover.shard.inspection import Summary
 from spark.audit.facts import Row
 from spark.audit.files import csv_text, write_csv, write_parquet
@@ -37,7 +37,7 @@ def _span(name: str) -> Cell:
 
 
 def _bytes(row: Row) -> str:
-    return amount(row["bytes_copied"] or 0)
+    return at_least(row["bytes_copied"] or 0, row["bytes_unknown"])
 
 
 def _place(row: Row) -> str:
@@ -149,10 +149,11 @@ def totals_of(found: Report) -> list[tuple[str, str]]:
     """Write the totals for a person."""
     written = []
     for name, value in found.totals.items():
-        if value is None:
+        if value is None or name == "bytes_unknown":
             continue
         is_time, is_size = name.endswith("_ms"), name == "bytes_copied"
-        text = duration(value) if is_time else amount(value) if is_size else f"{value:,}"
+        size = at_least(value, found.totals.get("bytes_unknown") or 0) if is_size else ""
+        text = duration(value) if is_time else size or f"{value:,}"
         written.append((name.removesuffix("_ms").replace("_", " "), text))
     return written
 

@@ -112,6 +112,11 @@ def amount(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def at_least(count: float, is_unknown: float) -> str:
+    """Write a number of bytes, as a lower bound if more may have been copied than anybody measured."""
+    return f">= {amount(count)}" if is_unknown else amount(count)
+
+
 def plural(count: int, noun: str, many: str | None = None) -> str:
     """Write a number of things; `many` is the plural where an `s` does not make it."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"

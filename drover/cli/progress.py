@@ -11,6 +11,7 @@ import click
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import (
     amount,
+    at_least,
     console,
     duration,
     output_option,
@@ -164,13 +165,19 @@ def _has_finished(view: "Overview", plan: str | None) -> bool:
 def _plan_line(plan: "PlanProgress") -> str:
     ended = f"{plan.completed} completed, {plan.rolled_back} rolled back, {plan.stopped} stopped, {plan.failed} failed"
     state = "finished" if plan.finished_ms is not None else f"{plan.under_way} under way"
-    return f"{plan.cluster} plan {plan.plan}: {state}, {ended}, {amount(plan.bytes_copied)} copied"
+    return (
+        f"{plan.cluster} plan {plan.plan}: {state}, {ended}, {at_least(plan.bytes_copied, plan.bytes_unknown)} copied"
+    )
 
 
 def _line(row: "Progress") -> str:
     why = f", {row.reason}" if row.reason else ""
     stalled = ", stalled" if row.has_stalled else ""
-    copied = f" {amount(row.bytes_done)} of {amount(row.bytes_total)}" if row.bytes_total else ""
+    copied = (
+        f" {at_least(row.bytes_done, row.bytes_unknown)} of {at_least(row.bytes_total, row.bytes_unknown)}"
+        if row.bytes_total
+        else ""
+    )
     return f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{copied}{why}{stalled}"
 
 
@@ -182,7 +189,12 @@ def _layout(view: "Overview") -> "Group":
         [
             (
                 *(plan.cluster, plan.plan, plan.requester, str(plan.accepted), str(plan.under_way), str(plan.blocked)),
-                *(str(plan.waiting), str(plan.completed), str(plan.rolled_back), amount(plan.bytes_copied)),
+                *(
+                    str(plan.waiting),
+                    str(plan.completed),
+                    str(plan.rolled_back),
+                    at_least(plan.bytes_copied, plan.bytes_unknown),
+                ),
                 *(f"{amount(plan.rate)}/s", _time(plan.remaining_ms)),
             )
             for plan in view.plans
@@ -194,7 +206,7 @@ def _layout(view: "Overview") -> "Group":
         [
             (
                 *(row.cluster, f"{row.topic}:{row.partition}", row.plan, row.state, _cell(row.step)),
-                *(amount(row.bytes_done), amount(row.bytes_total)),
+                *(at_least(row.bytes_done, row.bytes_unknown), at_least(row.bytes_total, row.bytes_unknown)),
                 *("-" if row.rate is None else f"{amount(row.rate)}/s", _time(row.remaining_ms)),
                 "stalled: the copy is not growing" if row.has_stalled else row.detail or "",
             )

@@ -8,6 +8,7 @@ from typing import Any
 from spark.audit.facts import Facts, Row
 from spark.audit.parts import ShardPart, written
 from spark.audit.sections import SECTIONS
+from spark.rows import PART
 
 Rows = tuple[Row, ...]
 _UNDONE = {"rolled-back": "rollback", "stopped": "stop"}
@@ -90,14 +91,27 @@ def _commands(facts: Facts, wanted: Wanted) -> tuple[Rows, Rows]:
     asked, of_command = {}, dict[Any, list[Row]]()
     for row in facts.refusals:
         of_command.setdefault(_identity(row), []).append(row)
-    commands = []
+    decided: list[Row] = []
+    first: dict[Any, Row] = {}
     for row in sorted(facts.commands, key=_by_place):
         refused = [] if row["verdict"] == "duplicate" else of_command.get(_identity(row), [])
         if refused:
             asked[_identity(row)] = row["tag"]
-        topics = {one["topic"] for one in (*row["accepted"], *row["unchanged"], *refused)}
-        if wanted.has(row, topics, {row["by"]}):
-            counts = {"accepted": len(row["accepted"]), "unchanged": len(row["unchanged"]), "refused": len(refused)}
+        whole = row | {"refused": refused}
+        command = (row["shard"], row["cluster"], row["id"])
+        if row["verdict"] == PART and command in first:
+            # What was too much for one record is one command.
+            for name in ("accepted", "unchanged", "refused"):
+                first[command][name] = [*first[command][name], *whole[name]]
+            continue
+        if row["verdict"] != "duplicate":
+            first[command] = whole
+        decided.append(whole)
+    commands = []
+    for row in decided:
+        named = {name: row[name] for name in ("accepted", "unchanged", "refused")}
+        if wanted.has(row, {one["topic"] for of_kind in named.values() for one in of_kind}, {row["by"]}):
+            counts = {name: len(of_kind) for name, of_kind in named.items()}
             commands.append(_shaped("commands", row | counts | {"command": row["tag"]}))
     refusals = tuple(
         _shaped("refusals", row | {"command": asked[_identity(row)], "code": row["tag"]})
@@ -153,14 +167,14 @@ def _deciding(commands: Rows) -> dict[tuple[Any, ...], Row]:
     return {
         (row["shard"], row["offset"], row["cluster"], one["topic"], one["partition"]): row
         for row in sorted(commands, key=_by_place)
-        if row["verdict"] == "accepted"
+        if row["verdict"] in {"accepted", PART}
         for one in row["accepted"]
     }
 
 
 def _plan(row: Row) -> Row:
     known = row["finished_ms"] is not None and row["opened_ms"] is not None
-    counts = ("accepted", "completed", "rolled_back", "stopped", "failed", "withdrawn", "bytes_copied")
+    counts = ("accepted", "completed", "rolled_back", "stopped", "failed", "withdrawn", "bytes_copied", "bytes_unknown")
     filled = {name: row[name] or 0 for name in counts}
     return _shaped("plans", row | filled | {"duration_ms": row["finished_ms"] - row["opened_ms"] if known else None})
 
@@ -181,6 +195,7 @@ def _requesters(commands: Rows, refusals: Rows, reassignments: Rows) -> Rows:
         who = of(row["requester"])
         who["reassignments"] += 1
         who["bytes_copied"] += row["bytes_copied"] or 0
+        who["bytes_unknown"] += row["bytes_unknown"] or 0
         who[row["state"].replace("-", "_") if row["state"] in _ENDED else "under_way"] += 1
     return tuple(found[who] for who in sorted(found))
 
@@ -202,6 +217,7 @@ def _totals(facts: Facts, sections: Mapping[str, Rows]) -> dict[str, int | None]
         "under_way": states.get("under way", 0),
         "cancels_asked_for": sum(row["cancelled_by"] is not None for row in reassignments),
         "bytes_copied": sum(row["bytes_copied"] or 0 for row in reassignments),
+        "bytes_unknown": sum(row["bytes_unknown"] or 0 for row in reassignments),
         "completed_p50_ms": _quantile(lasted, 0.5),
         "completed_p95_ms": _quantile(lasted, 0.95),
         "completed_longest_ms": lasted[-1] if lasted else None,

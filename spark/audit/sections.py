@@ -56,6 +56,7 @@ _ENDS = (
     _number("failed", "reassignments", "that ended elsewhere"),
 )
 _BYTES = _number("bytes_copied", "bytes", "on added replicas: of completed moves, and of confirmed steps")
+_UNKNOWN = _number("bytes_unknown", "reassignments", "of which more may have been copied: bytes_copied is the least")
 
 COMMANDS = Section(
     "commands",
@@ -63,7 +64,11 @@ COMMANDS = Section(
     "Every command that was decided in the part audited, and what became of it.",
     (
         *(_AT, _SHARD, _OFFSET, _CLUSTER, _ID, _COMMAND, _BY, _REASON, _PLAN),
-        _text("verdict", "accepted, refused, duplicate or held", "what was decided"),
+        _text(
+            "verdict",
+            "accepted, refused, duplicate, held or part",
+            "what was decided; part: more of one decided before the part audited",
+        ),
         _number("accepted", "partitions", "that were accepted"),
         _number("unchanged", "partitions", "that were as asked already"),
         _number("refused", "refusals", "of partitions, or of the command as a whole"),
@@ -85,6 +90,7 @@ REASSIGNMENTS = Section(
         _number("ended_ms", _MS, "when it ended; null before"),
         _number("duration_ms", "ms", "from acceptance to the end; null before"),
         _BYTES,
+        _UNKNOWN,
         _number("steps", "steps", "that were sent"),
         _number("rejected_calls", "calls", "that Kafka did not take"),
         _number("blocks", "times", "it was blocked"),
@@ -115,6 +121,7 @@ PLANS = Section(
         *_ENDS,
         _number("withdrawn", "targets", "given up before they began"),
         _BYTES,
+        _UNKNOWN,
     ),
 )
 REFUSALS = Section(
@@ -142,6 +149,7 @@ REQUESTERS = Section(
         *_ENDS,
         _number("under_way", "reassignments", "that had not ended"),
         _BYTES,
+        _UNKNOWN,
     ),
 )
 SECTIONS = {section.name: section for section in (REQUESTERS, PLANS, COMMANDS, REASSIGNMENTS, REFUSALS)}

@@ -28,6 +28,7 @@ class Move(Struct, kw_only=True):
     reason: str | None = None
     detail: str | None = None
     bytes_copied: int = 0
+    bytes_unknown: bool = False
     replacement: str | None = None
 
 

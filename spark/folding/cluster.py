@@ -68,7 +68,7 @@ class ClusterFold:
         if known is None:
             return
         before = load_of(known)
-        phase, since_ms, copied = known.phase, known.since_ms, known.bytes_copied
+        phase, since_ms, copied, is_unknown = known.phase, known.since_ms, known.bytes_copied, known.bytes_unknown
         if tag in ENDS:
             self._weigh(before, (None, ()), row.at_ms)
             self._last(phase, row.at_ms - since_ms)
@@ -81,6 +81,8 @@ class ClusterFold:
         self._weigh(before, load_of(known), row.at_ms)
         if known.bytes_copied != copied:
             self._plan(known.plan, bytes_copied=known.bytes_copied - copied)
+        if known.bytes_unknown != is_unknown:
+            self._plan(known.plan, bytes_unknown=1)
         self._show(place, known, row)
 
     def _move(self, place: Place) -> Move | None:
@@ -97,10 +99,12 @@ class ClusterFold:
         self._moves[place] = None
         copied = max(row.bytes_done or 0, move.bytes_copied)
         column = state.replace("-", "_")
-        self._plan(move.plan, **{column: 1, "bytes_copied": copied - move.bytes_copied})
+        is_unknown = move.bytes_unknown or bool(row.bytes_unknown)
+        more = {"bytes_copied": copied - move.bytes_copied, "bytes_unknown": int(is_unknown) - int(move.bytes_unknown)}
+        self._plan(move.plan, **{column: 1}, **more)
         self._tally.put("requests", (self._cluster, window(row.at_ms), self._requester(move.plan)), **{column: 1})
         self._last(state, row.at_ms - move.began_ms)
-        move.bytes_copied, move.reason, move.detail = copied, row.why, row.detail
+        move.bytes_copied, move.bytes_unknown, move.reason, move.detail = copied, is_unknown, row.why, row.detail
         ended: dict[str, Any] = {
             "plan": move.plan,
             "requester": self._requester(move.plan),
@@ -110,6 +114,7 @@ class ClusterFold:
             "target": listed(move.target),
             "reason": row.why,
             "bytes_copied": copied,
+            "bytes_unknown": int(is_unknown),
         }
         self._tally.put("ended", (self._cluster, *place, row.at_ms, row.offset, row.index), **ended)
         move.phase, move.since_ms = state, row.at_ms
@@ -137,6 +142,7 @@ class ClusterFold:
             adding=listed(added(move)) if is_moving else "",
             leader=move.leader,
             bytes_copied=move.bytes_copied,
+            bytes_unknown=int(move.bytes_unknown),
             shard=row.shard,
             offset=row.offset,
         )

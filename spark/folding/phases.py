@@ -108,6 +108,7 @@ def _not_taken(move: Move, row: FoldRow) -> Phase:
 def _confirmed(move: Move, row: FoldRow) -> Phase:
     move.current = tuple(row.replicas or ())
     move.bytes_copied += row.bytes_done or 0
+    move.bytes_unknown = move.bytes_unknown or bool(row.bytes_unknown)
     _unblock(move)
     return Phase.ROLLING_BACK if move.is_cancelled else Phase.CONFIRMED
 

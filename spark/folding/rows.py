@@ -35,6 +35,7 @@ class FoldRow(NamedTuple):
     expected: list[int] | None
     replicas: list[int] | None
     bytes_done: int | None
+    bytes_unknown: bool | None
     bytes_total: int | None
     adding: list[dict[str, int]] | None
     bytes_per_second: int | None

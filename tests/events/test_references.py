@@ -1,5 +1,7 @@
 """An event says who asked and why through its command's outcome, once per record."""
 
+from typing import Any
+
 import pytest
 
 from events.codec import UndecodableError, decode_record, encode_record
@@ -14,8 +16,8 @@ from events.reassignments import (
 from events.records import AnyEvent, Batch, Outcome
 from tests.events.samples import batch_of
 
-NAME = {"cluster": "local", "topic": "orders"}
-WHO = {"by": "ann", "reason": "x" * 1024, "command": "cancel-7"}
+NAME: dict[str, Any] = {"cluster": "local", "topic": "orders"}
+WHO: dict[str, Any] = {"by": "ann", "reason": "x" * 1024, "command": "cancel-7"}
 OUTCOME = Outcome(
     id="cancel-7",
     cluster="local",

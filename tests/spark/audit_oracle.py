@@ -68,24 +68,34 @@ class AuditOracle:
         self.reassignments = [*self._ended, *self._moves.values()]
 
     def _take(self, batch: Batch, *, is_in: bool) -> None:
+        advanced = {(one["cluster"], one["id"]) for one in batch.events if one["type"] == "command-advanced"}
         if is_in:
             for outcome in batch.outcomes:
-                self._outcome(batch, outcome)
+                name = (outcome["cluster"], outcome["id"])
+                self._outcome(batch, outcome, is_further=name in advanced)
+                advanced.discard(name)
         for event in batch.events:
             if event["type"] == "plan-opened":
                 self.plans[event["cluster"], event["plan"]] = {"by": event["by"], "reason": event["reason"]}
             elif "partition" in event and event["type"] not in BESIDE:
                 self._event(batch, event, is_in=is_in)
 
-    def _outcome(self, batch: Batch, outcome: Row) -> None:
+    def _outcome(self, batch: Batch, outcome: Row, *, is_further: bool) -> None:
         refusals = outcome.get("refusals", [])
         named = {"at_ms": batch.at_ms, "shard": batch.shard, "offset": batch.offset, "id": outcome["id"]}
-        self.commands.append(
-            named
-            | {"command": outcome["type"], "by": outcome["by"], "verdict": outcome["verdict"]}
-            | {"accepted": len(outcome.get("accepted", [])), "unchanged": len(outcome.get("unchanged", []))}
-            | {"refused": len(refusals), "plan": outcome.get("plan")}
-        )
+        counts = {name: len(outcome.get(name, [])) for name in ("accepted", "unchanged")} | {"refused": len(refusals)}
+        same = [one for one in self.commands if one["id"] == outcome["id"] and one["verdict"] != "duplicate"]
+        if is_further and same:
+            for name, count in counts.items():
+                same[-1][name] += count
+        else:
+            verdict = "part" if is_further else outcome["verdict"]
+            self.commands.append(
+                named
+                | {"command": outcome["type"], "by": outcome["by"], "verdict": verdict}
+                | counts
+                | {"plan": outcome.get("plan")}
+            )
         self.refusals += [
             named
             | {"command": outcome["type"], "code": refusal["code"], "detail": refusal["detail"]}
@@ -120,7 +130,12 @@ class AuditOracle:
             move["started_ms"] = move["started_ms"] or batch.at_ms
             move["steps"] = max(move["steps"], event.get("step", 0))
         elif tag in {"rollback-requested", "stop-requested"}:
-            move |= {"cancel_mode": tag.removesuffix("-requested"), "cancelled_by": event["by"]}
+            # Who asked is said by the command's outcome; a try that is made again does not repeat it.
+            by = event.get("by") or next(
+                (one["by"] for one in batch.outcomes if one["id"] == event.get("command")), None
+            )
+            if by is not None:
+                move |= {"cancel_mode": tag.removesuffix("-requested"), "cancelled_by": by}
         elif tag in {"call-rejected", "reassignment-blocked"}:
             move["rejected_calls" if tag == "call-rejected" else "blocks"] += 1
         elif tag == "step-confirmed":

@@ -84,15 +84,25 @@ class Oracle:
             counted[f"{fenced}batches"] += 1
             counted[f"{fenced}events"] += len(record.get("events", ()))
             if not fenced:
+                advanced = [one for one in record.get("events", ()) if one["type"] == "command-advanced"]
+                further = {(one["cluster"], one["id"]) for one in advanced}
                 for outcome in record.get("outcomes", ()):
-                    self._outcome(outcome, record["at_ms"])
+                    self._outcome(outcome, record["at_ms"], further)
                 for self.index, event in enumerate(record.get("events", ())):
                     self._event(event, record["at_ms"], stored)
 
-    def _outcome(self, outcome: dict[str, Any], at_ms: int) -> None:
+    def _outcome(self, outcome: dict[str, Any], at_ms: int, further: set[tuple[str, str]]) -> None:
         who = (outcome["cluster"], minute(at_ms), outcome["by"])
+        if (outcome["cluster"], outcome["id"]) in further:
+            # A further part of an outcome: the first one was counted.
+            further.discard((outcome["cluster"], outcome["id"]))
+            self._refused(outcome, who)
+            return
         column = {"accepted": "accepted", "refused": "refused", "duplicate": "repeated"}.get(outcome["verdict"])
         self.requests[who][f"{column}_commands" if column else "held"] += 1
+        self._refused(outcome, who)
+
+    def _refused(self, outcome: dict[str, Any], who: tuple[str, int, str]) -> None:
         for refusal in outcome.get("refusals", ()):
             self.refusals[(*who, refusal["code"])] += 1
 
@@ -160,6 +170,7 @@ class Oracle:
                 "original": event["original"],
                 "cancelled": adopted,
                 "bytes_copied": 0,
+                "bytes_unknown": 0,
                 "target": event["original"] if adopted else event["target"],
                 "step": 1 if adopted else None,
                 "current": event["expected"] if adopted else event["original"],
@@ -206,6 +217,7 @@ class Oracle:
                 move["state"] = "rolling-back" if cancelled else "confirmed"
                 move["current"] = event["replicas"]
                 move["bytes_copied"] += event.get("bytes_copied", 0)
+                self._unknown(event, move, cluster)
                 self.plan_counts[cluster, move["plan"]]["bytes_copied"] += event.get("bytes_copied", 0)
             case "rollback-requested" | "stop-requested":
                 move["cancelled"] = True
@@ -222,6 +234,12 @@ class Oracle:
                 self._replacement(event, move, cluster)
             case _:
                 assert tag in {"reassignment-queued", "reassignment-adopted", "cancel-withdrawn", *NO_MATTER}, event
+
+    def _unknown(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
+        """A step was over before its size was known."""
+        if event.get("bytes_unknown") and not move["bytes_unknown"]:
+            move["bytes_unknown"] = 1
+            self.plan_counts[cluster, move["plan"]]["bytes_unknown"] += 1
 
     def _replacement(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
         if move.get("next") is not None:
@@ -240,6 +258,7 @@ class Oracle:
         counts[state.replace("-", "_")] += 1
         copied = max(event.get("bytes_copied", 0), move["bytes_copied"])
         counts["bytes_copied"] += copied - move["bytes_copied"]
+        self._unknown(event, move, cluster)
         if move.get("next") is not None:
             self.plan_counts[cluster, move["next"]]["waiting"] -= 1
         self.requests[cluster, minute(at_ms), requester][state.replace("-", "_")] += 1
@@ -247,7 +266,7 @@ class Oracle:
         move |= {"state": state, "ended_ms": at_ms, "bytes_copied": copied}
         move |= {"reason": event.get("why"), "detail": event.get("detail")}
         self.ended[(*key, at_ms, stored.offset, self.index)] = {
-            **{name: move[name] for name in ("plan", "state", "began_ms", "bytes_copied", "reason")},
+            **{name: move[name] for name in ("plan", "state", "began_ms", "bytes_copied", "bytes_unknown", "reason")},
             "requester": requester,
             "original": text(move["original"]),
             "target": text(move["target"]),
@@ -303,7 +322,7 @@ class Oracle:
 
     def _reassignment(self, move: dict[str, Any]) -> dict[str, Any]:
         names = ("plan", "requester", "state", "since_ms", "began_ms", "ended_ms", "step", "reason", "detail")
-        row = {name: move.get(name) for name in (*names, "bytes_copied", "shard", "offset")}
+        row = {name: move.get(name) for name in (*names, "bytes_copied", "bytes_unknown", "shard", "offset")}
         adding = [broker for side, broker in self._weight(move) if side == "in"]
         leader = move["lists"][2] if move.get("lists") else None
         return {

@@ -6,11 +6,18 @@ from typing import Any
 
 import msgpack
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
+from events.partitions import PartitionReference
 from events.plans import PlanOpened
 from events.reassignments import ReassignmentQueued
-from events.records import AnyEvent
+from events.records import AnyEvent, Outcome
+from events.refusals import Refusal, RefusalCode
+from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
+from spark.audit.gathering import gather
+from spark.audit.parts import Wish
+from spark.audit.report import Wanted, report
 from spark.decode import flat_rows
 from spark.judging import NO_OWNERS, judge
 from spark.merging import carry_on, merge, part_of
@@ -126,6 +133,37 @@ def test_takeovers_and_what_they_fenced_are_counted_and_the_fenced_shows_nowhere
     assert {row["plan"] for row in job.table("plans")} == {"kept", "also-kept"}
     assert {row["plan"] for row in job.table("reassignments")} == {"also-kept"}
     assert sum(row["accepted"] for row in job.table("plans")) == 2
+
+
+def test_a_command_that_is_decided_in_several_records_is_counted_once(spark: SparkSession) -> None:
+    whole = Outcome(
+        id="away",
+        cluster="local",
+        type="cancel",
+        by="ann",
+        reason="r",
+        topic="drover.cancel",
+        offset=1,
+        verdict="accepted",
+        accepted=(PartitionReference("t", 0),),
+        more=True,
+    )
+    refused = Refusal(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, "it ended by itself", "t", 1)
+    left = (PartitionRun("t", (1,)),)
+    last = replace(whole, verdict="refused", accepted=(), refusals=(refused,), more=False)
+    begun = CommandBegun(cluster="local", id="away", payload=b"", topic="drover.cancel", offset=1, left=left, part=1)
+    log = shard(
+        acquire(1, OLD),
+        batch(1, begun, token=OLD, outcomes=(whole,)),
+        batch(2, CommandAdvanced(cluster="local", id="away", decided=1), token=OLD, outcomes=(last,)),
+    )
+    job = SparkJob(spark).take(log)
+    assert difference(Oracle().read(log, NAMES.progress).tables(), tables_of(job.rows), ("requests", "refusals")) == []
+    (counted,) = job.table("requests")
+    assert (counted["accepted_commands"], counted["refused_commands"]) == (1, 0)
+    found = report(gather(frame(spark, log), Wish(), {0: 0}, {0: len(log)}), Wanted())
+    (command,) = found.sections["commands"]
+    assert (command["verdict"], command["accepted"], command["refused"]) == ("accepted", 1, 1)
 
 
 def test_clusters_are_folded_side_by_side(spark: SparkSession) -> None:

@@ -64,6 +64,7 @@ def test_what_is_under_way_is_in_the_state_in_which_the_real_fold_has_it(seed: i
             assert (row["state"], row["plan"], row["began_ms"]) == (entry.phase, entry.plan, entry.queued_ms)
             assert row["reason"] == (None if entry.block is None else entry.block.why)
             assert row["bytes_copied"] == entry.bytes_copied
+            assert row["bytes_unknown"] == entry.bytes_unknown
             assert row["requester"] == state.plans[entry.plan].by
         for name, plan in state.plans.items():
             row = found.rows["plans"][cluster, name]

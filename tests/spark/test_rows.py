@@ -4,10 +4,13 @@ from typing import Any
 
 import msgpack
 import pytest
+from msgspec.structs import replace
 
 from events.base import Event
 from events.codec import encode_progress, encode_record
-from events.records import Batch
+from events.partitions import PartitionReference
+from events.records import Batch, Outcome
+from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
 from spark.rows import COLUMNS, LOG, PLACE, SAMPLES, Source, as_documents, rows_of
 from tests.events.samples import EVENTS, PROGRESS, RECORDS, TOKEN, batch_of
 
@@ -36,7 +39,7 @@ NOT_IN_ROWS = {
         "removing",
     ),
     *("decided", "left", "part", "withholds"),
-    *("allow_replication_factor_change", "bytes_unknown", "partitions"),
+    *("allow_replication_factor_change", "partitions"),
     *("again", "destination", "held_off", "missing", "plans", "stepping", "until_withdrawn"),
     *("healing", "seen", "away_ms", "choice", "heal", "number", "brokers", "chunks", "bytes", "chunk"),
     *("assignments", "count", "skipped", "healed", "cancelled", "failed", "dropped", "leaves_rest", "broker"),
@@ -74,6 +77,43 @@ def test_no_field_of_an_event_is_left_out_unless_it_is_named_here(name: str) -> 
 
 def _is_list(value: object) -> bool:
     return isinstance(value, list)
+
+
+def test_a_further_part_of_an_outcome_is_told_from_the_first() -> None:
+    (first,) = [row for row in documents(encode_record(large(1))) if row["entry"] == "outcome"]
+    assert (first["verdict"], first["id"]) == ("accepted", "away")
+    further, repeated = (row for row in documents(encode_record(large(2))) if row["entry"] == "outcome")
+    assert (further["verdict"], repeated["verdict"]) == ("part", "duplicate")
+
+
+def large(part: int) -> Batch:
+    """A record of a command that is decided in two; with the second part the same command arrives once more."""
+    outcome = Outcome(
+        id="away",
+        cluster="local",
+        type="cancel",
+        by="ann",
+        reason="r",
+        topic="drover.cancel",
+        offset=1,
+        verdict="accepted",
+        accepted=(PartitionReference("orders", part),),
+        more=part == 1,
+    )
+    if part == 1:
+        begun = CommandBegun(
+            cluster="local",
+            id="away",
+            payload=b"",
+            topic="drover.cancel",
+            offset=1,
+            left=(PartitionRun("orders", (2,)),),
+            part=1,
+        )
+        return replace(batch_of(begun), outcomes=(outcome,))
+    repeated = replace(outcome, verdict="duplicate", accepted=())
+    advanced = CommandAdvanced(cluster="local", id="away", decided=1)
+    return replace(batch_of(advanced), outcomes=(outcome, repeated))
 
 
 def test_a_batch_gives_its_outcomes_refusals_and_events_under_one_place() -> None:

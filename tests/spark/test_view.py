@@ -22,7 +22,11 @@ NOW_MS = 1_790_000_100_000
 def move(**values: Any) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(TABLES["reassignments"].names)
     row |= {"cluster": "local", "topic": "t", "partition": 0, "plan": "friday", "requester": "ann", "state": "copying"}
-    return row | {"since_ms": NOW_MS - 90_000, "began_ms": NOW_MS - 95_000, "step": 1, "bytes_copied": 0} | values
+    return (
+        row
+        | {"since_ms": NOW_MS - 90_000, "began_ms": NOW_MS - 95_000, "step": 1, "bytes_copied": 0, "bytes_unknown": 0}
+        | values
+    )
 
 
 def sample(**values: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles
+from drover.capability.messages import BytesSampled, Effect, Input, Observation, OutOfReach, ReadThrottles
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
 from drover.runtime.calls import carry_out, has_answer, look, result_of
@@ -126,6 +126,7 @@ class ClusterServices:
 
     async def _observe(self, core: ShardCore, cluster: str, wake: Wake, nudge: asyncio.Event) -> None:
         driver = self._drivers[cluster]
+        may_measure_ms = 0
         while core.owned:
             pace_ms = PACE_MS[core.cluster(cluster).urgency()]
             try:
@@ -134,6 +135,8 @@ class ClusterServices:
                 self._reached(cluster)
                 self._metrics.reassignments(cluster, core.cluster(cluster).phases())
                 self._measure_healing(core.cluster(cluster).state)
+                if isinstance(seen, Observation) and now().monotonic_ms >= may_measure_ms:
+                    may_measure_ms = await self._measure(core, token, cluster, seen)
                 if seen is not None:
                     self._deliver(core, token, seen)
             except ClusterError as error:
@@ -153,6 +156,20 @@ class ClusterServices:
                         await asyncio.Event().wait()
             except TimeoutError:
                 continue
+
+    async def _measure(self, core: ShardCore, token: bytes | None, cluster: str, seen: Observation) -> int:
+        """Read the sizes of copies that were over before a sample was taken; return when that may be done again.
+
+        Without an answer they stay unknown.
+        """
+        topics = core.cluster(cluster).unmeasured(seen)
+        started_ms = now().monotonic_ms
+        if not topics:
+            return started_ms
+        sizes = await self._drivers[cluster].replica_bytes(topics)
+        self._deliver(core, token, BytesSampled(cluster, started_ms, sizes))
+        ended_ms = now().monotonic_ms
+        return ended_ms + (ended_ms - started_ms) * SAMPLE_SHARE
 
     def _measure_healing(self, state: ClusterState) -> None:
         left = 0 if state.heal_left is None else state.heal_left.count

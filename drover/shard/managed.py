@@ -43,7 +43,8 @@ class ManagedCluster:
         self.observed = ObservationCache()
         self.deferral = Deferral(state)
         self._is_configured = limits is not None
-        self._reconcilers = _reconcilers(state, self.observed, scope, limits)
+        self._sizes = CopySizes(self.observed)
+        self._reconcilers = _reconcilers(state, self.observed, self._sizes, scope, limits)
 
     def begin(self, now: Moment) -> None:
         """Begin an ownership."""
@@ -150,6 +151,17 @@ class ManagedCluster:
                 found[key] = (reassignment.step.number, reassignment.step.adding, reassignment.step.leader)
         return found
 
+    def unmeasured(self, seen: Observation) -> frozenset[str]:
+        """List the topics of which a step has come to its end, as was just seen, before any size was read."""
+        found = set()
+        for key, facts in seen.partitions.items():
+            reassignment = self.state.reassignments.get(key)
+            if facts is None or facts.move is not None or reassignment is None:
+                continue
+            if reassignment.phase is Phase.COPYING and not self._sizes.has_sample(reassignment):
+                found.add(key.topic)
+        return frozenset(found)
+
     def phases(self) -> Mapping[str, int]:
         """Count the reassignments under way by phase."""
         counts = Counter(self.state.reassignments[key].phase.value for key in self.state.in_flight)
@@ -158,10 +170,10 @@ class ManagedCluster:
 
 
 def _reconcilers(
-    state: ClusterState, observed: ObservationCache, scope: ShardScope, limits: Limits | None
+    state: ClusterState, observed: ObservationCache, sizes: CopySizes, scope: ShardScope, limits: Limits | None
 ) -> tuple[Reconciler, ...]:
     """Make the reconcilers of one cluster, in the order in which they run; a new capability is added here."""
-    backoff, sizes = Backoff(), CopySizes(observed)
+    backoff = Backoff()
     throttling = ThrottlingReconciler(state, observed)
     return (
         IdentityReconciler(state, observed),

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import AlterPartitions, CallEnded, Identified, Input, OutOfReach
+from drover.capability.messages import (
+    AlterPartitions,
+    BytesSampled,
+    CallEnded,
+    Identified,
+    Input,
+    Observation,
+    OutOfReach,
+)
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import OutcomeUnknownError
@@ -20,6 +28,7 @@ from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore
 from events.partitions import TopicPartition
 from events.progress import Progress
+from events.reassignments import ReassignmentCompleted
 from tests.shard.world import CLUSTER, World, alter
 
 ORDERS = TopicPartition("orders", 0)
@@ -200,6 +209,27 @@ async def test_what_is_being_copied_is_sampled_for_the_progress_topic(bench: Ben
     sample = bench.samples[0]
     assert (sample.key, sample.step, sample.bytes_total) == (ORDERS, 1, 1000)
     assert [held.broker for held in sample.adding] == [4]
+
+
+async def test_the_size_of_a_copy_that_was_over_before_a_sample_is_asked_for_at_its_end(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "SAMPLE_MS", 10_000_000)
+    world = bench.world
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: bench.wakes == 1)
+    await world.send(alter({ORDERS: [4, 2, 3]}))
+    await world.settle()
+    assert world.core.cluster(CLUSTER).copying()
+    world.model.advance(1)
+    world.model.join_isr(ORDERS, 4)
+    assert world.model.moves() == {}
+    bench.services.start(bench.core, [], bench.wake)
+    await until(lambda: any(isinstance(entry, BytesSampled) for entry in bench.delivered))
+    await until(lambda: isinstance(bench.delivered[-1], Observation))
+    await world.turn()
+    (completed,) = [event for event in world.events() if isinstance(event, ReassignmentCompleted)]
+    assert (completed.bytes_copied, completed.bytes_unknown) == (1000, False)
 
 
 async def test_a_fault_that_nobody_expects_reaches_the_supervisor(

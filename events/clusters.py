@@ -8,9 +8,16 @@ from events.plans import Stepping
 
 
 class ClusterIdentified(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-identified"):
-    """First contact: Kafka's own cluster id, which must never differ afterwards."""
+    """First contact: Kafka's own cluster id, which must never differ afterwards, and the brokers that lived then."""
 
     kafka_cluster_id: str
+    brokers: tuple[int, ...] = ()
+
+
+class BrokersSeen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="brokers-seen"):
+    """Brokers that the log did not know live in the cluster: from now on they exist, or have existed."""
+
+    brokers: tuple[int, ...]
 
 
 class ClusterMismatched(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-mismatched"):

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.clusters import (
+    BrokersSeen,
     ClusterFrozen,
     ClusterIdentified,
     ClusterMatched,
@@ -73,7 +74,8 @@ SCHEMA_VERSION = 1
 FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen
 ReachEvent = ClusterOutOfReach | ClusterWithinReach
 LimitsEvent = LimitsSet | LimitsChanged
-ClusterEvent = ClusterIdentified | ClusterMismatched | ClusterMatched | ReachEvent | LimitsEvent | FreezeEvent
+IdentityEvent = BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched
+ClusterEvent = IdentityEvent | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten

@@ -25,6 +25,7 @@ class RefusalCode(StrEnum):
     AFTER_UNDECIDED = "after-undecided"
     HEALING_OFF = "healing-off"
     BROKER_NOT_AWAY = "broker-not-away"
+    UNKNOWN_BROKER = "unknown-broker"
     NOTHING_TO_STOP = "nothing-to-stop"
     WITHDRAWN = "withdrawn"
     FROZEN_BY_OTHERS = "frozen-by-others"

@@ -26,6 +26,9 @@ def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Fact
             f"{MAX_FAILED_BROKERS} brokers of {state.name} are reported as failed already: report those that returned"
         )
         return refuse(RefusalCode.TOO_LARGE, detail)
+    unknown = _unknown(command.broker, state, facts)
+    if unknown is not None:
+        return unknown
     at_ms, remarks = _bounded(command.at_ms, facts)
     event = BrokerFailureRecorded(
         cluster=state.name,
@@ -38,6 +41,20 @@ def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Fact
     if state.limits.healing is not None and command.broker not in state.absent_brokers:
         noted = (BrokerOutageNoted(cluster=state.name, broker=command.broker, seen=False),)
     return Decision(events=(event, *noted), remarks=remarks)
+
+
+def _unknown(broker: int, state: ClusterState, facts: Facts) -> Decision | None:
+    """Refuse what is said about a broker that nobody has seen: any number can be reported as failed."""
+    if broker in facts.live_brokers or broker in state.known_brokers or broker in state.absent_brokers:
+        return None
+    if any(broker in one.original or broker in one.current for one in state.reassignments.values()):
+        return None
+    if not (facts.live_brokers or state.known_brokers):
+        detail = f"the brokers of {state.name} are not known yet: report it again once a worker has reached the cluster"
+        return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail)
+    seen = ", ".join(map(str, sorted({*state.known_brokers, *facts.live_brokers})))
+    detail = f"Drover has never seen a broker {broker} in {state.name}, and moves no replica of it; it has seen {seen}"
+    return refuse(RefusalCode.UNKNOWN_BROKER, detail)
 
 
 def decide_broker_returned(command: BrokerReturned, state: ClusterState, facts: Facts) -> Decision:

@@ -5,11 +5,23 @@ from typing import Any
 
 from drover.identity.state import IdentityState, Outage
 from events.base import Event
-from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched, ClusterOutOfReach, ClusterWithinReach
+from events.clusters import (
+    BrokersSeen,
+    ClusterIdentified,
+    ClusterMatched,
+    ClusterMismatched,
+    ClusterOutOfReach,
+    ClusterWithinReach,
+)
 
 
 def _identified(state: IdentityState, event: ClusterIdentified, _at_ms: int) -> None:
     state.kafka_cluster_id = event.kafka_cluster_id
+    state.known_brokers = tuple(sorted({*state.known_brokers, *event.brokers}))
+
+
+def _seen(state: IdentityState, event: BrokersSeen, _at_ms: int) -> None:
+    state.known_brokers = tuple(sorted({*state.known_brokers, *event.brokers}))
 
 
 def _mismatched(state: IdentityState, event: ClusterMismatched, _at_ms: int) -> None:
@@ -30,6 +42,7 @@ def _within_reach(state: IdentityState, _event: ClusterWithinReach, _at_ms: int)
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ClusterIdentified: _identified,
+    BrokersSeen: _seen,
     ClusterMismatched: _mismatched,
     ClusterMatched: _matched,
     ClusterOutOfReach: _out_of_reach,

@@ -5,7 +5,14 @@ from drover.capability.contract import Reconciler
 from drover.capability.messages import Identified, Input, Moment, OutOfReach
 from drover.facts import Observation, Survey
 from events.bounds import shortened
-from events.clusters import ClusterIdentified, ClusterMatched, ClusterMismatched, ClusterOutOfReach, ClusterWithinReach
+from events.clusters import (
+    BrokersSeen,
+    ClusterIdentified,
+    ClusterMatched,
+    ClusterMismatched,
+    ClusterOutOfReach,
+    ClusterWithinReach,
+)
 
 
 class IdentityReconciler(Reconciler):
@@ -22,10 +29,14 @@ class IdentityReconciler(Reconciler):
         if state.outage is not None:
             batch.emit(ClusterWithinReach(cluster=state.name))
         if state.kafka_cluster_id is None:
-            batch.emit(ClusterIdentified(cluster=state.name, kafka_cluster_id=found))
+            brokers = tuple(sorted(entry.live_brokers))
+            batch.emit(ClusterIdentified(cluster=state.name, kafka_cluster_id=found, brokers=brokers))
         elif state.kafka_cluster_id == found:
             if state.mismatched_kafka_cluster_id is not None:
                 batch.emit(ClusterMatched(cluster=state.name, kafka_cluster_id=found))
+            new = set(entry.live_brokers).difference(state.known_brokers)
+            if new:
+                batch.emit(BrokersSeen(cluster=state.name, brokers=tuple(sorted(new))))
         elif state.mismatched_kafka_cluster_id != found:
             batch.emit(
                 ClusterMismatched(

@@ -18,7 +18,8 @@ class Outage(Struct, frozen=True, omit_defaults=True):
 class IdentityState(ClusterSlice):
     """Kafka's own id of the cluster that was first seen, and of another one that answers now; None if there is none.
 
-    `outage` is None while the cluster is within reach, as far as the owner knows.
+    `outage` is None while the cluster is within reach, as far as the owner knows. `known_brokers` are the ids of all
+    brokers that were ever seen alive there, sorted.
     """
 
     kafka_cluster_id: str | None = recorded("kafka_cluster_id", told_as=("kafka cluster id",))
@@ -26,3 +27,4 @@ class IdentityState(ClusterSlice):
         "mismatched_kafka_cluster_id", told_as=("mismatched kafka cluster id",)
     )
     outage: Outage | None = recorded("outage", told_as=("outage",))
+    known_brokers: tuple[int, ...] = recorded("known_brokers", (), told_as=("known brokers",))

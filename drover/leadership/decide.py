@@ -1,18 +1,22 @@
 """Deciding about the list of brokers that should not lead, and about balances of leaders."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from drover.capability.decision import Decision, Facts, refuse
 from drover.leadership.state import LeadershipState, Listing
+from drover.state.cluster import ClusterState
 from events.brokers import BlacklistSet
 from events.commands import BalanceLeaders, Blacklist, Demote, Restore
 from events.leadership import LeaderBalanceBegun, ListedBroker
 from events.refusals import RefusalCode
 
 DROVER = "drover"
+# Of the brokers that nobody has seen.
+MOST_TOLD = 10
 
 
-def decide_blacklist(command: Blacklist, state: LeadershipState, _facts: Facts) -> Decision:
+def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> Decision:
     """R491-1: the list is always the complete one."""
     given = {entry.broker: entry for entry in command.entries}
     brokers = tuple(dict.fromkeys((*command.brokers, *given)))
@@ -20,10 +24,10 @@ def decide_blacklist(command: Blacklist, state: LeadershipState, _facts: Facts) 
         broker: ListedBroker(broker=broker, topics=_topics(entry.topics), until_ms=entry.until_ms, reason=entry.reason)
         for broker, entry in given.items()
     }
-    return _set(state, brokers, entries, command.by, command.reason)
+    return _telling_unknown(_set(state, brokers, entries, command.by, command.reason), state, facts)
 
 
-def decide_demote(command: Demote, state: LeadershipState, _facts: Facts) -> Decision:
+def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decision:
     """Add one broker to the list, or change what is said about it; topics are added to those it has."""
     known = state.listings.get(command.broker)
     topics = command.topics
@@ -34,7 +38,19 @@ def decide_demote(command: Demote, state: LeadershipState, _facts: Facts) -> Dec
         broker=command.broker, topics=_topics(topics), for_ms=command.for_ms, reason=command.reason
     )
     brokers = tuple(dict.fromkeys((*state.blacklist, command.broker)))
-    return _set(state, brokers, entries, command.by, command.reason)
+    return _telling_unknown(_set(state, brokers, entries, command.by, command.reason), state, facts)
+
+
+def _telling_unknown(decision: Decision, state: ClusterState, facts: Facts) -> Decision:
+    """Say which of the brokers that are listed now nobody has seen: a list may be made before a broker comes."""
+    known = {*state.known_brokers, *facts.live_brokers}
+    new = [event for event in decision.events if isinstance(event, BlacklistSet)]
+    unknown = sorted({broker for event in new for broker in event.brokers}.difference(known))
+    if not known or not unknown:
+        return decision
+    some = ", ".join(map(str, unknown[:MOST_TOLD])) + (" and others" if len(unknown) > MOST_TOLD else "")
+    said = f"no broker {some} was ever seen in {state.name}: listed all the same, for when it comes"
+    return replace(decision, remarks=(*decision.remarks, said))
 
 
 def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> Decision:

@@ -24,6 +24,10 @@ _RATES = throttles.Rates(leader=10_000_000, follower=10_000_000)
 _ENTRIES = throttles.Entries(leader=("0:1", "0:2"), follower=("0:3",))
 
 EVENTS: dict[str, records.AnyEvent] = {
+    "cluster-identified-with-its-brokers": clusters.ClusterIdentified(
+        cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw", brokers=(1, 2, 3)
+    ),
+    "brokers-seen": clusters.BrokersSeen(cluster="local", brokers=(4, 5)),
     "cluster-identified": clusters.ClusterIdentified(cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw"),
     "cluster-mismatched": clusters.ClusterMismatched(
         cluster="local", expected_kafka_cluster_id="4L6g3nShT-eMCtK--X86sw", found_kafka_cluster_id="other"

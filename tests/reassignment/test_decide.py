@@ -6,14 +6,16 @@ import pytest
 
 from drover.capability.decision import Facts
 from drover.healing.decide import MAX_FAILED_BROKERS
+from drover.healing.state import Absence
 from drover.scheduling.freezing import MAX_FREEZES
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.brokers import BlacklistSet, BrokerReturnRecorded
-from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Throttle, Unfreeze
+from events.clusters import BrokersSeen, ClusterIdentified
+from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Demote, Freeze, Throttle, Unfreeze
 from events.plans import PlanFinished, PlanOpened
-from tests.reassignment.support import CLUSTER, codes, state_after, tags
+from tests.reassignment.support import CLUSTER, codes, opened, queued, state_after, tags
 
 WHO: dict[str, Any] = {"cluster": CLUSTER, "by": "ana", "reason": "r"}
 BOB: dict[str, Any] = {"cluster": CLUSTER, "by": "bob", "reason": "disks"}
@@ -91,6 +93,7 @@ def test_a_blacklist_is_always_the_complete_one_in_the_order_given() -> None:
 def test_the_first_report_of_a_failure_stands_until_the_broker_returns() -> None:
     """R46-1, R46-2."""
     state = state_after()
+    state.known_brokers = (1, 2, 3, 4)
     assert told(state, BrokerFailed(id="1", broker=4, at_ms=500, **WHO)) == ["broker-failure-recorded"]
     assert told(state, BrokerFailed(id="2", broker=4, at_ms=100, **WHO)) == []
     assert state.failed_brokers == {4: 500}
@@ -102,6 +105,7 @@ def test_the_first_report_of_a_failure_stands_until_the_broker_returns() -> None
 
 def test_a_return_from_before_the_failure_is_an_old_report() -> None:
     state = state_after()
+    state.known_brokers = (1, 2, 3, 4)
     assert told(state, BrokerReturned(id="1", broker=4, at_ms=400, **WHO)) == []
     told(state, BrokerFailed(id="2", broker=4, at_ms=500, **WHO))
     assert told(state, BrokerReturned(id="3", broker=4, at_ms=499, **WHO)) == []
@@ -111,6 +115,7 @@ def test_a_return_from_before_the_failure_is_an_old_report() -> None:
 
 def test_a_report_about_the_future_is_bounded_by_the_brokers_clock() -> None:
     state = state_after()
+    state.known_brokers = (1, 2, 3, 4)
     decision = decide(BrokerFailed(id="1", broker=4, at_ms=10**12, **WHO), state, Facts(appended_ms=1000))
     assert "future" in decision.remarks[0]
     apply(state, decision.events[0], 1000)
@@ -123,6 +128,7 @@ def test_a_report_about_the_future_is_bounded_by_the_brokers_clock() -> None:
 
 def test_a_failure_that_an_older_drover_recorded_in_the_future_can_be_corrected() -> None:
     state = state_after()
+    state.known_brokers = (1, 2, 3, 4)
     told(state, BrokerFailed(id="1", broker=4, at_ms=10**12, **WHO))
     assert state.failed_brokers == {4: 10**12}
     decision = decide(BrokerReturned(id="2", broker=4, at_ms=1500, **WHO), state, Facts(appended_ms=2000))
@@ -157,3 +163,40 @@ def test_reports_of_brokers_that_there_cannot_be_fill_no_memory() -> None:
     decision = decide(BrokerFailed(id="1", broker=2**31 - 1, at_ms=500, **WHO), state, Facts())
     assert codes(decision) == ["too-large"]
     assert told(state, BrokerFailed(id="2", broker=4, at_ms=600, **WHO)) == []
+
+
+def test_only_a_broker_that_is_or_was_there_can_be_reported_as_failed() -> None:
+    report = BrokerFailed(id="1", broker=7, at_ms=500, **WHO)
+    state = state_after()
+    assert codes(decide(report, state, Facts())) == ["cluster-unavailable"]
+    state.known_brokers = (1, 2)
+    (refusal,) = decide(report, state, Facts()).refusals
+    assert (refusal.code, "1, 2" in refusal.detail) == ("unknown-broker", True)
+    assert not decide(report, state, Facts(live_brokers=frozenset({7}))).refused
+    absent = state_after()
+    absent.known_brokers = (1, 2)
+    absent.absent_brokers[7] = Absence(since_ms=400, seen=True)
+    assert not decide(report, absent, Facts()).refused
+
+
+def test_a_broker_of_a_list_that_is_moved_may_be_reported_although_nobody_saw_it_alive() -> None:
+    state = state_after((opened(), queued()))
+    state.known_brokers = (4, 5)
+    assert not decide(BrokerFailed(id="1", broker=1, at_ms=500, **WHO), state, Facts()).refused
+
+
+def test_the_log_knows_every_broker_that_was_ever_seen_alive() -> None:
+    state = ClusterState(CLUSTER)
+    apply(state, ClusterIdentified(cluster=CLUSTER, kafka_cluster_id="a", brokers=(3, 1)), 1000)
+    apply(state, BrokersSeen(cluster=CLUSTER, brokers=(2, 3)), 2000)
+    assert state.known_brokers == (1, 2, 3)
+
+
+def test_a_listed_broker_that_nobody_has_seen_is_told() -> None:
+    state = state_after()
+    state.known_brokers = (1, 2)
+    decision = decide(Blacklist(id="1", brokers=(1, 9), **WHO), state, Facts())
+    assert tags(decision.events) == ["blacklist-set"]
+    assert "no broker 9 was ever seen" in decision.remarks[0]
+    assert "9" in decide(Demote(id="2", broker=9, **WHO), state, Facts()).remarks[0]
+    assert decide(Blacklist(id="3", brokers=(1, 2), **WHO), state, Facts()).remarks == ()

@@ -203,6 +203,13 @@ def _out_of_reach() -> ShardFold:
     return fold
 
 
+def _with_known_brokers() -> ShardFold:
+    """A cluster whose brokers were seen alive."""
+    fold = _full()
+    fold.state.cluster("prod").known_brokers = (1, 2, 3, 65)
+    return fold
+
+
 def _with_steppings() -> ShardFold:
     """A plan and the cluster say how partitions go to their targets."""
     fold = _on_its_way_back_by_steps()
@@ -272,6 +279,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_void_records": _with_void_records,
     "snapshot_freezes": _frozen_by_several,
     "snapshot_outage": _out_of_reach,
+    "snapshot_known_brokers": _with_known_brokers,
     "snapshot_steppings": _with_steppings,
     "snapshot_unmeasured": _unmeasured,
     "snapshot_leaders": _with_leaders,

@@ -12,6 +12,7 @@ from events.codec import decode_command
 from events.commands import Alter, AnyCommand, Command
 from events.progress import Sample
 from events.records import AnyEvent, Record
+from events.refusals import RefusalCode
 from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, SAMPLE_TYPES, TAGGED_TYPES, tag_of
 
 README = Path(__file__).parents[2] / "events" / "README.md"
@@ -49,6 +50,11 @@ def test_a_section_names_every_field_and_no_other(name: str) -> None:
         common = set(Event.__struct_fields__)
     named = re.findall(r"^\| `(\w+)` \|", SECTIONS[name], flags=re.MULTILINE)
     assert named == [field for field in kind.__struct_fields__ if field not in common]
+
+
+def test_every_code_of_a_refusal_is_named() -> None:
+    (codes,) = re.findall(r"^\| `code` \| text \| one of (.*) \|$", SECTIONS["refusal"], flags=re.MULTILINE)
+    assert re.findall(r"`([a-z-]+)`", codes) == [code.value for code in RefusalCode]
 
 
 def test_fields_that_a_whole_family_has_are_named_once() -> None:

@@ -1,0 +1,173 @@
+"""The worst that clients can send, beside a throttled plan: the plan ends as it should, and the worker stays up."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import MessageSizeTooLargeError
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from drover.cluster.sockets import DIRECT
+from drover.local import LocalCluster
+from drover.plans.state import PlanStatus
+from events.codec import encode_command
+from events.commands import BrokerFailed, Freeze, Unfreeze
+from events.partitions import TopicPartition
+from events.topics import DEFAULT_SHARDS, shard_of
+from tests.integration.story import read_all
+from tests.integration.support import MANAGED, Installation, installation, wait_for
+
+pytestmark = pytest.mark.cluster
+
+ALTER, CANCEL, _, BROKER_FAILED = range(4)
+SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
+MEGABYTE = 1024 * 1024
+KEYS = [TopicPartition("besieged", number) for number in range(6)]
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+WHO: Mapping[str, Any] = {"cluster": MANAGED, "by": "mallory", "reason": "why not"}
+FLOOD = 3000
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def drover(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
+    """A Drover whose worker does not run yet."""
+    async with installation(local_cluster, tmp_path_factory.mktemp("hostile"), "hostile") as made:
+        yield made
+
+
+def set_compression(made: Installation, codec: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=made.cluster.bootstrap, proxy_url=DIRECT)
+    resource = ConfigResource(ConfigResourceType.TOPIC, made.names.commands[CANCEL], {"compression.type": codec})
+    admin.alter_configs([resource])
+    admin.close()
+
+
+async def send(made: Installation, topic: str, payloads: list[bytes], codec: str | None = None) -> None:
+    options = {**made.connection.client_options, "max_request_size": 40 * MEGABYTE}
+    producer = AIOKafkaProducer(**options, compression_type=codec)
+    await producer.start()
+    try:
+        sent = [await producer.send(topic, payload, partition=SHARD) for payload in payloads]
+        await asyncio.gather(*sent)
+    finally:
+        await producer.stop()
+
+
+def as_json(**fields: Any) -> bytes:
+    return json.dumps({**WHO, **fields}).encode()
+
+
+def names_of_nothing(count: int) -> list[dict[str, Any]]:
+    return [{"topic": "t" * 200, "partition": number, "replicas": [1]} for number in range(count)]
+
+
+def the_worst() -> Iterator[tuple[str, int, list[bytes]]]:
+    """Yield what is sent, by what it once did, and into which command topic; the log is index -1."""
+    held = [as_json(type="alter", id=f"held-{n}", after=["never"], partitions=names_of_nothing(900)) for n in range(45)]
+    assert sum(map(len, held)) > 8 * MEGABYTE
+    yield "held commands that expire together as one record that no log takes", ALTER, held
+    yield "a dead letter that no topic takes", CANCEL, [b"{" + b"x" * (2 * MEGABYTE - 200)]
+    yield (
+        "a reason of a megabyte for every partition",
+        CANCEL,
+        [as_json(type="cancel", id="long", mode="rollback", all=True, reason="r" * 900_000)],
+    )
+    yield (
+        "one command that decides more than a record holds",
+        ALTER,
+        [as_json(type="alter", id="large", partitions=names_of_nothing(4000))],
+    )
+    yield (
+        "ids and types that are new each time",
+        CANCEL,
+        [
+            as_json(type=f"kind-{n}", id=f"new-{n}") if n % 2 else encode_command(Unfreeze(id=f"flood-{n}", **WHO))
+            for n in range(FLOOD)
+        ],
+    )
+    yield (
+        "brokers that there are not",
+        BROKER_FAILED,
+        [encode_command(BrokerFailed(id=f"gone-{n}", broker=1000 + n, at_ms=2**52, **WHO)) for n in range(1100)],
+    )
+    yield "a byte string in the log itself", -1, [b"\x00\x01random", b"\xc1", b""]
+
+
+async def test_old_compressed_batches_are_read_once_the_topic_is_put_right(drover: Installation) -> None:
+    """A topic of an older version may hold batches of every codec: docs/recovery.md says what to do."""
+    set_compression(drover, "producer")
+    for codec in CODECS:
+        freeze = [encode_command(Freeze(id=f"{codec}-{n}", **{**WHO, "by": codec})) for n in range(3)]
+        thaw = [encode_command(Unfreeze(id=f"{codec}-thaw", **{**WHO, "by": codec}))]
+        await send(drover, drover.names.commands[CANCEL], [*freeze, *thaw], codec)
+    checked = await drover.drover("topics", "check")
+    assert checked.code != 0
+    assert "compression.type=uncompressed" in checked.output + checked.errors
+    refused = await drover.drover("worker", "--name", "early", "--listen", "127.0.0.1:0")
+    assert refused.code == 2
+    assert "compression.type" in refused.errors
+    set_compression(drover, "uncompressed")
+
+    async def put_right() -> bool:
+        return (await drover.drover("topics", "check")).code == 0
+
+    await wait_for(put_right, "the topic's setting to be seen")
+    await drover.start_worker("only")
+    await drover.wait_until_owned("only")
+
+    async def all_decided() -> bool:
+        known = (await drover.log()).folds[SHARD].known
+        return all(known.get((MANAGED, f"{codec}-thaw")) for codec in CODECS)
+
+    await wait_for(all_decided, "the commands of every codec to be decided")
+    assert (await drover.managed()).freezes == ()
+
+
+async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(drover: Installation) -> None:
+    await drover.create_topic("besieged", {key.partition: [1, 2, 3] for key in KEYS}, kilobytes=1024)
+    targets = {key: [4, 2, 3] for key in KEYS}
+    # Six copies of a megabyte at 300 kB/s: about twenty seconds.
+    assert (await drover.alter("besieged", targets, "--throttle", "300kB")).code == 0
+    for what, topic_index, payloads in the_worst():
+        topic = drover.names.events if topic_index < 0 else drover.names.commands[topic_index]
+        await send(drover, topic, payloads)
+        assert drover.workers["only"].returncode is None, what
+    bomb = as_json(type="freeze", id="bomb", reason="r" * 30 * MEGABYTE)
+    with pytest.raises(MessageSizeTooLargeError):
+        # Some 30 kB on their way, 30 MB for whoever reads it: the broker undoes the compression, and refuses.
+        await send(drover, drover.names.commands[CANCEL], [bomb], "gzip")
+    # The emergency stop is not behind the flood.
+    began = time.monotonic()
+    frozen = await drover.drover("freeze", "--reason", "something is wrong")
+    assert (frozen.code, time.monotonic() - began < 15) == (0, True), frozen.errors
+    assert (await drover.drover("unfreeze", "--reason", "it is not")).code == 0
+    await drover.wait_until_settled(timeout_s=120)
+    assert [await drover.replicas(key) for key in KEYS] == [(4, 2, 3)] * len(KEYS)
+    plan = await drover.plan("besieged")
+    assert (plan.status, plan.completed, plan.failed) == (PlanStatus.FINISHED, len(KEYS), 0)
+    await _all_answered(drover)
+    # The first worker is still the only one, and has never taken a shard a second time.
+    assert drover.workers["only"].returncode is None
+    assert {fold.epoch for fold in (await drover.log()).folds.values()} == {1}
+    assert (await drover.managed()).failed_brokers == {}
+
+
+async def _all_answered(drover: Installation) -> None:
+    """Every command has an outcome, and what is none is a dead letter."""
+
+    async def passed() -> bool:
+        log = await drover.log()
+        fold = log.folds[SHARD]
+        state = fold.state.clusters[MANAGED]
+        sent = [len((await read_all(drover.connection, topic))[SHARD]) for topic in drover.names.commands]
+        decided = [cursor.next_offset for cursor in fold.cursors] == sent
+        return decided and not state.deferred and not state.partly_decided
+
+    # What waits for a command that never comes is refused after half a minute.
+    await wait_for(passed, "every command to be decided", timeout_s=60, pause_s=1)

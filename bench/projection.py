@@ -49,6 +49,9 @@ class Reports:
     def projection_failed(self, cluster: str, error: Exception) -> None:
         check(False, f"{cluster}: {error}")
 
+    def projection_deleted(self, cluster: str, tree: str) -> None:
+        check(False, f"{cluster}: {tree} was deleted")
+
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
         check(False, f"{cluster}: {paths} drifted")
 

@@ -6,7 +6,18 @@ Whatever arrives is cut to these lengths before anything keeps, logs or counts i
 import re
 from collections.abc import Iterator
 
-from events.commands import Alter, BalanceLeaders, Blacklist, Cancel, ChangeLimits, Command, Demote, Repair, Restore
+from events.commands import (
+    Alter,
+    BalanceLeaders,
+    Blacklist,
+    Cancel,
+    ChangeLimits,
+    Command,
+    Demote,
+    Repair,
+    RequestRefused,
+    Restore,
+)
 
 MAX_BY_BYTES = 256
 MAX_REASON_BYTES = 1024
@@ -15,6 +26,9 @@ MAX_REPLICAS = 256
 MAX_BROKERS = 10_000
 MAX_TOPICS = 1000
 MAX_LIMITS = 100
+# The intake of ZooKeeper asks in this name, under ids that begin so; nobody else does.
+INTAKE_BY = "zookeeper"
+INTAKE_ID_PREFIX = "znode-"
 # What is wrong with a record, in words for a person.
 MAX_DETAIL_BYTES = 500
 
@@ -30,6 +44,7 @@ def fault_of(command: Command) -> str | None:
     return (
         _fault_of_text("by", command.by, MAX_BY_BYTES)
         or _fault_of_text("reason", command.reason, MAX_REASON_BYTES)
+        or _fault_of_name(command)
         or _fault_of_count("after names", "commands", len(command.after), MAX_AFTER)
         or _fault_of_lists(command)
     )
@@ -73,11 +88,26 @@ def _fault_of_text(name: str, text: str, most_bytes: int) -> str | None:
     return None
 
 
+def _fault_of_name(command: Command) -> str | None:
+    is_intake, is_so_named = command.by == INTAKE_BY, command.id.startswith(INTAKE_ID_PREFIX)
+    if is_so_named and not is_intake:
+        return f"ids that begin with {INTAKE_ID_PREFIX} are those of requests in ZooKeeper: choose another id"
+    if is_intake and not is_so_named:
+        return f"{INTAKE_BY} is who asks in ZooKeeper: write your own name as by"
+    return None
+
+
 def _fault_of_count(names: str, what: str, count: int, most: int) -> str | None:
     return f"{names} {count} {what}, at most {most} are allowed" if count > most else None
 
 
 def _fault_of_lists(command: Command) -> str | None:
+    if isinstance(command, RequestRefused):
+        if command.by != INTAKE_BY:
+            return f"{command.__struct_config__.tag} is what the intake of ZooKeeper says"
+        return _fault_of_text("path", command.path, MAX_REASON_BYTES) or _fault_of_text(
+            "detail", command.detail, MAX_DETAIL_BYTES
+        )
     if isinstance(command, Blacklist):
         return _fault_of_list_of_brokers(command)
     if isinstance(command, Alter):

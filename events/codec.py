@@ -155,7 +155,8 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
 
 def decode_deferred(payload: bytes) -> AnyCommand:
     """Read a command that was deferred: it was within the bounds of its time, and is not judged by later ones."""
-    return _command_from_msgpack.decode(payload)
+    # No map in msgpack begins as a text in JSON does.
+    return (_command_from_json if _is_json(payload, None) else _command_from_msgpack).decode(payload)
 
 
 def clusters_of(batch: Batch) -> tuple[str, ...]:

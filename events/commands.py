@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, ValidationError, convert, field
 
 from events.partitions import TopicPartition
 from events.plans import Stepping
+from events.refusals import RefusalCode
 
 ClusterName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
 Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")]
@@ -287,8 +288,19 @@ class HealCommand(Command, frozen=True, forbid_unknown_fields=True, kw_only=True
             raise ValueError("rollback belongs to stop")
 
 
+class RequestRefused(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="request-refused"):
+    """Record that what somebody wrote to a node in ZooKeeper cannot be carried out: the outcome is this refusal.
+
+    Only the intake of ZooKeeper sends it, about requests that never become a command.
+    """
+
+    path: Annotated[str, Meta(min_length=1, max_length=1024)]
+    code: RefusalCode
+    detail: Words
+
+
 # Which types may arrive on which command topic; a command that is added is added here.
-OnAlter = Alter | Throttle | ChangeLimits
+OnAlter = Alter | Throttle | ChangeLimits | RequestRefused
 OnCancel = Cancel | Freeze | Unfreeze | Repair
 OnBlacklist = Blacklist | Demote | Restore | BalanceLeaders
 OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand

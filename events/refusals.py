@@ -28,6 +28,7 @@ class RefusalCode(StrEnum):
     UNKNOWN_BROKER = "unknown-broker"
     NOTHING_TO_STOP = "nothing-to-stop"
     WITHDRAWN = "withdrawn"
+    DENIED = "denied"
     FROZEN_BY_OTHERS = "frozen-by-others"
     INVALID_LIMIT = "invalid-limit"
     DROVER_TOPIC = "drover-topic"

@@ -20,13 +20,15 @@ class QueueExit(StrEnum):
 class CommandHeld(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-held"):
     """A command names others in `after` that have not been decided: it waits, at most 30 s.
 
-    `payload` is the command in msgpack, so that it can be decided from the log alone; it stands in `topic` at `offset`.
+    `payload` and `headers` are the record as its client sent it, so that it can be decided from the log alone. It is in
+    `topic` at `offset`. In logs of older versions `payload` is the command in msgpack.
     """
 
     id: str
     payload: bytes
     topic: str
     offset: int
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 class CommandReleased(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-released"):

@@ -8,11 +8,12 @@ import json
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 import msgspec
 
+from events.bounds import INTAKE_BY, INTAKE_ID_PREFIX, shortened
 from events.bounds import fault_of as fault_of_command
-from events.bounds import shortened
 from events.commands import (
     Alter,
     AnyCommand,
@@ -22,6 +23,7 @@ from events.commands import (
     Index,
     PartitionTarget,
     Replicas,
+    RequestRefused,
     TopicName,
     Unfreeze,
 )
@@ -36,8 +38,6 @@ FREEZE = "/admin/reassign_cancel"
 BLACKLIST = "/config/brokers/<default>"
 REQUESTS = "/admin/reassignment_requests"
 ERROR_SUFFIX = ".error"
-BY = "zookeeper"
-ID_PREFIX = "znode-"
 # What one decision can say something about; the same as `drover alter` puts into one command.
 MOST_PARTITIONS = 5000
 MOST_BYTES = 512_000
@@ -52,7 +52,7 @@ _REQUEST = re.compile(r"request_(\d+)")
 class Fault(NamedTuple):
     """Why a node cannot be carried out, before anybody was asked."""
 
-    code: str
+    code: RefusalCode
     detail: str
 
 
@@ -95,12 +95,15 @@ class _UnreadableError(Exception):
     """The message says what is wrong with a node; never leaves this module."""
 
 
-def identity_of(node: Examined) -> str:
+def identity_of(path: str, node: Examined) -> str:
     """Name a version of a node, as the id of its command.
 
-    The time is part of it since another ensemble begins to count its transactions anew.
+    The time is part of it since another ensemble begins to count its transactions anew. Of a node that may not be read
+    nobody tells the version.
     """
-    return f"{ID_PREFIX}{node.czxid:x}-{node.mzxid:x}-{node.mtime_ms:x}"
+    if node.data is None:
+        return f"{INTAKE_ID_PREFIX}denied-{crc32(path.encode()):x}"
+    return f"{INTAKE_ID_PREFIX}{node.czxid:x}-{node.mzxid:x}-{node.mtime_ms:x}"
 
 
 def request_number(name: str) -> int | None:
@@ -116,8 +119,8 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
     """
     if node.data is None:
         # Nor is it told which node it is: it could not be carried out once.
-        return Fault("denied", "the node's ACL does not let Drover read it: write it with one that does")
-    said: Any = {"id": identity_of(node), "cluster": cluster, "by": BY, "reason": f"{path} was written in ZooKeeper"}
+        return Fault(RefusalCode.DENIED, "the node's ACL does not let Drover read it: write it with one that does")
+    said = _envelope(path, node, cluster)
     if path == CANCEL:
         return Cancel(**said, mode="rollback", all=True)
     if path == FREEZE:
@@ -142,9 +145,20 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
         return Fault(RefusalCode.MALFORMED, shortened(str(error)))
 
 
+def refused_request(path: str, node: Examined, fault: Fault, cluster: str) -> RequestRefused:
+    """Tell the log of a node that cannot be carried out."""
+    detail = shortened(fault.detail)
+    return RequestRefused(**_envelope(path, node, cluster), path=shortened(path), code=fault.code, detail=detail)
+
+
+def _envelope(path: str, node: Examined, cluster: str) -> dict[str, Any]:
+    reason = f"{shortened(path)} was written in ZooKeeper"
+    return {"id": identity_of(path, node), "cluster": cluster, "by": INTAKE_BY, "reason": reason}
+
+
 def command_of_removal(path: str, mark: str, cluster: str) -> AnyCommand | None:
     """Read what an operator asks for by removing the document with this mark; None: nothing."""
-    said: Any = {"id": f"{ID_PREFIX}gone-{mark}", "cluster": cluster, "by": BY}
+    said: Any = {"id": f"{INTAKE_ID_PREFIX}gone-{mark}", "cluster": cluster, "by": INTAKE_BY}
     reason = f"{path} was removed in ZooKeeper"
     if path == FREEZE:
         # One document stands for the freezes of everyone.

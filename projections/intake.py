@@ -14,6 +14,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from drover.errors import ConfigurationError, LogUnavailableError
+from events.bounds import INTAKE_BY
 from events.commands import AnyCommand
 from events.outcomes import joined
 from events.records import Batch, Outcome
@@ -24,7 +25,6 @@ from projections.commands import (
     CANCEL,
     ERROR_SUFFIX,
     FREEZE,
-    ID_PREFIX,
     PLAN,
     REQUESTS,
     Fault,
@@ -34,6 +34,7 @@ from projections.commands import (
     error_document,
     fault_of,
     identity_of,
+    refused_request,
     request_number,
 )
 from projections.ownership import PARENTS, SHARED
@@ -128,6 +129,8 @@ class Intake:
         # Of commands that are decided in several records, until the last one.
         self._parts: dict[str, list[Outcome]] = {}
         self._asked: set[str] = set()
+        # What the log was told of because it became no command.
+        self._told: dict[str, None] = {}
         self._looking = asyncio.Lock()
 
     def recorded(self, offset: int, batch: Batch) -> None:
@@ -137,10 +140,12 @@ class Intake:
             if event.cluster == self._cluster:
                 place = Place(offset + 1, 0) if number == len(batch.events) else Place(offset, number)
         for outcome in batch.outcomes:
-            if outcome.cluster == self._cluster and outcome.id.startswith(ID_PREFIX) and outcome.verdict != "duplicate":
+            # What somebody else asked for under such an id was refused, and says nothing about the node.
+            if outcome.cluster == self._cluster and outcome.by == INTAKE_BY and outcome.verdict != "duplicate":
                 self._record(outcome, batch.at_ms, place)
-        while len(self._outcomes) > MOST_OUTCOMES:
-            del self._outcomes[next(iter(self._outcomes))]
+        for kept in (self._outcomes, self._told):
+            while len(kept) > MOST_OUTCOMES:
+                del kept[next(iter(kept))]
 
     def _record(self, outcome: Outcome, at_ms: int, place: Place | None) -> None:
         """Keep the first word on a command; of one that is decided in several records all parts, as one."""
@@ -222,7 +227,7 @@ class Intake:
         if found is _Found.NOTHING:
             return False
         node, is_held = seen.nodes[path], path in seen.position.standing
-        identity = identity_of(node)
+        identity = identity_of(path, node)
         recorded = self._outcomes.get(identity)
         if recorded is not None:
             # Until the tree has what came of it, the projector is about to write over it, and it must not be gone.
@@ -240,6 +245,9 @@ class Intake:
             return True
         command = BUSY if path == PLAN and is_held else command_of(path, node, self._cluster)
         if isinstance(command, Fault):
+            if identity not in self._told and not await self._is_answered(path, node):
+                await self._submit(refused_request(path, node, command, self._cluster))
+            self._told[identity] = None
             await self._answer(path, node, command, int(time.time() * 1000), remove=not is_held)
             return False
         await self._send(command)
@@ -295,6 +303,12 @@ class Intake:
             operations.append(Set(error_path, error_document(node, fault, at_ms, refusals), there.version))
         if operations:
             await self._write(operations)
+
+    async def _is_answered(self, path: str, node: Examined) -> bool:
+        """Whether the node beside it is about this version already: then the log was told as well."""
+        error_path = f"{self._base}{path}{ERROR_SUFFIX}"
+        there = (await self._store.examine([error_path])).get(error_path)
+        return there is not None and answers(there.data, node)
 
     async def _tidy(self, seen: _Seen) -> None:
         """Keep the last answers to requests only."""

@@ -50,6 +50,10 @@ class Monitor(Protocol):
         """The store, or the log, did not do what was asked; it is tried again."""
         ...
 
+    def projection_deleted(self, cluster: str, tree: str) -> None:
+        """Somebody had deleted the whole tree, or its position; it is made anew."""
+        ...
+
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
         """Somebody had changed these nodes; they are as they must be again."""
         ...
@@ -95,6 +99,7 @@ class ClusterWriter:
         self._groups: deque[Group] = deque()
         self._news = asyncio.Event()
         self._failures = 0
+        self._has_written = False
         self._patrol = Patrol(tree, times.verify_s)
 
     # -- the log's side
@@ -175,10 +180,13 @@ class ClusterWriter:
             raise BeatenError(f"{self.tree.base}: {position.writer} writes it")
         # What was written there between the two is of another version than the one that is known, and refused.
         await self._requests.see()
+        if position is None and self._has_written:
+            self._monitor.projection_deleted(self.cluster, self.tree.base)
         if position is None or not self._is_usable(position) or not self._agrees(position.place):
             await self.make_anew()
         else:
             await self._repair(position)
+        self._has_written = True
         self._failures, self.last_error = 0, None
 
     def _is_usable(self, position: Position) -> bool:

@@ -12,9 +12,10 @@ from typing import Any
 import structlog
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import BytesSampled, Effect, Input, Observation, OutOfReach, ReadThrottles
+from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
+from drover.facts import Observation
 from drover.runtime.calls import carry_out, has_answer, look, result_of
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics

@@ -59,6 +59,11 @@ class Reporter:
             _log.warning("the projection waits", cluster=cluster, error=str(error))
             self._said[cluster] = kind
 
+    def projection_deleted(self, cluster: str, tree: str) -> None:
+        """Others had deleted the tree."""
+        self._metrics.projection_drifted(cluster, 1)
+        _log.warning("the tree in ZooKeeper was deleted by others and is made anew", cluster=cluster, tree=tree)
+
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
         """Others had changed these nodes."""
         self._metrics.projection_drifted(cluster, len(paths))

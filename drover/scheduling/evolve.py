@@ -81,7 +81,7 @@ def _unfrozen(state: SchedulingState, _event: ClusterUnfrozen, _at_ms: int) -> N
 
 
 def _deferred(state: SchedulingState, event: CommandHeld, at_ms: int) -> None:
-    state.deferred[event.id] = DeferredCommand(event.payload, event.topic, event.offset, at_ms)
+    state.deferred[event.id] = DeferredCommand(event.payload, event.topic, event.offset, at_ms, headers=event.headers)
 
 
 def _narrowed(state: SchedulingState, event: CommandNarrowed, _at_ms: int) -> None:

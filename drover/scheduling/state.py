@@ -47,7 +47,8 @@ class Freeze(Struct, frozen=True, omit_defaults=True):
 class DeferredCommand(Struct, frozen=True, omit_defaults=True):
     """A command that waits for those it names in `after`: its bytes, its place in its topic, and since when.
 
-    `withdrawn` are the partitions of an alter that a cancel has withdrawn meanwhile.
+    `withdrawn` are the partitions of an alter that a cancel has withdrawn meanwhile. `payload` and `headers` are what
+    the client sent.
     """
 
     payload: bytes
@@ -55,6 +56,12 @@ class DeferredCommand(Struct, frozen=True, omit_defaults=True):
     offset: int
     since_ms: int
     withdrawn: tuple[TopicPartition, ...] = ()
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """What it takes in the log and in the state, in bytes."""
+        return len(self.payload) + sum(len(name) + len(value) for name, value in self.headers)
 
 
 class PartlyDecided(Struct, frozen=True, omit_defaults=True):

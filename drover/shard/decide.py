@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks
+from drover.capability.decision import NO_LOOKS, Decision, Facts, Looks, refuse
 from drover.healing.commands import decide_heal
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_balance, decide_blacklist, decide_demote, decide_restore
@@ -17,6 +17,12 @@ from drover.state.cluster import ClusterState
 from drover.unmanaged.repair import decide_repair, looks_for_repair
 from events import commands
 from events.partitions import TopicPartition
+
+
+def decide_request_refused(command: commands.RequestRefused, _state: ClusterState, _facts: Facts) -> Decision:
+    """Refuse what was asked for in ZooKeeper, in the words of its intake: the log keeps why."""
+    return refuse(command.code, f"{command.path}: {command.detail}")
+
 
 # The function of each command, from the capability that owns it.
 DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], Decision]] = {
@@ -34,6 +40,7 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.BrokerFailed: decide_broker_failed,
     commands.BrokerReturned: decide_broker_returned,
     commands.HealCommand: decide_heal,
+    commands.RequestRefused: decide_request_refused,
 }
 
 # Which partitions must be observed before a command is decided; none for a command that is not listed.

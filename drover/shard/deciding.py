@@ -44,7 +44,7 @@ class CommandIndex:
     def __init__(self, durable: KnownCommands, at_ms: int) -> None:
         self._durable = durable
         self._at_ms = at_ms
-        self._deciding: dict[tuple[str, str], bytes] = {}
+        self._deciding: dict[tuple[str, str], tuple[bytes, str]] = {}
 
     def earlier(self, identity: tuple[str, str]) -> KnownCommand | None:
         """Return what the log knows of an id, unless it is more than 7 days old."""
@@ -54,11 +54,21 @@ class CommandIndex:
     def digest(self, identity: tuple[str, str]) -> bytes | None:
         """Return the digest of the command that has an id already; None if the id is free."""
         earlier = self.earlier(identity)
-        return self._deciding.get(identity) if earlier is None else earlier.digest
+        if earlier is not None:
+            return earlier.digest
+        deciding = self._deciding.get(identity)
+        return None if deciding is None else deciding[0]
 
-    def enter(self, identity: tuple[str, str], digest: bytes) -> None:
+    def owner(self, identity: tuple[str, str]) -> str:
+        """Name whose command has an id already: by whom, and where its outcome is."""
+        earlier = self.earlier(identity)
+        if earlier is None:
+            return f"of {self._deciding[identity][1]}, decided in this record"
+        return f"of {earlier.by or 'somebody'}, decided at offset {earlier.offset} of the log"
+
+    def enter(self, identity: tuple[str, str], digest: bytes, by: str) -> None:
         """Remember a command that the batch under way decides or defers."""
-        self._deciding[identity] = digest
+        self._deciding[identity] = (digest, by)
 
     def undecided(self, command: AnyCommand, state: ClusterState) -> tuple[str, ...]:
         """List the commands in `after` that have not been decided: unknown, or deferred themselves."""
@@ -121,7 +131,7 @@ def _withdraw(batch: BatchBuilder, ids: tuple[str, ...], by: AnyCommand, cluster
         position = Position(deferred.topic, deferred.offset, deferred.since_ms)
         refused = refuse(RefusalCode.WITHDRAWN, f"withdrawn by command {by.id} of {by.by}: {by.reason}")
         batch.emit(CommandReleased(cluster=cluster.state.name, id=id_))
-        cluster.deferral.released(id_, len(deferred.payload))
+        cluster.deferral.released(id_, deferred.size)
         batch.add_outcome(outcome_of(position, command, refused, digest=command_digest(command)))
         cluster.deferral.decided(id_)
 

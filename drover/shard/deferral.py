@@ -39,7 +39,7 @@ class Deferral:
     def begin(self) -> None:
         """Read the deferred commands of the log; what they wait for is found out later."""
         self._commands = {name: decode_deferred(one.payload) for name, one in self.state.deferred.items()}
-        self.bytes = sum(len(one.payload) for one in self.state.deferred.values())
+        self.bytes = sum(one.size for one in self.state.deferred.values())
         self._is_counted = not self._commands
 
     def count(self, undecided: Callable[[AnyCommand], tuple[str, ...]]) -> None:
@@ -104,7 +104,7 @@ class Deferral:
         size = 0
         for released in self.ready():
             yield released
-            size += len(released.deferred.payload)
+            size += released.deferred.size
             if size >= DUE_BYTES:
                 return
 

@@ -4,13 +4,15 @@ from functools import partial
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Looks, refuse, refuse_partition
+from drover.scheduling.state import DeferredCommand
 from drover.scheduling.withdrawing import without
 from drover.shard import partly
 from drover.shard.decide import looks_for
 from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferral import MAX_DEFERRAL_MS, Released
 from drover.shard.managed import ManagedCluster, ManagedClusters
-from events.codec import command_digest, encode_command
+from drover.shard.messages import Arrival
+from events.codec import command_digest
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from events.refusals import RefusalCode
@@ -24,14 +26,15 @@ MAX_DEFERRED_BYTES = 8 * 1024 * 1024
 def defer(
     batch: BatchBuilder,
     command: AnyCommand,
+    arrival: Arrival,
     position: Position,
     digest: bytes,
     cluster: ManagedCluster,
     undecided: tuple[str, ...],
 ) -> None:
-    """Defer a command, with the outcome `held` for now."""
-    payload = encode_command(command)
-    full = _why_full(cluster, len(payload))
+    """Defer a command, with the outcome `held` for now; it is kept as its client sent it."""
+    kept = DeferredCommand(arrival.payload, position.topic, position.offset, batch.at_ms, headers=arrival.headers)
+    full = _why_full(cluster, kept.size)
     if full is not None:
         detail = f"{full} wait for others in {command.cluster} already: send it again under a new id"
         refused = refuse(RefusalCode.AFTER_UNDECIDED, detail)
@@ -41,10 +44,15 @@ def defer(
     batch.add_outcome(outcome_of(position, command, Decision(), verdict="held", digest=digest))
     batch.emit(
         CommandHeld(
-            cluster=command.cluster, id=command.id, payload=payload, topic=position.topic, offset=position.offset
+            cluster=command.cluster,
+            id=command.id,
+            payload=kept.payload,
+            topic=kept.topic,
+            offset=kept.offset,
+            headers=kept.headers,
         )
     )
-    cluster.deferral.defer(command, len(payload), undecided)
+    cluster.deferral.defer(command, kept.size, undecided)
 
 
 def _why_full(cluster: ManagedCluster, size: int) -> str | None:
@@ -132,7 +140,7 @@ def _refuse(batch: BatchBuilder, released: Released, cluster: ManagedCluster, un
 def _release(batch: BatchBuilder, released: Released, cluster: ManagedCluster) -> None:
     command = released.command
     batch.emit(CommandReleased(cluster=command.cluster, id=command.id))
-    cluster.deferral.released(command.id, len(released.deferred.payload))
+    cluster.deferral.released(command.id, released.deferred.size)
 
 
 def _position(released: Released) -> Position:

@@ -294,7 +294,7 @@ class ShardFold:
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
             if outcome.verdict != "duplicate" and outcome.digest:
-                known = KnownCommand(outcome.digest, offset, self.at_ms, source_of(outcome.by))
+                known = KnownCommand(outcome.digest, offset, self.at_ms, source_of(outcome.by), outcome.by)
                 self.known.add((outcome.cluster, outcome.id), known)
 
     def _where(self, offset: int) -> str:

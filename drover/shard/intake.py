@@ -75,7 +75,7 @@ def decide_arrivals(
                 # What ended in this batch must be observed again first.
                 break
             position = Position(scope.topics.commands[arrival.topic_index], arrival.offset, arrival.timestamp_ms)
-            _decide_one(batch, command, position, clusters, index, unavailable, looks)
+            _decide_one(batch, command, arrival, position, clusters, index, unavailable, looks)
         intake.taken.append(arrival)
     return intake
 
@@ -179,6 +179,7 @@ def _is(text: str | None, kind: object) -> bool:
 def _decide_one(
     batch: BatchBuilder,
     command: AnyCommand,
+    arrival: Arrival,
     position: Position,
     clusters: ManagedClusters,
     index: CommandIndex,
@@ -194,17 +195,18 @@ def _decide_one(
         batch.add_outcome(outcome_of(position, command, Decision(), verdict="duplicate", first_offset=offset))
         return
     if first is not None:
-        detail = f"id {command.id} was used for another command within the last 7 days: choose a new one"
+        taken = index.owner(identity)
+        detail = f"id {command.id} was used within the last 7 days for another command, {taken}: choose a new one"
         batch.add_outcome(outcome_of(position, command, refuse(RefusalCode.ID_REUSED, detail)))
         return
     is_known = command.cluster in clusters.scope.clusters
     cluster = clusters.of(command.cluster) if is_known else None
     undecided = index.undecided(command, cluster.state) if cluster is not None and command.after else ()
     if cluster is not None and undecided:
-        defer(batch, command, position, digest, cluster, undecided)
+        defer(batch, command, arrival, position, digest, cluster, undecided)
     else:
         why = unavailable.get(command.cluster)
         conclude(batch, command, position, clusters, digest, why, looks)
         if cluster is not None:
             cluster.deferral.decided(command.id)
-    index.enter(identity, digest)
+    index.enter(identity, digest, command.by)

@@ -17,18 +17,22 @@ MOST_PER_CLUSTER = 50_000
 MOST_PER_SOURCE = 20_000
 # Who asks is what a client claims, so that there may be any number of names: they share so many places.
 SOURCES = 256
-_PLACE = struct.Struct(">QQB")
+_PLACE = struct.Struct(">QQBB")
 
 Identity = tuple[str, str]
 
 
 class KnownCommand(msgspec.Struct, frozen=True, gc=False):
-    """A decided command: the digest of its content, the log offset of its outcome, and when that was (log time)."""
+    """A decided command: the digest of its content, the log offset and the time of its outcome, and whose it was.
+
+    `by` is empty where it was not kept: in snapshots of older versions.
+    """
 
     digest: bytes
     offset: int
     at_ms: int
     source: int = 0
+    by: str = ""
 
 
 def source_of(by: str) -> int:
@@ -37,7 +41,7 @@ def source_of(by: str) -> int:
 
 
 class _ClusterCommands:
-    """The known commands of one cluster. One takes some 230 bytes: it is packed, and unpacked when it is asked for."""
+    """The known commands of one cluster. One takes some 250 bytes: it is packed, and unpacked when it is asked for."""
 
     __slots__ = ("by_source", "packed")
 
@@ -53,7 +57,8 @@ class _ClusterCommands:
         return twin
 
     def add(self, id_: str, known: KnownCommand) -> None:
-        self.packed[id_] = _PLACE.pack(known.offset, known.at_ms, known.source) + known.digest
+        place = _PLACE.pack(known.offset, known.at_ms, known.source, len(known.digest))
+        self.packed[id_] = place + known.digest + known.by.encode()
         ids = self.by_source.setdefault(known.source, deque())
         ids.append(id_)
         if len(ids) > MOST_PER_SOURCE:
@@ -127,5 +132,6 @@ class KnownCommands:
 
 
 def _unpacked(packed: bytes) -> KnownCommand:
-    offset, at_ms, source = _PLACE.unpack_from(packed)
-    return KnownCommand(packed[_PLACE.size :], offset, at_ms, source)
+    offset, at_ms, source, size = _PLACE.unpack_from(packed)
+    end = _PLACE.size + size
+    return KnownCommand(packed[_PLACE.size : end], offset, at_ms, source, packed[end:].decode())

@@ -60,7 +60,10 @@ ClusterPart = msgspec.defstruct(
 
 
 class KnownEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A command that was decided within the last 7 days of log time; `source` is 0 where it was not kept."""
+    """A command that was decided within the last 7 days of log time.
+
+    `source` is 0, and `by` empty, where it was not kept.
+    """
 
     cluster: str
     id: str
@@ -68,6 +71,7 @@ class KnownEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     offset: int
     at_ms: int
     source: int = 0
+    by: str = ""
 
 
 class CommandsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag="commands"):
@@ -194,7 +198,7 @@ def _parts(fold: ShardFold) -> Iterator[_Part]:
     while piece := tuple(islice(commands, PART_ITEMS)):
         yield CommandsPart(
             commands=tuple(
-                KnownEntry(cluster, id_, known.digest, known.offset, known.at_ms, known.source)
+                KnownEntry(cluster, id_, known.digest, known.offset, known.at_ms, known.source, known.by)
                 for (cluster, id_), known in piece
             )
         )
@@ -254,11 +258,21 @@ def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
 def differences(one: ShardFold, other: ShardFold) -> tuple[str, ...]:
     """Name what two folds differ in, as fields of `ShardFold`; nothing if they are equal."""
     found = [field for field in FOLD_FIELDS if getattr(one, field) != getattr(other, field)]
-    if list(one.known.items()) != list(other.known.items()):
+    if not _is_same(list(one.known.items()), list(other.known.items())):
         found.append("known")
     if one.state.hash() != other.state.hash():
         found.append("state")
     return tuple(found)
+
+
+def _is_same(one: Sequence[tuple[Any, KnownCommand]], other: Sequence[tuple[Any, KnownCommand]]) -> bool:
+    """Compare known commands; a snapshot of an older version does not say whose they were."""
+    if len(one) != len(other):
+        return False
+    return all(
+        (name, known) == (twin_name, twin if known.by and twin.by else msgspec.structs.replace(twin, by=known.by))
+        for (name, known), (twin_name, twin) in zip(one, other, strict=True)
+    )
 
 
 def _read_parts(chunks: Sequence[bytes], body_bytes: int) -> Iterator[_Part]:
@@ -275,7 +289,7 @@ def _add(fold: ShardFold, part: _Part) -> None:
         _add_cluster(fold.state.clusters, part)
         return
     for entry in part.commands:
-        known = KnownCommand(entry.digest, entry.offset, entry.at_ms, entry.source)
+        known = KnownCommand(entry.digest, entry.offset, entry.at_ms, entry.source, entry.by)
         fold.known.add((entry.cluster, entry.id), known)
 
 

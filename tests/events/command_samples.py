@@ -2,6 +2,7 @@
 
 from events import commands
 from events.plans import Stepping
+from events.refusals import RefusalCode
 from tests.events import leader_samples
 from tests.events.healing_samples import HEAL_COMMANDS
 
@@ -111,6 +112,15 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "blacklist": commands.Blacklist(id="b-1", cluster="local", by="ann", reason="slow disks", brokers=(1, 10, 65)),
     "blacklist-cleared": commands.Blacklist(id="b-2", cluster="local", by="ann", reason="disks are new", brokers=()),
     **leader_samples.COMMANDS,
+    "request-refused": commands.RequestRefused(
+        id="znode-7-9-18bcfe56801",
+        cluster="prod",
+        by="zookeeper",
+        reason="/admin/reassign_partitions was written in ZooKeeper",
+        path="/admin/reassign_partitions",
+        code=RefusalCode.MALFORMED,
+        detail="this is not JSON",
+    ),
     "broker-failed": commands.BrokerFailed(
         id="x-1", cluster="local", by="watch", reason="no ping", broker=3, at_ms=1_790_000_000_000
     ),

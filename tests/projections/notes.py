@@ -12,6 +12,7 @@ class Notes:
 
     errors: list[Exception] = field(default_factory=list)
     drifted: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
     transactions: int = 0
 
     def projected(self, cluster: str, events: int, operations: int) -> None:
@@ -21,6 +22,10 @@ class Notes:
     def projection_failed(self, cluster: str, error: Exception) -> None:
         assert cluster == CLUSTER
         self.errors.append(error)
+
+    def projection_deleted(self, cluster: str, tree: str) -> None:
+        assert cluster == CLUSTER
+        self.deleted.append(tree)
 
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
         assert cluster == CLUSTER

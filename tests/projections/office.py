@@ -164,6 +164,13 @@ class Office:
 
     def decided(self) -> list[Outcome]:
         """What the log says of commands that came from nodes, once each."""
+        return [each for each in self._from_nodes() if each.type != "request-refused"]
+
+    def told(self) -> list[Outcome]:
+        """What the log says of requests that could not be carried out."""
+        return [each for each in self._from_nodes() if each.type == "request-refused"]
+
+    def _from_nodes(self) -> list[Outcome]:
         return [each for each in self.world.outcomes() if each.id.startswith("znode-") and each.verdict != "duplicate"]
 
 

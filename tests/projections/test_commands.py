@@ -120,8 +120,8 @@ def test_each_version_of_a_node_has_an_identity_of_its_own() -> None:
         # Another ensemble may count to the same numbers.
         NODE._replace(mtime_ms=NODE.mtime_ms + 1),
     ]
-    assert len({identity_of(node) for node in versions}) == len(versions)
-    assert identity_of(NODE._replace(data=b"x", version=7)) == identity_of(NODE)
+    assert len({identity_of(PLAN, node) for node in versions}) == len(versions)
+    assert identity_of(PLAN, NODE._replace(data=b"x", version=7)) == identity_of(PLAN, NODE)
 
 
 @pytest.mark.parametrize("path", [PLAN, CANCEL, FREEZE, BLACKLIST, REQUEST])

@@ -160,6 +160,9 @@ async def test_what_cannot_be_done_is_answered_beside_the_node_and_blocks_nothin
             await made.until_gone(PLAN)
         await made.write(PLAN, plan_of((0, [4, 2, 3])))
         await made.until_shown()
+        # What never became a command is in the log all the same.
+        never = [code for code in BAD.values() if code in {"malformed", "too-large"}]
+        assert [each.refusals[0].code for each in made.told()] == never
         assert await made.node(f"{PLAN}.error") is None, "the answer to another plan still stands there"
 
 
@@ -174,7 +177,11 @@ async def test_a_plan_written_over_one_that_runs_is_refused_and_the_running_one_
         error = await made.until(f"{PLAN}.error", lambda found: found is not None, "an answer")
         assert error["code"] == "reassignment-in-progress"
         assert await made.until_shown() == shown
+        await until(lambda: bool(made.told()))
     assert len(made.decided()) == 1
+    (told,) = made.told()
+    assert (told.verdict, told.by, told.refusals[0].code) == ("refused", "zookeeper", "reassignment-in-progress")
+    assert told.refusals[0].detail.startswith(PLAN)
 
 
 async def test_a_plan_written_while_another_one_is_being_accepted_is_refused_by_the_log(
@@ -226,6 +233,7 @@ async def test_a_tree_that_is_removed_as_a_whole_asks_for_nothing(store: Store, 
         await clear(store, f"{made.base}/admin")
         await clear(store, f"{made.base}/drover")
         await made.until(FREEZE, lambda found: found is not None, "the tree is there again")
+        assert made.notes.deleted == [made.base]
     assert [each.type for each in made.decided()] in (["freeze"], ["freeze", "unfreeze"])
 
 

@@ -49,6 +49,7 @@ async def test_a_plan_that_drover_may_not_read_is_answered_and_removed_and_block
         found = await made.until(f"{PLAN}.error", lambda error: error is not None, "an answer")
         assert found["code"] == "denied"
         await made.until_gone(PLAN)
+        await until(lambda: [each.refusals[0].code for each in made.told()] == ["denied"])
         await made.write(PLAN, plan_of((1, [2, 3, 4])))
         await made.until_shown()
 

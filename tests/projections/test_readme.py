@@ -97,7 +97,7 @@ def test_the_answer_to_a_request_has_the_fields_of_the_example() -> None:
     example = json.loads(text)
     refusal = Refusal(code=RefusalCode.INVALID_REPLICA_ASSIGNMENT, detail="why", topic="orders", partition=1)
     node = Examined(b"", version=0, czxid=7, mzxid=8, mtime_ms=9)
-    answer = json.loads(error_document(node, Fault("denied", "why"), 1, [refusal]))
+    answer = json.loads(error_document(node, Fault(RefusalCode.DENIED, "why"), 1, [refusal]))
     assert fields_of(example) == fields_of(answer)
     assert [example[name] for name in ("czxid", "mzxid")] == [answer[name] for name in ("czxid", "mzxid")]
     for limit in (MOST_PARTITIONS, MOST_BYTES):

@@ -204,9 +204,13 @@ def _out_of_reach() -> ShardFold:
 
 
 def _with_known_brokers() -> ShardFold:
-    """A cluster whose brokers were seen alive."""
+    """A cluster whose brokers were seen alive, and a deferred command with its headers."""
     fold = _full()
     fold.state.cluster("prod").known_brokers = (1, 2, 3, 65)
+    fold.known.add(("prod", "alter-2"), KnownCommand(bytes(16), 4005, 1_790_000_000_100, 7, "ana@host"))
+    fold.state.cluster("prod").deferred["alter-9"] = DeferredCommand(
+        b'{"type": "alter"}', "drover.alter", 43, 1_790_000_000_720, headers=(("signature", b"\x01\x02"),)
+    )
     return fold
 
 

@@ -66,8 +66,8 @@ class Desk:
 ANA: dict[str, Any] = {"cluster": "local", "by": "ana", "reason": "r"}
 
 
-def freeze(number: object = 1, cluster: str = "local", reason: str = "r") -> Freeze:
-    return Freeze(id=f"f{number}", cluster=cluster, by="ana", reason=reason)
+def freeze(number: object = 1, cluster: str = "local", reason: str = "r", by: str = "ana") -> Freeze:
+    return Freeze(id=f"f{number}", cluster=cluster, by=by, reason=reason)
 
 
 def encoded(command: Command) -> bytes:
@@ -212,6 +212,33 @@ def test_an_id_that_was_used_for_something_else_is_refused_across_topics() -> No
     known = desk.fold.known.get(("local", "f1"))
     assert known is not None
     assert known.digest == command_digest(freeze())
+
+
+@pytest.mark.parametrize(
+    ("id_", "by", "said"),
+    [("znode-1-2-3", "ana", "those of requests in ZooKeeper"), ("f1", "zookeeper", "write your own name as by")],
+)
+def test_the_ids_and_the_name_of_the_zookeeper_intake_are_its_own(id_: str, by: str, said: str) -> None:
+    desk = Desk()
+    foreign = Freeze(id=id_, cluster="local", by=by, reason="r")
+    (outcome,) = desk.decide(desk.arrival(1, encoded(foreign))).record.outcomes
+    assert (outcome.verdict, outcome.refusals[0].code) == ("refused", RefusalCode.MALFORMED)
+    assert said in outcome.refusals[0].detail
+    assert desk.fold.known.get(("local", id_)) is None
+    own = Freeze(id="znode-1-2-3", cluster="local", by="zookeeper", reason="r")
+    (outcome,) = desk.decide(desk.arrival(1, encoded(own))).record.outcomes
+    assert outcome.verdict == "accepted"
+
+
+def test_who_comes_second_with_an_id_is_told_whose_it_is() -> None:
+    desk = Desk()
+    mine, theirs = encoded(freeze(by="ana")), encoded(freeze(by="eve"))
+    first, second = desk.decide(desk.arrival(1, mine), desk.arrival(1, theirs)).record.outcomes
+    assert first.verdict == "accepted"
+    (refusal,) = second.refusals
+    assert (refusal.code, "of ana, decided in this record" in refusal.detail) == (RefusalCode.ID_REUSED, True)
+    (later,) = desk.decide(desk.arrival(1, theirs)).record.outcomes
+    assert "of ana, decided at offset" in later.refusals[0].detail
 
 
 def test_a_refused_command_is_remembered_like_any_other() -> None:

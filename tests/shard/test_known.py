@@ -15,7 +15,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def add(register: KnownCommands, id_: str, by: str, at_ms: int = 1) -> None:
-    register.add(("local", id_), KnownCommand(id_.encode(), at_ms, at_ms, source_of(by)))
+    register.add(("local", id_), KnownCommand(id_.encode(), at_ms, at_ms, source_of(by), by))
 
 
 def ids(register: KnownCommands) -> set[str]:

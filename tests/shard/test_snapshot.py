@@ -6,11 +6,13 @@ from dataclasses import fields
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from drover.errors import UnusableSnapshotError
 from drover.shard import snapshot
 from drover.shard.fold import ShardFold
-from drover.shard.snapshot import ClusterPart, Image, Manifest, decode_record, encode_fold, restore
+from drover.shard.known import KnownCommands
+from drover.shard.snapshot import ClusterPart, Image, Manifest, decode_record, differences, encode_fold, restore
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
 from tests.shard.images import written
@@ -69,6 +71,19 @@ def test_a_snapshot_and_the_tail_are_what_a_replay_makes(seed: int, monkeypatch:
         for offset in range(max(0, position - 2), len(log)):
             fold.fold(offset, log[offset])
         assert everything(fold) == whole, f"from position {position}"
+
+
+def test_a_snapshot_that_does_not_say_whose_commands_it_knows_is_no_other_one() -> None:
+    one, other = folded(random_log(2, 60)), folded(random_log(2, 60))
+    assert [known for _, known in one.known.items()]
+    other.known = KnownCommands()
+    for identity, known in one.known.items():
+        other.known.add(identity, replace(known, by=""))
+    assert differences(one, other) == ()
+    other.known = KnownCommands()
+    for identity, known in one.known.items():
+        other.known.add(identity, replace(known, offset=known.offset + 1, by=""))
+    assert differences(one, other) == ("known",)
 
 
 def test_the_fold_that_is_written_may_change_meanwhile() -> None:

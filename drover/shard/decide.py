@@ -28,6 +28,7 @@ def decide_request_refused(command: commands.RequestRefused, _state: ClusterStat
 DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], Decision]] = {
     commands.Alter: decide_alter,
     commands.Throttle: decide_throttle,
+    commands.RequestRefused: decide_request_refused,
     commands.ChangeLimits: decide_limits,
     commands.Cancel: decide_cancel,
     commands.Freeze: decide_freeze,
@@ -40,7 +41,6 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.BrokerFailed: decide_broker_failed,
     commands.BrokerReturned: decide_broker_returned,
     commands.HealCommand: decide_heal,
-    commands.RequestRefused: decide_request_refused,
 }
 
 # Which partitions must be observed before a command is decided; none for a command that is not listed.

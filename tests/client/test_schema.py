@@ -12,7 +12,8 @@ import pytest
 from drover.client.schema import wire_schema
 from events.codec import decode_command
 from events.commands import AnyCommand
-from tests.events.samples import EVENTS, PROGRESS, RECORDS
+from tests.events.progress_samples import PROGRESS
+from tests.events.samples import EVENTS, RECORDS
 
 SCHEMA = Path(__file__).parents[2] / "events" / "schema.json"
 GOLDEN = json.loads((Path(__file__).parents[1] / "events" / "golden.json").read_text(encoding="utf-8"))

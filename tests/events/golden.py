@@ -11,7 +11,8 @@ import msgspec
 
 from events.codec import command_digest, encode_command, encode_progress, encode_record
 from tests.events.command_samples import COMMANDS
-from tests.events.samples import EVENTS, PROGRESS, RECORDS, batch_of
+from tests.events.progress_samples import PROGRESS
+from tests.events.samples import EVENTS, RECORDS, batch_of
 
 FILE = Path(__file__).parent / "golden.json"
 

@@ -26,7 +26,8 @@ from events.plans import Stepping
 from events.records import SCHEMA_VERSION, Record
 from tests.events.command_samples import COMMANDS
 from tests.events.kinds import COMMAND_TYPES, with_independent_codec
-from tests.events.samples import EVENTS, PROGRESS, RECORDS, TOKEN, batch_of
+from tests.events.progress_samples import PROGRESS
+from tests.events.samples import EVENTS, RECORDS, TOKEN, batch_of
 
 COMMAND_VALUES = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 RECORD_VALUES = pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from events.codec import command_digest, decode_command, decode_progress, decode
 from tests.events import golden
 from tests.events.command_samples import COMMANDS
 from tests.events.kinds import TAGGED_TYPES, tag_of
-from tests.events.samples import EVENTS, PROGRESS, RECORDS, batch_of
+from tests.events.progress_samples import PROGRESS
+from tests.events.samples import EVENTS, RECORDS, batch_of
 
 GOLDEN = golden.read()
 

@@ -15,12 +15,12 @@ from drover.capability.messages import (
     CallEnded,
     Identified,
     Input,
-    Observation,
     OutOfReach,
 )
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import OutcomeUnknownError
+from drover.facts import Observation
 from drover.runtime import calls, clusters
 from drover.runtime.clock import now
 from drover.runtime.clusters import ClusterServices

@@ -7,12 +7,9 @@ from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from drover.shard.deferral import MAX_DEFERRAL_MS
-from drover.shard.messages import Arrival
-from events.codec import decode_command
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
 from events.refusals import RefusalCode
-from events.waiting import CommandHeld
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
 
@@ -40,28 +37,6 @@ def verdicts(made: World, id_: str) -> list[str]:
 
 def is_frozen(made: World) -> bool:
     return made.state.freeze is not None
-
-
-# -- as it was sent
-
-
-async def test_a_deferred_command_is_kept_as_its_client_sent_it_and_decided_by_a_successor() -> None:
-    made = world()
-    text = b' {"type": "freeze", "id": "f", "cluster": "local", "by": "ana",\n "reason": "r", "after": ["first"]}'
-    headers = (("content-type", b"application/json"), ("signature", b"\x01\x02"))
-    arrival = Arrival(1, made.offsets[1], made.now.wall_ms, text, decode_command(text), headers=headers)
-    made.offsets[1] += 1
-    made.inbox.add(arrival)
-    await made.turn()
-    (held,) = [event for event in made.events() if isinstance(event, CommandHeld)]
-    assert (held.payload, held.headers) == (text, headers)
-    made.crash()
-    kept = made.state.deferred["f"]
-    assert (kept.payload, kept.headers, kept.size) == (text, headers, len(text) + 12 + 16 + 9 + 2)
-    await made.send(Unfreeze(id="first", cluster=CLUSTER, by="ana", reason="r"))
-    await made.settle()
-    assert verdicts(made, "f") == ["held", "accepted"]
-    sound(made)
 
 
 # -- stop

@@ -13,25 +13,7 @@ import msgpack
 
 from tests.spark.comparing import Rows
 from tests.spark.kafka_rows import Stored
-
-ENDS = {
-    "reassignment-completed": "completed",
-    "reassignment-rolled-back": "rolled-back",
-    "reassignment-stopped": "stopped",
-    "reassignment-failed": "failed",
-}
-WEIGHTLESS = {"queued", "restoring", "restore-intended"}
-AFTER_ANSWER = {"step": "copying", "cancel": "cancelling", "restore": "restoring"}
-AFTER_INTENT = {"step": "intended", "cancel": "cancel-intended", "restore": "restore-intended"}
-AFTER_NOTHING = {"step": "prepared", "cancel": "rolling-back", "restore": "cancelling"}
-
-
-def minute(at_ms: int) -> int:
-    return at_ms // 60_000 * 60_000
-
-
-def numbers() -> Any:
-    return defaultdict(lambda: defaultdict(int))
+from tests.spark.oracle_words import AFTER_ANSWER, AFTER_INTENT, AFTER_NOTHING, ENDS, WEIGHTLESS, minute, numbers
 
 
 class Oracle:
@@ -236,7 +218,6 @@ class Oracle:
                 assert tag in {"reassignment-queued", "reassignment-adopted", "cancel-withdrawn", *NO_MATTER}, event
 
     def _unknown(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
-        """A step was over before its size was known."""
         if event.get("bytes_unknown") and not move["bytes_unknown"]:
             move["bytes_unknown"] = 1
             self.plan_counts[cluster, move["plan"]]["bytes_unknown"] += 1

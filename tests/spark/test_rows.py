@@ -12,7 +12,8 @@ from events.partitions import PartitionReference
 from events.records import Batch, Outcome
 from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
 from spark.rows import COLUMNS, LOG, PLACE, SAMPLES, Source, as_documents, rows_of
-from tests.events.samples import EVENTS, PROGRESS, RECORDS, TOKEN, batch_of
+from tests.events.progress_samples import PROGRESS
+from tests.events.samples import EVENTS, RECORDS, TOKEN, batch_of
 
 PLACE_IN_LOG = Source(LOG, 3, 17, 1_790_000_000_500)
 PLACE_IN_SAMPLES = Source(SAMPLES, 1, 4, 1_790_000_000_600)

@@ -51,9 +51,11 @@ from events.reassignments import (
 )
 from events.refusals import Refusal
 from events.throttles import (
+    BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
     BrokerThrottleSet,
+    TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
     TopicThrottleSet,
@@ -104,13 +106,9 @@ ReassignmentEvent = (
     | ReassignmentUnblocked
     | ReassignmentFailed
 )
+BrokerThrottleEvent = BrokerThrottleIntended | BrokerThrottleSet | BrokerThrottleLeft | BrokerThrottleChanged
 ThrottleEvent = (
-    BrokerThrottleIntended
-    | BrokerThrottleSet
-    | BrokerThrottleLeft
-    | TopicThrottleIntended
-    | TopicThrottleSet
-    | TopicThrottleLeft
+    BrokerThrottleEvent | TopicThrottleIntended | TopicThrottleSet | TopicThrottleLeft | TopicThrottleChanged
 )
 WaitingEvent = (
     CommandHeld

@@ -20,7 +20,7 @@ from drover.shard.fold import ShardFold
 from drover.shard.known import KnownCommand
 from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle, TopicThrottle
+from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.leadership import LeaderWaitReason
@@ -247,6 +247,7 @@ def _with_leaders() -> ShardFold:
     return fold
 
 
+<<<<<<< HEAD
 def _with_changed_limits() -> ShardFold:
     """Commands have set limits: two of the cluster, and one of healing to no bound."""
     fold = _with_a_heal()
@@ -258,6 +259,17 @@ def _with_changed_limits() -> ShardFold:
         "heal.max_bytes_per_day": ChangedLimit(None, 1_000_000, "bob", "the disks are new", at_ms),
         "repairs_by_itself": ChangedLimit(True, False, "bob", "nobody is here", at_ms),
     }
+=======
+def _with_throttles_of_others() -> ShardFold:
+    """Others have deleted and changed throttles that Drover had set."""
+    fold = _with_steppings()
+    state = fold.state.cluster("prod")
+    known = state.broker_throttles[1]
+    others = Interference(Rates(None, 5_000_000), 2, 1_790_000_000_980)
+    state.broker_throttles[1] = msgspec.structs.replace(known, others=others)
+    topic = state.topic_throttles["orders"]
+    state.topic_throttles["orders"] = msgspec.structs.replace(topic, times_deleted=3, deleted_ms=1_790_000_000_981)
+>>>>>>> 4dfc642 (throttling: what others delete is put back, what they change is theirs)
     return fold
 
 
@@ -275,7 +287,11 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_steppings": _with_steppings,
     "snapshot_unmeasured": _unmeasured,
     "snapshot_leaders": _with_leaders,
+<<<<<<< HEAD
     "snapshot_changed_limits": _with_changed_limits,
+=======
+    "snapshot_throttles_of_others": _with_throttles_of_others,
+>>>>>>> 4dfc642 (throttling: what others delete is put back, what they change is theirs)
 }
 
 

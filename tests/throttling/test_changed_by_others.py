@@ -1,6 +1,5 @@
 """Throttles in force that others delete or change: named, put back, or left to them (S10)."""
 
-
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand

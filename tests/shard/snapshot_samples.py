@@ -247,7 +247,6 @@ def _with_leaders() -> ShardFold:
     return fold
 
 
-<<<<<<< HEAD
 def _with_changed_limits() -> ShardFold:
     """Commands have set limits: two of the cluster, and one of healing to no bound."""
     fold = _with_a_heal()
@@ -259,7 +258,9 @@ def _with_changed_limits() -> ShardFold:
         "heal.max_bytes_per_day": ChangedLimit(None, 1_000_000, "bob", "the disks are new", at_ms),
         "repairs_by_itself": ChangedLimit(True, False, "bob", "nobody is here", at_ms),
     }
-=======
+    return fold
+
+
 def _with_throttles_of_others() -> ShardFold:
     """Others have deleted and changed throttles that Drover had set."""
     fold = _with_steppings()
@@ -269,7 +270,6 @@ def _with_throttles_of_others() -> ShardFold:
     state.broker_throttles[1] = msgspec.structs.replace(known, others=others)
     topic = state.topic_throttles["orders"]
     state.topic_throttles["orders"] = msgspec.structs.replace(topic, times_deleted=3, deleted_ms=1_790_000_000_981)
->>>>>>> 4dfc642 (throttling: what others delete is put back, what they change is theirs)
     return fold
 
 
@@ -287,11 +287,8 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_steppings": _with_steppings,
     "snapshot_unmeasured": _unmeasured,
     "snapshot_leaders": _with_leaders,
-<<<<<<< HEAD
     "snapshot_changed_limits": _with_changed_limits,
-=======
     "snapshot_throttles_of_others": _with_throttles_of_others,
->>>>>>> 4dfc642 (throttling: what others delete is put back, what they change is theirs)
 }
 
 

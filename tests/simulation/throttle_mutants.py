@@ -77,8 +77,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "leave-deleted-entries-deleted",
         THROTTLES,
-        "        tuple(entry for entry in _without(known.present.follower, found.follower) if entry in wanted.follower),",
-        "        (),",
+        "_without(known.present.follower, found.follower) if entry in wanted.follower)",
+        "())",
         layer=OTHERS,
     ),
     Mutant("leave-a-topic-alone-for-ever", THROTTLES, " and not _has_star(found)", " and False", layer=OTHERS),

@@ -23,7 +23,6 @@ def documents(payload: bytes | None, source: Source = PLACE_IN_LOG) -> list[dict
 NOT_IN_ROWS = {
     *("add", "adopted", "allow_drover_topics", "before_cancel", "expected_kafka_cluster_id", "found"),
     *("found_kafka_cluster_id", "kafka_cluster_id", "max_moves_per_broker", "max_partitions_in_flight"),
-<<<<<<< HEAD
     *(
         "max_replicas_per_step",
         "mends_by_itself",
@@ -36,11 +35,7 @@ NOT_IN_ROWS = {
         "remove",
         "removing",
     ),
-    *("decided", "left", "part", "withholds"),
-=======
-    *("max_replicas_per_step", "mends_by_itself", "more", "out_of_sync", "payload", "rates", "remove", "removing"),
     *("decided", "gone", "left", "part", "withholds"),
->>>>>>> 4dfc642 (throttling: what others delete is put back, what they change is theirs)
     *("allow_replication_factor_change", "bytes_unknown", "partitions"),
     *("again", "destination", "held_off", "missing", "plans", "stepping", "until_withdrawn"),
     *("healing", "seen", "away_ms", "choice", "heal", "number", "brokers", "chunks", "bytes", "chunk"),

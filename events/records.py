@@ -52,9 +52,11 @@ from events.reassignments import (
 )
 from events.refusals import Refusal
 from events.throttles import (
+    BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
     BrokerThrottleSet,
+    TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
     TopicThrottleSet,
@@ -106,13 +108,9 @@ ReassignmentEvent = (
     | ReassignmentUnblocked
     | ReassignmentFailed
 )
+BrokerThrottleEvent = BrokerThrottleIntended | BrokerThrottleSet | BrokerThrottleLeft | BrokerThrottleChanged
 ThrottleEvent = (
-    BrokerThrottleIntended
-    | BrokerThrottleSet
-    | BrokerThrottleLeft
-    | TopicThrottleIntended
-    | TopicThrottleSet
-    | TopicThrottleLeft
+    BrokerThrottleEvent | TopicThrottleIntended | TopicThrottleSet | TopicThrottleLeft | TopicThrottleChanged
 )
 WaitingEvent = (
     CommandHeld

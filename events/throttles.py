@@ -12,6 +12,9 @@ class Rates(Struct, frozen=True):
     follower: int | None
 
 
+NO_RATES = Rates(None, None)
+
+
 class Entries(Struct, frozen=True):
     """Entries `partition:broker` of a topic's throttled replica lists."""
 
@@ -47,6 +50,18 @@ class BrokerThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, t
     found: Rates
 
 
+class BrokerThrottleChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-changed"):
+    """Somebody else has changed rates that Drover had set, and moves still need `bytes_per_second` there.
+
+    `found` is what is there now. A rate that is gone is put back. One of another value is theirs: it stays until they
+    delete it.
+    """
+
+    broker: int
+    found: Rates
+    bytes_per_second: int
+
+
 class TopicThrottleIntended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-intended"):
     """Entries will be added to and removed from a topic's lists; never entries that were there before Drover.
 
@@ -74,3 +89,10 @@ class TopicThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, ta
     topic: str
     detail: str
     topic_id: str = ""
+
+
+class TopicThrottleChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-changed"):
+    """Somebody else has deleted entries that Drover had put on a topic and moves still need: they are put back."""
+
+    topic: str
+    gone: Entries

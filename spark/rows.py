@@ -14,7 +14,7 @@ from events.codec import UndecodableError, decode_record
 from events.leadership import LeadersCounted
 from events.progress import Progress, ProjectionSample, Sample, WorkerSample
 from events.records import Acquire, AnyEvent, Batch, Genesis, Outcome, Record
-from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft
+from events.throttles import BrokerThrottleChanged, BrokerThrottleIntended, BrokerThrottleLeft
 from events.waiting import CommandAdvanced, CommandBegun, CommandHeld
 
 # What a row stands for.
@@ -219,7 +219,7 @@ def _event_row(source: Source, batch: Batch, index: int, event: AnyEvent) -> Row
     row = _stamped(EVENT, source, batch, index)
     _put(row, "tag", event.__struct_config__.tag)
     _copy(row, event)
-    if isinstance(event, BrokerThrottleIntended | BrokerThrottleLeft):
+    if isinstance(event, BrokerThrottleIntended | BrokerThrottleLeft | BrokerThrottleChanged):
         rates = event.rates if isinstance(event, BrokerThrottleIntended) else event.found
         _put(row, "leader_rate", rates.leader)
         _put(row, "follower_rate", rates.follower)

@@ -155,7 +155,20 @@ async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collectio
         response = await lane.send(request, deadline, broker=change.broker, changes=True)
     except ClusterUnavailableError as problem:
         return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # it died a moment ago; the others go on
-    return {change: messages.read_alter_configs(response)[broker]}
+    answer = messages.read_alter_configs(response)[broker]
+    if answer.accepted:
+        await _until_rates_show(lane, change, deadline)
+    return {change: answer}
+
+
+async def _until_rates_show(lane: Lane, change: SetBrokerRates, deadline: Deadline) -> None:
+    """Wait a little until the broker shows the rates that the controller accepted; see `_until_visible`."""
+    look_until = Deadline.after_ms(min(int(_VISIBLE_WITHIN_S * 1000), deadline.left_ms()))
+    while look_until.left_ms() > 0:
+        shown = await broker_rates(lane, (change.broker,), look_until)
+        if shown.get(change.broker, change.rates) == change.rates:
+            return
+        await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline: Deadline) -> Results:

@@ -18,7 +18,11 @@ def _broker_intended(state: ThrottlingState, event: throttles.BrokerThrottleInte
     known = state.broker_throttles.get(event.broker)
     baseline = event.found if known is None else known.baseline
     state.broker_throttles[event.broker] = BrokerThrottle(
-        baseline=baseline, intended=event.rates, pending=True, release=event.release
+        baseline=baseline,
+        intended=event.rates,
+        pending=True,
+        release=event.release,
+        others=None if known is None else known.others,
     )
 
 
@@ -33,6 +37,11 @@ def _broker_set(state: ThrottlingState, event: throttles.BrokerThrottleSet, _at_
 
 def _broker_left(state: ThrottlingState, event: throttles.BrokerThrottleLeft, _at_ms: int) -> None:
     state.broker_throttles.pop(event.broker, None)
+
+
+def _broker_changed(state: ThrottlingState, event: throttles.BrokerThrottleChanged, at_ms: int) -> None:
+    entry = state.broker_throttles[event.broker]
+    state.broker_throttles[event.broker] = entry.as_found(event.found, event.bytes_per_second, at_ms)
 
 
 def _topic_intended(state: ThrottlingState, event: throttles.TopicThrottleIntended, _at_ms: int) -> None:
@@ -54,12 +63,27 @@ def _topic_left(state: ThrottlingState, event: throttles.TopicThrottleLeft, _at_
     state.topic_throttles[event.topic] = TopicThrottle(left=True, topic_id=event.topic_id)
 
 
+def _topic_changed(state: ThrottlingState, event: throttles.TopicThrottleChanged, at_ms: int) -> None:
+    topic = state.topic_throttles[event.topic]
+    state.topic_throttles[event.topic] = replace(
+        topic,
+        present=without(topic.present, event.gone),
+        times_deleted=topic.times_deleted + 1,
+        deleted_ms=at_ms,
+    )
+
+
+def without(entries: Entries, gone: Entries) -> Entries:
+    """Return the entries of both lists that are not gone."""
+    return Entries(_changed(entries.leader, (), gone.leader), _changed(entries.follower, (), gone.follower))
+
+
 def _settled(topic: TopicThrottle) -> TopicThrottle:
     present = Entries(
         leader=_changed(topic.present.leader, topic.add.leader, topic.remove.leader),
         follower=_changed(topic.present.follower, topic.add.follower, topic.remove.follower),
     )
-    return TopicThrottle(present=present, topic_id=topic.topic_id)
+    return replace(topic, present=present, add=NO_ENTRIES, remove=NO_ENTRIES, pending=False, left=False)
 
 
 def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, ...]:
@@ -85,7 +109,9 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     throttles.BrokerThrottleIntended: _broker_intended,
     throttles.BrokerThrottleSet: _broker_set,
     throttles.BrokerThrottleLeft: _broker_left,
+    throttles.BrokerThrottleChanged: _broker_changed,
     throttles.TopicThrottleIntended: _topic_intended,
     throttles.TopicThrottleSet: _topic_set,
     throttles.TopicThrottleLeft: _topic_left,
+    throttles.TopicThrottleChanged: _topic_changed,
 }

@@ -5,20 +5,25 @@ read just before it is written. Earlier values are recorded and put back exactly
 is left alone (S10, X14).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reassignment.state import Reassignment
 from drover.throttling.demand import Demand, TopicDemand, holds
+from drover.throttling.evolve import without
 from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrottle
 from events.records import ThrottleEvent
 from events.throttles import (
     NO_ENTRIES,
+    BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
     Entries,
     Rates,
+    TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
     TopicThrottleSet,
@@ -31,10 +36,14 @@ _FEW_ENTRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Settings read since the last write to the same broker or topic; anything missing must be read first."""
+    """Settings read since the last write to the same broker or topic; anything missing must be read first.
+
+    `refused` are topics whose lists Kafka has refused to change: they are not tried again.
+    """
 
     brokers: Mapping[int, BrokerRates] = field(default_factory=dict)
     topics: Mapping[str, ThrottledReplicas | None] = field(default_factory=dict)
+    refused: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +58,10 @@ class ThrottlePlan:
 def is_ready(
     reassignment: Reassignment, state: ThrottlingState, demand: Demand, live: Collection[int], read: Read
 ) -> bool:
-    """Whether everything that a prepared step needs is in force; dead brokers copy nothing and need none."""
+    """Whether everything that a prepared step needs is in force; dead brokers copy nothing and need none.
+
+    A rate that somebody else has set over Drover's counts as in force.
+    """
     step = reassignment.step
     if step is None or not step.adding:
         return True
@@ -57,7 +69,7 @@ def is_ready(
         if broker not in live:
             continue
         entry, rate = state.broker_throttles.get(broker), demand.rate(broker)
-        if entry is None or entry.pending or entry.intended != Rates(rate, rate):
+        if entry is None or entry.pending or entry.intended != entry.wanted(rate):
             return False
     topic, partition = reassignment.key
     known, found = state.topic_throttles.get(topic, _UNTOUCHED), read.topics.get(topic)
@@ -83,74 +95,96 @@ def plan_throttles(
     brokers: Iterable[int],
     topics: Iterable[str],
 ) -> ThrottlePlan:
-    """Compare the ledger with what is wanted on these brokers and topics; returns nothing when they agree."""
+    """Compare the ledger with what is wanted on these brokers and topics, and with what was read of them.
+
+    Returns nothing when they agree. What nobody has read lately is taken for what the ledger says.
+    """
     events: list[ThrottleEvent] = []
     read_brokers: list[int] = []
     read_topics: list[str] = []
     for broker in sorted(brokers):
         entry, rate = state.broker_throttles.get(broker), demand.rate(broker)
-        if not _broker_is_due(entry, rate) or broker not in live:
-            continue
         found = read.brokers.get(broker)
+        if broker not in live or not _broker_is_due(entry, rate, found):
+            continue
         if found is None:
             read_brokers.append(broker)
         else:
-            events.append(_broker_event(state.name, broker, entry, rate, found))
+            events += _broker_events(state.name, broker, entry, rate, _rates(found))
     for topic in sorted(topics):
         known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
         if known.pending:
             # It is compared when the write has its answer: until then nobody knows what is there.
             continue
-        changes = _changes(known, wanted, read, topic)
-        if not _topic_is_due(known, wanted, changes):
+        gone = _gone(known, wanted, read, topic)
+        remaining = known
+        if wanted is not None and gone != NO_ENTRIES:
+            wanted.change(gone.leader, gone.follower)
+            remaining = replace(known, present=without(known.present, gone))
+        changes = _changes(remaining, wanted, read, topic)
+        if not _topic_is_due(known, wanted, changes, read, topic):
             continue
         if topic not in read.topics and wanted is not None:
             read_topics.append(topic)
-        else:
-            events.append(_topic_event(state.name, topic, known, wanted, read, changes))
+            continue
+        if gone != NO_ENTRIES:
+            events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
+        events.append(_topic_event(state.name, topic, known, wanted, read, changes))
     return ThrottlePlan(tuple(events), tuple(read_brokers), tuple(read_topics))
 
 
-def _broker_is_due(entry: BrokerThrottle | None, rate: int | None) -> bool:
+def _broker_is_due(entry: BrokerThrottle | None, rate: int | None, found: BrokerRates | None) -> bool:
     if entry is None:
         return rate is not None
     if entry.pending:
         # Releases are overtaken by a new user; anything else waits for its own answer.
         return False
-    return rate is None or entry.intended != Rates(rate, rate)
-
-
-def _broker_event(
-    cluster: str, broker: int, entry: BrokerThrottle | None, rate: int | None, found: BrokerRates
-) -> ThrottleEvent:
-    seen = Rates(found.leader_bytes_per_second, found.follower_bytes_per_second)
-    if entry is not None and seen != entry.intended:
-        theirs = _without_ours(seen, entry)
-        if theirs == seen:
-            return BrokerThrottleLeft(cluster=cluster, broker=broker, found=seen)
-        # Somebody changed one rate of the two: theirs stays, the other goes back to what it was.
-        return BrokerThrottleIntended(cluster=cluster, broker=broker, rates=theirs, found=seen, release=True)
-    if rate is None:
-        assert entry is not None, f"broker {broker} has nothing to release"
-        return BrokerThrottleIntended(cluster=cluster, broker=broker, rates=entry.baseline, found=seen, release=True)
-    return BrokerThrottleIntended(cluster=cluster, broker=broker, rates=Rates(rate, rate), found=seen)
-
-
-def _without_ours(seen: Rates, entry: BrokerThrottle) -> Rates:
-    """Return a broker's rates without those that Drover set and nobody has changed since."""
-    return Rates(
-        leader=entry.baseline.leader if seen.leader == entry.intended.leader else seen.leader,
-        follower=entry.baseline.follower if seen.follower == entry.intended.follower else seen.follower,
+    return (
+        rate is None or entry.intended != entry.wanted(rate) or (found is not None and _rates(found) != entry.intended)
     )
 
 
-def _topic_is_due(known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries]) -> bool:
+def _rates(found: BrokerRates) -> Rates:
+    return Rates(found.leader_bytes_per_second, found.follower_bytes_per_second)
+
+
+def _broker_events(
+    cluster: str, broker: int, entry: BrokerThrottle | None, rate: int | None, seen: Rates
+) -> Iterator[ThrottleEvent]:
+    """Say what others have done, and what is to be written because of it, or because the demand has changed."""
+    if entry is None:
+        assert rate is not None, f"broker {broker} has nothing to release"
+        yield BrokerThrottleIntended(cluster=cluster, broker=broker, rates=Rates(rate, rate), found=seen)
+        return
+    # When others did it is recorded by the fold, and decides nothing.
+    after = entry if seen == entry.intended else entry.as_found(seen, rate, at_ms=0)
+    rates = after.wanted(rate)
+    if rate is None:
+        if rates == seen and after.others is not None:
+            yield BrokerThrottleLeft(cluster=cluster, broker=broker, found=seen)
+        else:
+            # Where somebody changed one rate of the two, theirs stays and the other goes back to what it was.
+            yield BrokerThrottleIntended(cluster=cluster, broker=broker, rates=rates, found=seen, release=True)
+        return
+    if seen != entry.intended:
+        yield BrokerThrottleChanged(cluster=cluster, broker=broker, found=seen, bytes_per_second=rate)
+    if rates != seen:
+        yield BrokerThrottleIntended(cluster=cluster, broker=broker, rates=rates, found=seen)
+
+
+def _topic_is_due(
+    known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries], read: Read, topic: str
+) -> bool:
     if wanted is None:
         return known.left or known.present != NO_ENTRIES
     if known.topic_id != wanted.topic_id and known != _UNTOUCHED:
         # The topic was created anew: whatever Drover had put there, or left alone, went with the old one.
         return True
-    return not known.left and changes != (NO_ENTRIES, NO_ENTRIES)
+    found = read.topics.get(topic)
+    if known.left:
+        # It may be left alone no longer: somebody has taken their `*` away.
+        return found is not None and topic not in read.refused and not _has_star(found)
+    return changes != (NO_ENTRIES, NO_ENTRIES) or (known.present != NO_ENTRIES and _has_star(found))
 
 
 def _topic_event(
@@ -169,12 +203,30 @@ def _topic_event(
     detail = None
     if topic in read.topics and found is None:
         detail = "the topic does not exist"
-    elif found is not None and EVERY_REPLICA in (*found.leader, *found.follower):
+    elif _has_star(found):
+        if known.present != NO_ENTRIES:
+            # Drover's own entries go first: the other list may still hold them.
+            return TopicThrottleIntended(cluster=cluster, topic=topic, remove=known.present, topic_id=topic_id)
         detail = "the topic is throttled by *, which Drover never touches"
     if detail is not None:
         return TopicThrottleLeft(cluster=cluster, topic=topic, detail=detail, topic_id=topic_id)
     add, remove = changes
     return TopicThrottleIntended(cluster=cluster, topic=topic, add=add, remove=remove, topic_id=topic_id)
+
+
+def _has_star(found: ThrottledReplicas | None) -> bool:
+    return found is not None and EVERY_REPLICA in (*found.leader, *found.follower)
+
+
+def _gone(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic: str) -> Entries:
+    """Say which entries of Drover's are needed and not there any more."""
+    found = read.topics.get(topic)
+    if found is None or wanted is None or known.topic_id != wanted.topic_id or _has_star(found):
+        return NO_ENTRIES
+    return Entries(
+        tuple(entry for entry in _without(known.present.leader, found.leader) if entry in wanted.leader),
+        tuple(entry for entry in _without(known.present.follower, found.follower) if entry in wanted.follower),
+    )
 
 
 def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic: str) -> tuple[Entries, Entries]:

@@ -14,9 +14,10 @@ class Readings:
     def __init__(self) -> None:
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}
         self._topics: dict[str, tuple[ThrottledReplicas | None, int]] = {}
-        self._changed_ms = 0
         self._topic_ids: dict[str, str] = {}
-        self._distrusted: set[str] = set()
+        # What was written, or turned out to be another incarnation, while the reading under way was taken.
+        self._outdated_brokers: set[int] = set()
+        self._outdated_topics: set[str] = set()
         self.is_reading = False
 
     def recent(self, now_ms: int) -> Read:
@@ -29,29 +30,30 @@ class Readings:
             {topic: lists for topic, (lists, _) in self._topics.items()},
         )
 
+    def begin(self) -> None:
+        """Note that a reading begins; there is one at a time."""
+        self.is_reading = True
+        self._outdated_brokers, self._outdated_topics = set(), set()
+
     def take(self, read: ThrottlesRead, answered_ms: int) -> None:
-        """Store settings, unless they were read before the last change or from a topic's earlier incarnation."""
+        """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation."""
         self.is_reading = False
-        distrusted, self._distrusted = self._distrusted, set()
-        if read.started_ms < self._changed_ms:
-            return
-        self._brokers.update((broker, (rates, answered_ms)) for broker, rates in read.brokers.items())
-        trusted = ((topic, lists) for topic, lists in read.topics.items() if topic not in distrusted)
-        self._topics.update((topic, (lists, answered_ms)) for topic, lists in trusted)
+        brokers = ((it, rates) for it, rates in read.brokers.items() if it not in self._outdated_brokers)
+        topics = ((it, lists) for it, lists in read.topics.items() if it not in self._outdated_topics)
+        self._brokers.update((broker, (rates, answered_ms)) for broker, rates in brokers)
+        self._topics.update((topic, (lists, answered_ms)) for topic, lists in topics)
 
     def see(self, topic: str, topic_id: str) -> None:
         """Forget what was read, or is being read, of a topic that turns out to be another incarnation."""
-        if self._topic_ids.get(topic) == topic_id:
-            return
-        self._topic_ids[topic] = topic_id
-        self._topics.pop(topic, None)
-        if self.is_reading:
-            self._distrusted.add(topic)
+        if self._topic_ids.get(topic) != topic_id:
+            self._topic_ids[topic] = topic_id
+            self.forget((), (topic,))
 
-    def forget(self, brokers: Iterable[int], topics: Iterable[str], ended_ms: int) -> None:
-        """Forget the readings of everything that was just written."""
-        self._changed_ms = ended_ms
+    def forget(self, brokers: Iterable[int], topics: Iterable[str]) -> None:
+        """Forget the readings of everything that was just written, and that is being read meanwhile."""
         for broker in brokers:
             self._brokers.pop(broker, None)
+            self._outdated_brokers.add(broker)
         for topic in topics:
             self._topics.pop(topic, None)
+            self._outdated_topics.add(topic)

@@ -1,6 +1,7 @@
 """Throttles: set before the step that needs them begins, and removed with the last move that needs them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import TAKEOVER_WAIT_MS, Reconciler, Urgency
@@ -20,14 +21,14 @@ from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand, TopicDemand
 from drover.throttling.ledger import is_ready, plan_throttles
 from drover.throttling.readings import Readings
+from drover.throttling.watch import Watch
 from events.base import PartitionEvent
 from events.plans import PlanThrottleSet
-from events.records import AnyEvent, ThrottleEvent
+from events.records import AnyEvent, BrokerThrottleEvent, ThrottleEvent
 from events.throttles import (
-    BrokerThrottleIntended,
-    BrokerThrottleLeft,
     BrokerThrottleSet,
     Entries,
+    TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
     TopicThrottleSet,
@@ -44,10 +45,13 @@ class ThrottlingReconciler(Reconciler):
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
         self._readings = Readings()
+        self._watch = Watch()
         self._demand = Demand(state)
         self._pending_brokers: set[int] = set()
         self._pending_topics: set[str] = set()
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
+        # Topics whose lists Kafka refused to change while they were needed.
+        self._refused: set[str] = set()
         self._is_changing = False
         self._write_from_ms = 0
         self._live: frozenset[int] = frozenset()
@@ -105,7 +109,8 @@ class ThrottlingReconciler(Reconciler):
     def _changed(self, changed: ThrottlesChanged, batch: BatchBuilder) -> None:
         state = self.state
         self._is_changing = False
-        self._readings.forget(changed.brokers, changed.topics, changed.ended_ms)
+        self._readings.forget(changed.brokers, changed.topics)
+        self._watch.written((*changed.brokers, *changed.topics), batch.now.monotonic_ms)
         for broker, result in changed.brokers.items():
             if result.code == NONE and broker in self._pending_brokers:
                 batch.emit(BrokerThrottleSet(cluster=state.name, broker=broker))
@@ -117,6 +122,7 @@ class ThrottlingReconciler(Reconciler):
             elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
                 detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
                 topic_id = state.topic_throttles[topic].topic_id
+                self._refused.add(topic)
                 batch.emit(TopicThrottleLeft(cluster=state.name, topic=topic, detail=detail, topic_id=topic_id))
         if self._pending_brokers or self._pending_topics:
             self._write_from_ms = batch.now.monotonic_ms + RETRY_MS
@@ -132,7 +138,7 @@ class ThrottlingReconciler(Reconciler):
 
     def _ledger_changed(self, event: ThrottleEvent) -> None:
         self.version += 1
-        if isinstance(event, BrokerThrottleIntended | BrokerThrottleSet | BrokerThrottleLeft):
+        if isinstance(event, BrokerThrottleEvent):
             entry = self.state.broker_throttles.get(event.broker)
             pending = entry is not None and entry.pending
             (self._pending_brokers.add if pending else self._pending_brokers.discard)(event.broker)
@@ -163,7 +169,8 @@ class ThrottlingReconciler(Reconciler):
             self._to_read = ((), ())
             return
         demand.changed_brokers, demand.changed_topics = set(), set()
-        read = self._readings.recent(batch.now.monotonic_ms)
+        self._refused &= demand.topics.keys()
+        read = replace(self._readings.recent(batch.now.monotonic_ms), refused=self._refused)
         plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics)
         batch.emit_all(plan.events)
         self._to_read = (plan.read_brokers, plan.read_topics)
@@ -184,9 +191,13 @@ class ThrottlingReconciler(Reconciler):
         if writes is not None:
             self._is_changing = True
             yield writes
+        if self._readings.is_reading or self._is_changing:
+            return
         brokers, topics = self._to_read
-        if (brokers or topics) and not self._readings.is_reading and not self._is_changing:
-            self._readings.is_reading = True
+        if not brokers and not topics:
+            brokers, topics = self._watch.portion(now_ms, self.state, self._demand)
+        if brokers or topics:
+            self._readings.begin()
             yield ReadThrottles(self.state.name, brokers, topics)
 
     def _writes(self, now_ms: int, start_by_ms: int) -> ChangeThrottles | None:
@@ -212,8 +223,11 @@ class ThrottlingReconciler(Reconciler):
         return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_MS
 
     def due_ms(self, now: Moment) -> int | None:
-        """Wake when a write without an answer may be repeated."""
-        return self._write_from_ms if self._write_from_ms > now.monotonic_ms else None
+        """Wake when a write without an answer may be repeated, and to read again what is in force."""
+        now_ms = now.monotonic_ms
+        write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
+        times = (write_ms, self._watch.due_ms(now_ms, self._demand))
+        return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> Urgency:
         """Watch the cluster while the ledger holds anything."""
@@ -230,6 +244,8 @@ def _follow_ledger(wanted: TopicDemand, event: ThrottleEvent) -> None:
     match event:
         case TopicThrottleIntended():
             wanted.change((*event.add.leader, *event.remove.leader), (*event.add.follower, *event.remove.follower))
+        case TopicThrottleChanged():
+            wanted.change(event.gone.leader, event.gone.follower)
         case TopicThrottleLeft():
             wanted.change_all()
         case _:

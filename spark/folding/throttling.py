@@ -25,6 +25,9 @@ class Throttling:
             self._change(row.broker, known, known.intended, row.at_ms)
         elif tag == "broker-throttle-left":
             self._change(row.broker, known, (None, None), row.at_ms)
+        elif tag == "broker-throttle-changed":
+            # What somebody deleted is not in force until it is put back.
+            self._change(row.broker, known, (row.leader_rate, row.follower_rate), row.at_ms)
 
     def _change(self, broker: int, throttle: Throttle, rates: tuple[int | None, int | None], at_ms: int) -> None:
         lasted_ms = 0 if throttle.since_ms is None else at_ms - throttle.since_ms

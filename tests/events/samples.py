@@ -278,6 +278,10 @@ EVENTS: dict[str, records.AnyEvent] = {
     ),
     "broker-throttle-set": throttles.BrokerThrottleSet(cluster="local", broker=1),
     "broker-throttle-left": throttles.BrokerThrottleLeft(cluster="local", broker=1, found=_RATES),
+    "broker-throttle-changed": throttles.BrokerThrottleChanged(
+        cluster="local", broker=1, found=throttles.Rates(leader=None, follower=5_000_000), bytes_per_second=10_000_000
+    ),
+    "topic-throttle-changed": throttles.TopicThrottleChanged(cluster="local", topic="orders", gone=_ENTRIES),
     "topic-throttle-intended": throttles.TopicThrottleIntended(
         cluster="local", topic="orders", add=_ENTRIES, remove=throttles.Entries(leader=("1:1",))
     ),

@@ -20,7 +20,7 @@ from drover.shard.fold import ShardFold
 from drover.shard.known import KnownCommand
 from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle, TopicThrottle
+from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.leadership import LeaderWaitReason
@@ -272,6 +272,18 @@ def _with_changed_limits() -> ShardFold:
     return fold
 
 
+def _with_throttles_of_others() -> ShardFold:
+    """Others have deleted and changed throttles that Drover had set."""
+    fold = _with_steppings()
+    state = fold.state.cluster("prod")
+    known = state.broker_throttles[1]
+    others = Interference(Rates(None, 5_000_000), 2, 1_790_000_000_980)
+    state.broker_throttles[1] = msgspec.structs.replace(known, others=others)
+    topic = state.topic_throttles["orders"]
+    state.topic_throttles["orders"] = msgspec.structs.replace(topic, times_deleted=3, deleted_ms=1_790_000_000_981)
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -288,6 +300,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_unmeasured": _unmeasured,
     "snapshot_leaders": _with_leaders,
     "snapshot_changed_limits": _with_changed_limits,
+    "snapshot_throttles_of_others": _with_throttles_of_others,
 }
 
 

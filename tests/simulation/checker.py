@@ -48,6 +48,7 @@ from tests.simulation import index_rules, leader_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.heal_rules import HealWitness
+from tests.simulation.throttle_rules import RatesOfOthers
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -124,6 +125,7 @@ class Checker:
         self.epochs: dict[bytes, int] = {}
         self.frozen: set[str] = set()
         self.throttled: set[tuple[str, str]] = set()
+        self.rates_of_others = RatesOfOthers()
         self.steppings: dict[tuple[str, str], set[Stepping]] = {}
         self.reported: set[tuple[str, int]] = set()
         self.mismatched_ms: dict[str, int] = {}
@@ -172,6 +174,7 @@ class Checker:
 
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         self.healing.follow(event)
+        self.rates_of_others.follow(event)
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
             life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms)

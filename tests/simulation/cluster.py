@@ -8,6 +8,7 @@ from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.cluster.simulated import SimulatedDriver
+from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_RATE
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import CallResult
 from events.partitions import TopicPartition
@@ -15,6 +16,7 @@ from tests.simulation.coroutines import Point, reach
 from tests.simulation.settings import PARTITIONS_PER_TOPIC, TOPICS, Settings
 
 STALE_MS = 1200
+RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE)
 
 
 class Loss(StrEnum):
@@ -121,12 +123,15 @@ class SimulatedCluster:
         self.made_ms: dict[str, int] = {}
         self.died_ms: dict[int, int] = {}
         self.edited_ms: dict[int, int] = {}
+        # What others have ever set, and what of it may be left after they have deleted it.
+        self._others: dict[tuple[int, str], set[str]] = {(broker, LEADER_RATE): {"5000000"} for broker in (1, 3)}
+        self._deleted: dict[tuple[int, str], set[str | None]] = {}
         self.started_ms: dict[int, int] = {}
         self._stale_since_ms: int | None = None
         for topic in TOPICS:
             self._create(topic)
         for broker in (1, 3):
-            self.model.brokers[broker].configs["leader.replication.throttled.rate"] = "5000000"
+            self.model.brokers[broker].configs[LEADER_RATE] = "5000000"
         self.wanted_configs = {broker: dict(state.configs) for broker, state in self.model.brokers.items()}
 
     @property
@@ -200,9 +205,37 @@ class SimulatedCluster:
 
     def edit_rate(self, broker: int, rate: int) -> None:
         """Let somebody else set a broker's throttle."""
-        for configs in (self.model.brokers[broker].configs, self.wanted_configs[broker]):
-            configs["leader.replication.throttled.rate"] = str(rate)
+        self._edit(broker, LEADER_RATE, rate)
+
+    def edit_both_rates(self, broker: int, rate: int) -> None:
+        """Let somebody else set both throttles of a broker."""
+        for key in RATE_KEYS:
+            self._edit(broker, key, rate)
+
+    def _edit(self, broker: int, key: str, rate: int) -> None:
+        self.model.brokers[broker].configs[key] = self.wanted_configs[broker][key] = str(rate)
+        self._deleted.pop((broker, key), None)
+        self._others.setdefault((broker, key), set()).add(str(rate))
         self.edited_ms[broker] = self.now_ms
+
+    def delete_rates(self) -> None:
+        """Let somebody else delete the throttles of every broker, as the stock tool's `--verify` and `--cancel` do.
+
+        What stood on a broker before Drover may come back there, or be gone: nobody can tell what they meant.
+        """
+        for broker, known in self.model.brokers.items():
+            for key in RATE_KEYS:
+                known.configs.pop(key, None)
+                self._deleted[broker, key] = {None, *self._others.get((broker, key), ())}
+            self.edited_ms[broker] = self.now_ms
+
+    def may_be_left(self, broker: int) -> bool:
+        """Whether a broker has the throttles that it would have without Drover."""
+        found, wanted = self.model.brokers[broker].configs, self.wanted_configs[broker]
+        return all(
+            found.get(key) == wanted.get(key) or found.get(key) in self._deleted.get((broker, key), ())
+            for key in RATE_KEYS
+        )
 
     def show_stale(self) -> None:
         """Let describes show an old picture for a while."""

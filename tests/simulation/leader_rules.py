@@ -144,6 +144,11 @@ def settles_within_ms(world: "World") -> int:
     return 95_000 if any(state.expired_calls for state in states) else 25_000
 
 
+def listed(world: "World") -> list[tuple[int, ...]]:
+    """Return the brokers that should not lead, by cluster."""
+    return [state.blacklist for fold in world.checker.folds for state in fold.state.clusters.values()]
+
+
 def is_active(world: "World") -> bool:
     """Whether there is a list, or an order to restore."""
     states = [state for fold in world.checker.folds for state in fold.state.clusters.values()]

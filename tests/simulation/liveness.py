@@ -13,11 +13,14 @@ from events.partitions import TopicPartition
 from tests.simulation import leader_rules
 from tests.simulation.actions import perform
 from tests.simulation.log_rules import full_hash
+from tests.simulation.throttle_rules import RatesInForce
 from tests.simulation.world import World
 
 HEAL_MS = 120_000
 # The minute over which an owner looks at sizes, and half of that for the start of the healing and of the minute.
 NOTICED_MS = 90_000
+# In worlds in which others delete throttles, they do so once more when everything works again.
+DELETED_MS = 12_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,21 @@ def heal(world: World) -> None:
             world, ("unfreeze", {"id": f"heal-{name}", "cluster": name, "by": "ana", "reason": "healed", "all": True})
         )
     world.rebalance()
-    copies = Copies()
-    idle_ms = 0
-    for _ in range(0, HEAL_MS, 1000):
+    copies, in_force = Copies(), RatesInForce()
+    idle_ms, listed = 0, leader_rules.listed(world)
+    deletes_throttles = world.settings.rates.get("throttles", 0) > 0
+    # Their partitions are large, so that the copies last until somebody deletes their throttles.
+    for elapsed_ms in range(0, HEAL_MS * (4 if deletes_throttles else 1), 1000):
+        if elapsed_ms == DELETED_MS and deletes_throttles:
+            for name in world.settings.names:
+                perform(world, ("delete-rates", name))
         world.run(1000)
         _sample(world)
         copies.l6_a_copy_that_cannot_catch_up_is_named(world)
-        idle_ms = idle_ms + 1000 if world.is_idle else 0
+        in_force.s10_what_is_deleted_is_put_back(world)
+        # A listing whose time is over gives the leaders something to do again.
+        before, listed = listed, leader_rules.listed(world)
+        idle_ms = idle_ms + 1000 if world.is_idle and listed == before else 0
         if idle_ms and (idle_ms > leader_rules.settles_within_ms(world) or not leader_rules.is_active(world)):
             break
     for projector in world.projectors:

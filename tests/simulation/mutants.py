@@ -3,6 +3,7 @@
 from tests.simulation.healing_mutants import HEALING_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.step_mutants import STEP_MUTANTS
+from tests.simulation.throttle_mutants import THROTTLE_MUTANTS
 
 FOLD = "drover/shard/fold.py"
 CORE = "drover/shard/core.py"
@@ -24,8 +25,6 @@ STEPPING = "drover/reassignment/stepping.py"
 BACK = "drover/reassignment/rollback.py"
 CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
-THROTTLES = "drover/throttling/ledger.py"
-LEDGER = "drover/throttling/evolve.py"
 DEMAND = "drover/throttling/demand.py"
 TARGETS = "drover/reassignment/targets.py"
 LEADERS = "drover/leadership/judging.py"
@@ -269,51 +268,7 @@ MUTANTS = (
         "        if (strange or done) and not context.persisted:",
         layer="tests/shard/test_old_metadata.py",
     ),
-    # -- throttles
-    Mutant(
-        "count-on-the-old-topics-entries",
-        THROTTLES,
-        " and known.topic_id != demand.topics[topic].topic_id:",
-        " and not known.topic_id:",
-        layer="tests/throttling/test_ledger.py",
-    ),
-    Mutant(
-        "write-throttles-without-a-record",
-        CORE,
-        "        self._proved_ms = self._proposed_ms",
-        "        self._proved_ms = 1 << 60",
-        layer="tests/shard/test_takeover.py",
-    ),
-    Mutant(
-        "drop-throttle-restore",
-        THROTTLES,
-        "rates=entry.baseline, found=seen, release=True)",
-        "rates=seen, found=seen, release=True)",
-    ),
-    Mutant(
-        "forget-the-baseline",
-        LEDGER,
-        "baseline = event.found if known is None else known.baseline",
-        "baseline = event.found",
-    ),
-    Mutant(
-        "leave-entries-behind",
-        THROTTLES,
-        "        return NO_ENTRIES, known.present\n",
-        "        return NO_ENTRIES, Entries(leader=known.present.leader)\n",
-    ),
-    Mutant(
-        "compare-only-what-is-needed-anew",
-        DEMAND,
-        "        topic.follower.difference_update(follower)\n        topic.change(leader, follower)\n",
-        "        topic.follower.difference_update(follower)\n",
-    ),
-    Mutant(
-        "start-before-the-throttle",
-        THROTTLES,
-        "        if entry is None or entry.pending or entry.intended != Rates(rate, rate):",
-        "        if entry is None:",
-    ),
+    *THROTTLE_MUTANTS,
     # -- what was asked for
     Mutant(
         "move-a-topic-that-was-made-anew",
@@ -343,7 +298,6 @@ MUTANTS = (
         "    if True:",
         layer="tests/reassignment/test_decide.py",
     ),
-    Mutant("leave-half-a-throttle", THROTTLES, "        if theirs == seen:", "        if theirs:"),
     *STEP_MUTANTS,
     *HEALING_MUTANTS,
     # -- who leads

@@ -92,6 +92,7 @@ def drawn(random: Random) -> Settings:
             "others": random.choice([0, 0, 1, 2]),
             "log": random.choice([0, 1, 2]),
             "healing": 0,
+            "throttles": 0,
         },
         max_leader_movements=random.choice([1, 2, 1000]),
         lazy_leadership=random.random() < 0.3,
@@ -100,7 +101,15 @@ def drawn(random: Random) -> Settings:
     )
     # Its own chance, so that worlds without it stay as they were.
     apart = Random(repr(settings))
-    return _with_healing(apart, settings) if apart.random() < 0.4 else settings
+    if apart.random() < 0.4:
+        settings = _with_healing(apart, settings)
+    return _with_throttles_of_others(apart, settings) if apart.random() < 0.3 else settings
+
+
+def _with_throttles_of_others(random: Random, settings: Settings) -> Settings:
+    """Let others change throttles while moves go on for so long that it is noticed."""
+    rates = {**settings.rates, "throttles": random.choice([1, 2])}
+    return replace(settings, partition_bytes=1_500_000, copy_bytes_per_second=400_000, rates=rates)
 
 
 def _with_healing(random: Random, settings: Settings) -> Settings:

@@ -223,6 +223,8 @@ TROUBLE = (
     Kind("remake", "others", 2, _choose_topic, _on("remake")),
     Kind("create", "others", 3, _choose_topic, _on("create")),
     Kind("edit-rate", "others", 1, _choose_edit, _on("edit_rate")),
+    Kind("edit-both-rates", "throttles", 1, _choose_edit, _on("edit_both_rates")),
+    Kind("delete-rates", "throttles", 2, _choose_cluster, _on("delete_rates")),
     Kind("steal", "log", 2, _choose_shard, _steal),
     Kind("steal-late", "log", 1, _choose_shard, lambda world, shard: _steal(world, shard, behind=1)),
 )

@@ -122,14 +122,13 @@ class Oracle:
     def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
         match event["type"]:
             case "broker-throttle-intended":
-                rates = event["rates"]
-                self.intended[key] = None if event.get("release") else (rates["leader"], rates["follower"])
+                self.intended[key] = None if event.get("release") else tuple(event["rates"].values())
             case "broker-throttle-set":
                 self.rates[key].append((at_ms, self.intended.pop(key)))
-            case _:
-                assert event["type"] == "broker-throttle-left", event
+            case tag:
+                assert tag in {"broker-throttle-left", "broker-throttle-changed"}, event
                 self.intended.pop(key, None)
-                self.rates[key].append((at_ms, None))
+                self.rates[key].append((at_ms, tuple(event["found"].values()) if tag.endswith("changed") else None))
 
     def _queue_event(self, event: dict[str, Any], key: tuple[str, str, int]) -> None:
         if event["type"] == "queue-entry-added":
@@ -327,7 +326,7 @@ class Oracle:
     def _throttle(changes: list[tuple[int, Any]]) -> dict[str, Any]:
         (since_ms, rates), lasted = changes[-1], 0
         for (start, held), (end, _) in itertools.pairwise(changes):
-            lasted += end - start if held is not None else 0
+            lasted += end - start if held and any(held) else 0
         leader, follower = rates or (None, None)
         return {
             "leader_rate": leader,

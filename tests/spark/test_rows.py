@@ -39,7 +39,7 @@ NOT_IN_ROWS = {
         "remove",
         "removing",
     ),
-    *("decided", "left", "part", "withholds", "headers"),
+    *("decided", "gone", "left", "part", "withholds", "headers"),
     *("allow_replication_factor_change", "partitions"),
     *("again", "destination", "held_off", "missing", "plans", "stepping", "until_withdrawn"),
     *("healing", "seen", "away_ms", "choice", "heal", "number", "brokers", "chunks", "bytes", "chunk"),

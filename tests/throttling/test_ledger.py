@@ -4,13 +4,10 @@ from msgspec.structs import replace
 
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
 from drover.throttling.demand import Demand
-from drover.throttling.ledger import Read, ThrottlePlan, is_ready, plan_throttles
+from drover.throttling.ledger import Read, ThrottlePlan, is_ready
 from events.partitions import TopicPartition
-from events.plans import PlanThrottleSet
-from events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed
-from events.records import AnyEvent
+from events.reassignments import FailureReason, ReassignmentFailed
 from events.throttles import (
     BrokerThrottleIntended,
     BrokerThrottleLeft,
@@ -34,49 +31,19 @@ from tests.reassignment.support import (
     tags,
 )
 from tests.simulation.throttle_scan import wanted
-
-RATE = 1000
-NOWHERE = BrokerRates(None, None)
-NO_LISTS = ThrottledReplicas((), ())
-INVOLVED = (1, 2, 3, 4)
-
-
-def rate(plan: str, value: int) -> PlanThrottleSet:
-    return PlanThrottleSet(cluster=CLUSTER, plan=plan, bytes_per_second=value)
-
-
-def throttled(value: int = RATE) -> ClusterState:
-    """KEY copies from [1,2,3] to [4,2,1] behind a throttle."""
-    return state_after([opened(), rate("p", value), queued(), intended(), accepted()])
-
-
-def fold(state: ClusterState, *events: AnyEvent) -> ClusterState:
-    for event in events:
-        apply(state, event, 2000)
-    return state
-
-
-def ended() -> ReassignmentCompleted:
-    return ReassignmentCompleted(cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, replicas=(4, 2, 1))
-
-
-def everything(rates: BrokerRates = NOWHERE, lists: ThrottledReplicas = NO_LISTS) -> Read:
-    return Read(dict.fromkeys(range(1, 9), rates), {KEY.topic: lists})
-
-
-def planned(state: ClusterState, read: Read, live: frozenset[int] = LIVE) -> ThrottlePlan:
-    demand = Demand(state)
-    brokers, topics = {*demand.brokers, *state.broker_throttles}, {*demand.topics, *state.topic_throttles}
-    return plan_throttles(state, demand, live, read, brokers, topics)
-
-
-def in_force(value: int = RATE) -> ClusterState:
-    """The throttle of KEY is written and answered."""
-    state = throttled(value)
-    fold(state, *planned(state, everything()).events)
-    fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
-    return fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
-
+from tests.throttling.support import (
+    INVOLVED,
+    LISTED,
+    OURS,
+    RATE,
+    ended,
+    everything,
+    fold,
+    in_force,
+    planned,
+    rate,
+    throttled,
+)
 
 # -- what is wanted
 
@@ -267,7 +234,8 @@ def test_a_topic_that_is_left_alone_holds_nothing_up() -> None:
     fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
     fold(state, TopicThrottleLeft(cluster=CLUSTER, topic=KEY.topic, detail="*", topic_id=TOPIC_ID))
     assert is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
-    assert planned(state, everything()).events == ()
+    there = everything(OURS, ThrottledReplicas(("*",), ()))
+    assert planned(state, there) == ThrottlePlan()
 
 
 # -- a topic that is made anew
@@ -287,14 +255,14 @@ def test_what_was_put_on_a_topic_is_not_in_force_on_the_one_that_was_made_anew()
     state = made_anew(in_force())
     assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
     assert planned(state, Read()).read_topics == (KEY.topic,)
-    (event,) = planned(state, everything()).events
+    (event,) = planned(state, everything(OURS)).events
     entries = Entries(("0:1", "0:2", "0:3"), ("0:4",))
     assert event == TopicThrottleIntended(cluster=CLUSTER, topic=KEY.topic, add=entries, topic_id="id-new")
     fold(state, event)
     assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
     fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
     assert is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
-    assert planned(state, everything()).events == ()
+    assert planned(state, everything(OURS, LISTED)).events == ()
 
 
 def test_a_write_that_is_owed_to_the_old_topic_is_answered_first() -> None:
@@ -303,15 +271,13 @@ def test_a_write_that_is_owed_to_the_old_topic_is_answered_first() -> None:
     fold(state, *planned(state, everything()).events)
     fold(state, *(BrokerThrottleSet(cluster=CLUSTER, broker=broker) for broker in INVOLVED))
     made_anew(state)
-    assert planned(state, everything()).events == ()
+    assert planned(state, everything(OURS)).events == ()
     fold(state, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
-    entries = Entries(("0:1", "0:2", "0:3"), ("0:4",))
-    there = everything(lists=ThrottledReplicas(entries.leader, entries.follower))
-    (event,) = planned(state, there).events
+    (event,) = planned(state, everything(OURS, LISTED)).events
     assert event == TopicThrottleIntended(cluster=CLUSTER, topic=KEY.topic, topic_id="id-new")
     fold(state, event, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic), ended())
-    (back,) = [e for e in planned(state, everything()).events if isinstance(e, TopicThrottleIntended)]
-    assert back.remove == entries
+    (back,) = [e for e in planned(state, everything(OURS)).events if isinstance(e, TopicThrottleIntended)]
+    assert back.remove == Entries(LISTED.leader, LISTED.follower)
 
 
 def test_a_topic_that_was_left_alone_is_throttled_when_it_is_made_anew() -> None:
@@ -319,7 +285,7 @@ def test_a_topic_that_was_left_alone_is_throttled_when_it_is_made_anew() -> None
     fold(state, TopicThrottleLeft(cluster=CLUSTER, topic=KEY.topic, detail="gone", topic_id=TOPIC_ID))
     made_anew(state)
     assert not is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())
-    (event,) = planned(state, everything()).events
+    (event,) = planned(state, everything(OURS)).events
     assert isinstance(event, TopicThrottleIntended)
     fold(state, event, TopicThrottleSet(cluster=CLUSTER, topic=KEY.topic))
     assert is_ready(state.reassignments[KEY], state, Demand(state), LIVE, Read())

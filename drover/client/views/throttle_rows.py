@@ -1,18 +1,23 @@
 """PURE: the throttle ledger of a cluster as rows: what was found, what is wanted, and what is left over."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from drover.state.cluster import ClusterState
+from events.throttles import NO_RATES
+
+_SHOWN_TOPICS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerThrottleRow:
     """One broker in the ledger; rates in bytes per second, None where none is or was set.
 
-    `found_` is what stood there before Drover, and is put back at the end; `wanted_` what Drover last decided to write.
-    `says` is what is going on in words; `is_stray` that no move needs it any more and it is not put back yet.
+    `found_` is what stood there before Drover, and is put back at the end; `wanted_` what Drover last decided to write,
+    or has left there; `theirs_` what somebody else has set over Drover's. `times_deleted` counts how often somebody
+    deleted Drover's, the last time that others changed anything at `changed_ms` (log time). `says` is what is going on
+    in words; `is_stray` that no move needs it any more and it is not put back yet.
     """
 
     cluster: str
@@ -24,6 +29,10 @@ class BrokerThrottleRow:
     is_stray: bool
     since_ms: int | None
     says: str
+    theirs_leader: int | None = None
+    theirs_follower: int | None = None
+    times_deleted: int = 0
+    changed_ms: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -32,7 +41,10 @@ class BrokerThrottleRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicThrottleRow:
-    """One topic in the ledger: the entries `partition:broker` of Drover's in its lists of throttled replicas."""
+    """One topic in the ledger: the entries `partition:broker` of Drover's in its lists of throttled replicas.
+
+    `times_deleted` counts how often somebody deleted some of them, the last time at `changed_ms` (log time).
+    """
 
     cluster: str
     topic: str
@@ -40,6 +52,8 @@ class TopicThrottleRow:
     follower_entries: tuple[str, ...]
     is_stray: bool
     says: str
+    times_deleted: int = 0
+    changed_ms: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -62,6 +76,10 @@ def broker_throttle_rows(state: ClusterState, since_ms: Mapping[int, int]) -> li
                 is_stray=is_stray,
                 since_ms=since_ms.get(broker),
                 says=_broker_words(state, broker, is_stray=is_stray),
+                theirs_leader=throttle.theirs.leader,
+                theirs_follower=throttle.theirs.follower,
+                times_deleted=0 if throttle.others is None else throttle.others.times_deleted,
+                changed_ms=None if throttle.others is None else throttle.others.at_ms,
             )
         )
     return rows
@@ -75,7 +93,20 @@ def _broker_words(state: ClusterState, broker: int, *, is_stray: bool) -> str:
         return "being put back" if throttle.pending else "put back"
     if is_stray:
         return "left over: no move needs it; it is put back next"
-    return "being set" if throttle.pending else "in force"
+    if throttle.theirs != NO_RATES:
+        sides = "rates" if None not in (throttle.theirs.leader, throttle.theirs.follower) else "rate"
+        return f"somebody else has set the {sides}: theirs until they delete it"
+    times = 0 if throttle.others is None else throttle.others.times_deleted
+    return f"being {_set(times)}" if throttle.pending else f"in force{_deleted(times)}"
+
+
+def _set(times_deleted: int) -> str:
+    return "put back: somebody else has deleted it" if times_deleted else "set"
+
+
+def _deleted(times: int) -> str:
+    often = {1: "once", 2: "twice"}.get(times, f"{times} times")
+    return f"; somebody else has deleted it {often}, and it was put back" if times else ""
 
 
 def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
@@ -88,7 +119,7 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
         elif throttle.pending:
             says = "entries are being changed"
         else:
-            says = "in force"
+            says = f"in force{_deleted(throttle.times_deleted)}"
         rows.append(
             TopicThrottleRow(
                 cluster=state.name,
@@ -97,6 +128,30 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
                 follower_entries=throttle.present.follower,
                 is_stray=topic not in moving and not throttle.left,
                 says=says,
+                times_deleted=throttle.times_deleted,
+                changed_ms=throttle.deleted_ms or None,
             )
         )
     return rows
+
+
+def notices_of_others(state: ClusterState) -> Iterator[str]:
+    """Yield a line for what others have done to throttles that moves need."""
+    changed = {it: known.others for it, known in sorted(state.broker_throttles.items()) if known.others is not None}
+    theirs = [str(broker) for broker, others in changed.items() if others.theirs != NO_RATES]
+    if theirs:
+        yield (
+            f"{state.name}: somebody else has set the throttle of broker {', '.join(theirs)}: it stays until they "
+            "delete it (`drover throttles`)"
+        )
+    deleted = [str(broker) for broker, others in changed.items() if others.times_deleted]
+    if deleted:
+        yield (
+            f"{state.name}: somebody else has deleted the throttle of broker {', '.join(deleted)} while moves need it: "
+            "Drover puts it back (`drover throttles`)"
+        )
+    topics = [topic for topic, known in sorted(state.topic_throttles.items()) if known.times_deleted]
+    if topics:
+        more = len(topics) - _SHOWN_TOPICS
+        shown = ", ".join(topics[:_SHOWN_TOPICS]) + (f" and {more:,} more" if more > 0 else "")
+        yield f"{state.name}: somebody else has deleted throttled replicas of topic {shown}: Drover puts them back"

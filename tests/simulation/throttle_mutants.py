@@ -1,0 +1,99 @@
+"""Deliberate faults of throttles: what was there is put back, and what others do to them is noticed."""
+
+from tests.simulation.mutant import Mutant
+
+THROTTLES = "drover/throttling/ledger.py"
+LEDGER = "drover/throttling/evolve.py"
+STATE = "drover/throttling/state.py"
+CORE = "drover/shard/core.py"
+OTHERS = "tests/throttling/test_changed_by_others.py"
+
+THROTTLE_MUTANTS = (
+    Mutant(
+        "count-on-the-old-topics-entries",
+        THROTTLES,
+        " and known.topic_id != demand.topics[topic].topic_id:",
+        " and not known.topic_id:",
+        layer="tests/throttling/test_ledger.py",
+    ),
+    Mutant(
+        "write-throttles-without-a-record",
+        CORE,
+        "        self._proved_ms = self._proposed_ms",
+        "        self._proved_ms = 1 << 60",
+        layer="tests/shard/test_takeover.py",
+    ),
+    Mutant(
+        "drop-throttle-restore",
+        THROTTLES,
+        "rates=rates, found=seen, release=True)",
+        "rates=seen, found=seen, release=True)",
+    ),
+    Mutant(
+        "forget-the-baseline",
+        LEDGER,
+        "baseline = event.found if known is None else known.baseline",
+        "baseline = event.found",
+    ),
+    Mutant(
+        "leave-entries-behind",
+        THROTTLES,
+        "        return NO_ENTRIES, known.present\n",
+        "        return NO_ENTRIES, Entries(leader=known.present.leader)\n",
+    ),
+    Mutant(
+        "compare-only-what-is-needed-anew",
+        "drover/throttling/demand.py",
+        "        topic.follower.difference_update(follower)\n        topic.change(leader, follower)\n",
+        "        topic.follower.difference_update(follower)\n",
+    ),
+    Mutant(
+        "start-before-the-throttle",
+        THROTTLES,
+        "        if entry is None or entry.pending or entry.intended != entry.wanted(rate):",
+        "        if entry is None:",
+    ),
+    Mutant(
+        "leave-half-a-throttle",
+        THROTTLES,
+        "        if rates == seen and after.others is not None:",
+        "        if after.others is not None:",
+    ),
+    Mutant("never-look-again", "drover/throttling/watch.py", "WATCH_MS = 10_000", "WATCH_MS = 10_000_000"),
+    Mutant("leave-deleted-rates-deleted", THROTTLES, "    if rates != seen:", "    if rates != seen and seen.leader:"),
+    Mutant(
+        "take-the-rates-of-others",
+        STATE,
+        "            leader=ours.leader if theirs.leader is None else theirs.leader,",
+        "            leader=ours.leader,",
+    ),
+    Mutant(
+        "put-back-what-others-have-deleted",
+        STATE,
+        "_Side(None if was_theirs else self.baseline, None, None",
+        "_Side(self.baseline, None, None",
+        layer=OTHERS,
+    ),
+    Mutant(
+        "leave-deleted-entries-deleted",
+        THROTTLES,
+        "_without(known.present.follower, found.follower) if entry in wanted.follower)",
+        "())",
+        layer=OTHERS,
+    ),
+    Mutant("leave-a-topic-alone-for-ever", THROTTLES, " and not _has_star(found)", " and False", layer=OTHERS),
+    Mutant(
+        "believe-what-was-read-during-a-write",
+        "drover/throttling/readings.py",
+        "            self._outdated_brokers.add(broker)",
+        "            pass",
+        layer="tests/throttling/test_readings.py",
+    ),
+    Mutant(
+        "believe-what-was-written-a-moment-ago",
+        "drover/throttling/watch.py",
+        "        fresh = self._written_ms.keys() - self._put_off",
+        "        fresh = self._put_off - self._put_off",
+        layer="tests/throttling/test_watch.py",
+    ),
+)

@@ -31,7 +31,6 @@ from events.throttles import (
 
 EVERY_REPLICA = "*"
 _UNTOUCHED = TopicThrottle()
-_FEW_ENTRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +251,6 @@ def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic
 
 def _without(entries: tuple[str, ...], gone: Collection[str]) -> tuple[str, ...]:
     """List the entries that are not gone."""
-    # For a few entries a look through a long list costs less than a set of it.
-    absent = gone if len(entries) <= _FEW_ENTRIES else frozenset(gone)
-    return tuple(entry for entry in entries if entry not in absent)
+    # One of the lists has thousands of entries, and mostly nothing is left.
+    left = set(entries).difference(gone) if entries else ()
+    return tuple(entry for entry in entries if entry in left) if left else ()

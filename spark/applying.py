@@ -1,4 +1,4 @@
-"""One batch of the stream: decoded, judged, folded and applied; the body of `foreachBatch`."""
+"""One batch of the stream: folded in one pass and applied; the body of `foreachBatch`."""
 
 import json
 import time
@@ -7,11 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from spark.decode import flat_rows
-from spark.judging import judge
+from spark.executing import contributions
+from spark.folding.contribution import Contribution
 from spark.merging import part_of
 from spark.sinks.port import BEGINNING, Applied, Sink
-from spark.tables.contributing import contributions
 
 ApplyBatch = Callable[[DataFrame, int], None]
 
@@ -28,15 +27,9 @@ def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatc
         assert identity is not None, "Spark writes a checkpoint's identity before its first batch"
         before = sink.position(identity) or BEGINNING
         if number > before.batch:
-            cores = records.sparkSession.sparkContext.defaultParallelism
-            rows = flat_rows(records, samples_topic).coalesce(cores).persist()
-            try:
-                judged, rules = judge(rows, before.owners)
-                found = contributions(judged, before.carry).collect()
-            finally:
-                rows.unpersist()
-            part = part_of((row[0], row[1]) for row in found)
-            sink.apply(identity, Applied(number, part, rules.ownerships, _now_ms()))
+            found = contributions(records, samples_topic, before.carry).collect()
+            part = part_of(Contribution(row[0], bytes(row[1])) for row in found)
+            sink.apply(identity, Applied(number, part, _now_ms()))
 
     return apply
 

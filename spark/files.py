@@ -21,7 +21,7 @@ class JobFiles(NamedTuple):
 
     @property
     def alive(self) -> Path:
-        """A file that the job touches every second while its queries run."""
+        """The job's sign of life (`spark.heartbeat`)."""
         return self.directory / "alive"
 
     @property

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from drover.errors import SparkJobError
 from spark.applying import batch_applier, checkpoint_identity
 from spark.files import JobFiles
+from spark.heartbeat import JobState, heartbeat
 from spark.only_one import only_job, remember_jvm
 from spark.reading import LogSource, read_stream
 from spark.session import jvm_pid, open_session
@@ -24,6 +25,7 @@ from spark.sinks.sqlite import SqliteSink
 
 APPLICATION = "drover"
 LOOK_S = 0.5
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class JobOptions:
     """What the job is told.
 
     `directory` holds everything that the job keeps. `master` is Spark's (None: what spark-submit said, else two threads
-    of this machine), `spark` are further settings of Spark. `keeps_history` adds the Parquet history.
+    of this machine), `spark` are further settings of Spark. `keeps_history` adds the Parquet history; the tables keep
+    what has ended for `keeps_days` (None: for ever).
     """
 
     source: LogSource
@@ -41,6 +44,7 @@ class JobOptions:
     trigger_ms: int = 1000
     max_records_per_batch: int = 100_000
     keeps_history: bool = False
+    keeps_days: int | None = None
 
     @property
     def files(self) -> JobFiles:
@@ -50,7 +54,8 @@ class JobOptions:
 
 def open_sinks(options: JobOptions) -> tuple[Sink, ...]:
     """Open the sinks that were asked for: SQLite, and Parquet for the history."""
-    tables: tuple[Sink, ...] = (SqliteSink(options.files.tables),)
+    keeps_ms = None if options.keeps_days is None else options.keeps_days * DAY_MS
+    tables: tuple[Sink, ...] = (SqliteSink(options.files.tables, keeps_ms=keeps_ms),)
     return (*tables, ParquetSink(options.files.history)) if options.keeps_history else tables
 
 
@@ -67,13 +72,14 @@ def run(
     cause when a query fails, or Java goes away before `stop` is set.
     """
     files = options.files
-    with only_job(files):
+    with only_job(files), heartbeat(files.alive) as heart:
         session = open_session(APPLICATION, directory=files.directory, master=options.master, settings=options.spark)
         opened: Sequence[Sink] = ()
         try:
             remember_jvm(files, jvm_pid(session))
             opened = sinks(options)
             queries = [_start(session, options, sink) for sink in opened]
+            heart.tell(JobState.RUNNING)
             started()
             _watch(queries, files, stop)
             _stop(queries)
@@ -82,7 +88,6 @@ def run(
             if not stop.is_set():
                 raise SparkJobError(f"Spark failed: {root_cause(str(error))} (more in {files.spark_log})") from error
         finally:
-            files.alive.unlink(missing_ok=True)
             with suppress(Py4JError, ConnectionError):  # a Java that is gone needs no stop
                 session.stop()
             for sink in opened:
@@ -116,7 +121,6 @@ def _watch(queries: Sequence[StreamingQuery], files: JobFiles, stop: threading.E
         for query in queries:
             if not query.isActive:
                 raise SparkJobError(_cause(query, files))
-        files.alive.touch()
 
 
 def _stop(queries: Sequence[StreamingQuery]) -> None:

@@ -6,42 +6,40 @@ A part of the log is what one batch of the stream holds; `Part` is everything it
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from msgspec import json
-
-from spark.folding.rows import CARRY, NO_TABLE, Carried, Contribution
-from spark.folding.tally import Key, joined
-from spark.schema import TABLES, Table
+from drover.tables.schema import Table
+from drover.tables.sheet import Key, joined
+from spark.folding.contribution import CARRY, NEWEST, Contribution, rows_of
+from spark.schema import TABLES
 
 Row = dict[str, Any]
-_document = json.Decoder(Row)
-_carried = json.Decoder(Carried)
 
 
 class Part(NamedTuple):
-    """What one part of the log adds: rows by table, each with every column, and what is carried on; None forgets.
+    """What one part of the log adds: rows by table, each with every column, and what is carried on, by name.
 
     `newest_ms` is when Kafka appended its newest record, 0 for an empty part.
     """
 
     rows: Mapping[str, tuple[Row, ...]]
-    carried: Mapping[str, bytes | None]
+    carried: Mapping[str, bytes]
     newest_ms: int
 
 
-def part_of(contributions: Iterable[tuple[str, str]]) -> Part:
-    """Sort contributions by table and give each row all its columns, those it does not speak of as None."""
+def part_of(contributions: Iterable[Contribution]) -> Part:
+    """Sort contributions by table, and name the columns of their rows."""
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
-    carried: dict[str, bytes | None] = {}
+    carried: dict[str, bytes] = {}
     newest_ms = 0
-    for found in map(Contribution._make, contributions):
+    for found in contributions:
         if found.table == CARRY:
-            one = _carried.decode(found.document)
-            carried[one.key] = one.value
-            continue
-        document = _document.decode(found.document)
-        newest_ms = max(newest_ms, document.get("newest_ms", 0))
-        if found.table != NO_TABLE:
-            rows[found.table].append({name: document.get(name) for name in TABLES[found.table].names})
+            for name, value in rows_of(found):
+                assert name not in carried, f"the records of {name} came in several tasks"
+                carried[name] = value
+        elif found.table == NEWEST:
+            newest_ms = max(newest_ms, *(moment for (moment,) in rows_of(found)))
+        else:
+            names = TABLES[found.table].names
+            rows[found.table] += (dict(zip(names, row, strict=True)) for row in rows_of(found))
     return Part({name: tuple(of_table) for name, of_table in rows.items() if of_table}, carried, newest_ms)
 
 
@@ -55,8 +53,3 @@ def merge(table: Table, into: dict[Key, Row], rows: Iterable[Row]) -> dict[Key, 
         for column in table.values:
             known[column.name] = joined(column.merge, known[column.name], row[column.name])
     return into
-
-
-def carry_on(carry: Mapping[str, bytes], carried: Mapping[str, bytes | None]) -> dict[str, bytes]:
-    """Return what is carried after a part of the log."""
-    return {key: value for key, value in {**carry, **carried}.items() if value is not None}

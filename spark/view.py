@@ -8,11 +8,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from drover.errors import ConfigurationError
+from drover.tables.measures import WINDOW_MS, bucket_end_ms
 from spark.files import JobFiles
-from spark.folding.tally import bucket_end_ms
+from spark.heartbeat import JobState, state_of_job
 from spark.merging import Row
 from spark.schema import SCHEMA_VERSION
 from spark.sinks.port import Standing
@@ -22,9 +24,9 @@ from spark.sinks.sqlite import read_rows, read_standing
 STALLED_MS = 60_000
 # A rate that is older says nothing about now.
 FRESH_MS = 60_000
-# The job touches its sign of life twice a second.
-ALIVE_MS = 10_000
 COPIES = frozenset({"copying"})
+# Columns with durations.
+_SPANS = frozenset({"total_ms", "longest_ms", "p50_ms", "p95_ms", "throttled_ms", "remaining_ms"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """One plan: how many of its reassignments are where, and what those under way have copied.
+    """One plan: how much was asked for, how many of its reassignments are where, and what was copied.
 
-    `bytes_unknown` is of how many more was copied than is known: `bytes_copied` is the least.
+    `bytes_planned` is what was copied and what is left of the running steps; of `without_size` further targets nobody
+    knows the size yet. `bytes_unknown` is of how many more was copied than is known: `bytes_copied` is the least.
     """
 
     cluster: str
@@ -68,6 +71,10 @@ class PlanProgress:
     reason: str
     opened_ms: int
     finished_ms: int | None
+    partitions_planned: int
+    replicas_planned: int
+    bytes_planned: int
+    without_size: int
     accepted: int
     under_way: int
     blocked: int
@@ -85,22 +92,26 @@ class PlanProgress:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything at one moment: `standing` says of when it is, `is_alive` whether a job keeps it up to date."""
+    """Everything at one moment: `standing` says of when it is, None before the first batch.
 
-    standing: Standing
-    is_alive: bool
+    `job` is what the job does that keeps it up to date, None if none runs.
+    """
+
+    standing: Standing | None
+    job: JobState | None
     plans: tuple[PlanProgress, ...]
     reassignments: tuple[Progress, ...]
 
     def document(self) -> dict[str, Any]:
         """Return it for programs; fields may be added and never changed."""
         return {
-            "batch": self.standing.batch,
-            "newest_record_ms": self.standing.newest_ms,
-            "applied_ms": self.standing.applied_ms,
-            "job_is_alive": self.is_alive,
-            "plans": [asdict(plan) for plan in self.plans],
-            "reassignments": [asdict(row) for row in self.reassignments],
+            "batch": None if self.standing is None else self.standing.batch,
+            "newest_record_ms": None if self.standing is None else self.standing.newest_ms,
+            "applied_ms": None if self.standing is None else self.standing.applied_ms,
+            "job_is_alive": self.job is JobState.RUNNING,
+            "job": self.job,
+            "plans": [with_times(asdict(plan)) for plan in self.plans],
+            "reassignments": [with_times(asdict(row)) for row in self.reassignments],
         }
 
 
@@ -131,7 +142,7 @@ def overview(files: JobFiles, cluster: str | None, plan: str | None, now_ms: int
     """Read what is under way, of one cluster and one plan or of all; plans that have ended only when they are named."""
     with open_tables(files) as connection:
         connection.execute("begin")  # one moment for all tables
-        standing = read_standing(connection) or Standing(-1, 0, 0)
+        standing = read_standing(connection)
         samples = {(row["cluster"], row["topic"], row["partition"]): row for row in read_rows(connection, "samples")}
         wanted = [
             row
@@ -147,7 +158,7 @@ def overview(files: JobFiles, cluster: str | None, plan: str | None, now_ms: int
             if cluster in {None, row["cluster"]}
             and (row["plan"] == plan or (plan is None and row["finished_ms"] is None))
         )
-    return Overview(standing, is_alive(files, now_ms), plans, rows)
+    return Overview(standing, state_of_job(files.alive, now_ms), plans, rows)
 
 
 def progress_of(row: Row, sample: Row | None, now_ms: int) -> Progress:
@@ -175,16 +186,21 @@ def plan_of(row: Row, under_way: list[Progress]) -> PlanProgress:
     """Join a plan with its reassignments under way: it takes as long as the slowest, if that is known of all."""
     times = [one.remaining_ms for one in under_way]
     known = [one for one in times if one is not None]
+    copied = row["bytes_copied"] + sum(one.bytes_in_step for one in under_way)
     counts = ("accepted", "waiting", "completed", "rolled_back", "stopped", "failed", "withdrawn")
     return PlanProgress(
         **{name: row[name] for name in ("cluster", "plan", "finished_ms")},
         requester=row["requester"] or "",
         reason=row["reason"] or "",
         opened_ms=row["opened_ms"] or 0,
+        partitions_planned=row["partitions_planned"] or 0,
+        replicas_planned=row["replicas_planned"],
+        bytes_planned=copied + sum(one.bytes_total - one.bytes_done for one in under_way if one.bytes_total),
+        without_size=row["waiting"] + sum(not one.bytes_total for one in under_way),
         **{name: row[name] for name in counts},
         under_way=len(under_way),
         blocked=sum(one.reason is not None for one in under_way),
-        bytes_copied=row["bytes_copied"] + sum(one.bytes_in_step for one in under_way),
+        bytes_copied=copied,
         rate=sum(one.rate or 0.0 for one in under_way),
         remaining_ms=max(known) if known and len(known) == len(times) and not row["waiting"] else None,
         bytes_unknown=row["bytes_unknown"],
@@ -223,12 +239,37 @@ def percentile(buckets: list[Row], part: float) -> int:
     raise AssertionError("a histogram has a bucket")
 
 
-def is_alive(files: JobFiles, now_ms: int) -> bool:
-    """Tell whether a job has given a sign of life in the last seconds."""
-    try:
-        return now_ms - files.alive.stat().st_mtime * 1000 <= ALIVE_MS
-    except FileNotFoundError:
-        return False
+def broker_rates(rows: Iterable[Row], newest_ms: int) -> list[Row]:
+    """Add to the rows of brokers how fast they received and sent in their window, bytes/s.
+
+    `newest_ms` is when the newest record was appended: the window that it lies in is not over.
+    """
+    found = []
+    for row in rows:
+        lasted_ms = min(WINDOW_MS, max(1000, newest_ms - row["window_ms"]))
+        rates = {f"rate_{side}": row[f"bytes_{side}"] * 1000 / lasted_ms for side in ("in", "out")}
+        found.append(row | rates)
+    return found
+
+
+def with_times(row: Row) -> Row:
+    """Put a moment in words beside each moment in ms: `opened_at` beside `opened_ms`, in UTC."""
+    found: Row = {}
+    for name, value in row.items():
+        found[name] = value
+        if is_moment(name):
+            found[f"{name.removesuffix('_ms')}_at" if name != "at_ms" else "at"] = moment(value)
+    return found
+
+
+def is_moment(name: str) -> bool:
+    """Whether a column holds moments, in ms since epoch."""
+    return name.endswith("_ms") and name not in _SPANS
+
+
+def moment(at_ms: int | None) -> str | None:
+    """Write a moment in UTC as ISO 8601 has it."""
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def now_ms() -> int:

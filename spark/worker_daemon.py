@@ -6,9 +6,7 @@ Spark runs it as `python -m`, on every machine that has executors, in place of i
 from pyspark.daemon import manager
 from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
-import spark.decode
-import spark.judging
-import spark.tables.contributing  # noqa: F401 - for the workers that are forked from here
+import spark.executing  # noqa: F401 - for the workers that are forked from here
 
 # Imports pandas, which Spark's workers want before they call our functions.
 require_minimum_pandas_version()

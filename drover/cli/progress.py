@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.5
 PLAN_COLUMNS = (
-    *("cluster", "plan", "by", "accepted", "under way", "blocked", "waiting", "completed", "rolled back", "copied"),
-    *("rate", "to go"),
+    *("cluster", "plan", "by", "planned", "under way", "blocked", "waiting", "completed", "rolled back", "copied"),
+    *("of", "rate", "to go"),
 )
 TABLES = (
-    *("brokers", "durations", "plans", "reassignments", "refusals", "requests", "samples", "takeovers", "throttles"),
-    "undecodable",
+    *("brokers", "budgets", "durations", "heal_chunks", "leader_movements", "limits", "listed_brokers", "plans"),
+    *("reassignments", "refusals", "requests", "samples", "takeovers", "throttles", "undecodable"),
 )
 
 
@@ -95,22 +95,26 @@ def _print_table(
 ) -> None:
     if follow:
         raise click.UsageError("--follow shows progress, not a whole table")
-    from spark.sinks.sqlite import read_rows  # noqa: PLC0415 - see progress
-    from spark.view import durations, open_tables  # noqa: PLC0415
+    from spark.sinks.sqlite import read_rows, read_standing  # noqa: PLC0415 - see progress
+    from spark.view import broker_rates, durations, is_moment, moment, open_tables, with_times  # noqa: PLC0415
 
     wanted = {key: value for key, value in (("cluster", cluster), ("plan", plan)) if value is not None}
     with open_tables(files) as connection:
+        standing = read_standing(connection)
         rows = [
             row
             for row in read_rows(connection, name)
             if all(row.get(key, value) == value for key, value in wanted.items())
         ]
-    found = durations(rows) if name == "durations" else rows
+    newest_ms = 0 if standing is None else standing.newest_ms
+    found = durations(rows) if name == "durations" else broker_rates(rows, newest_ms) if name == "brokers" else rows
     if output != "table":
+        found = [with_times(row) for row in found]
         print_document({name: found}, found, output)
         return
     columns = tuple(found[0]) if found else ("nothing yet",)
-    console().print(table(columns, [[_cell(row[column]) for column in columns] for row in found]))
+    shown = [[_cell(moment(row[one]) if is_moment(one) else row[one]) for one in columns] for row in found]
+    console().print(table([one.removesuffix("_ms") if is_moment(one) else one for one in columns], shown))
 
 
 def _cell(value: object) -> str:
@@ -188,13 +192,9 @@ def _layout(view: "Overview") -> "Group":
         PLAN_COLUMNS,
         [
             (
-                *(plan.cluster, plan.plan, plan.requester, str(plan.accepted), str(plan.under_way), str(plan.blocked)),
-                *(
-                    str(plan.waiting),
-                    str(plan.completed),
-                    str(plan.rolled_back),
-                    at_least(plan.bytes_copied, plan.bytes_unknown),
-                ),
+                *(plan.cluster, plan.plan, plan.requester, str(plan.partitions_planned), str(plan.under_way)),
+                *(str(plan.blocked), str(plan.waiting), str(plan.completed), str(plan.rolled_back)),
+                *(at_least(plan.bytes_copied, plan.bytes_unknown), _planned(plan)),
                 *(f"{amount(plan.rate)}/s", _time(plan.remaining_ms)),
             )
             for plan in view.plans
@@ -217,12 +217,23 @@ def _layout(view: "Overview") -> "Group":
     return Group(plans, styled(""), rows, styled(""), styled(_age(view)))
 
 
+def _planned(plan: "PlanProgress") -> str:
+    """Write how much there is to copy; with a + where more is not known yet."""
+    return f"{amount(plan.bytes_planned)}{'+' if plan.without_size else ''}"
+
+
+_JOB = {
+    "running": "the job keeps them up to date",
+    "starting": "the job is starting",
+    None: "NO JOB IS RUNNING: start one with `drover spark run`",
+}
+
+
 def _age(view: "Overview") -> str:
+    if view.standing is None:
+        return f"there is no batch in the tables yet; {_JOB[view.job]}"
     newest = timestamp(view.standing.newest_ms) if view.standing.newest_ms else "nothing"
-    running = (
-        "the job keeps them up to date" if view.is_alive else "NO JOB IS RUNNING: start one with `drover spark run`"
-    )
-    return f"tables as of {newest}, batch {view.standing.batch}; {running}"
+    return f"tables as of {newest}, batch {view.standing.batch}; {_JOB[view.job]}"
 
 
 def _time(remaining_ms: int | None) -> str:

@@ -89,6 +89,7 @@ def _options(settings: Settings, master: str | None, directory: Path | None, *, 
         trigger_ms=chosen.trigger_ms,
         max_records_per_batch=chosen.max_records_per_batch,
         keeps_history=history or chosen.keeps_history,
+        keeps_days=chosen.keeps_days,
     )
 
 

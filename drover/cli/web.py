@@ -89,9 +89,9 @@ class Tables:
         except ConfigurationError as error:
             return {"missing": str(error)}
         return {
-            "job_is_alive": found.is_alive,
-            "newest_record_ms": found.standing.newest_ms or None,
-            "applied_ms": found.standing.applied_ms or None,
+            "job_is_alive": found.job is not None,
+            "newest_record_ms": None if found.standing is None else found.standing.newest_ms,
+            "applied_ms": None if found.standing is None else found.standing.applied_ms,
             "plans": [asdict(plan) for plan in found.plans],
             **tables,
         }

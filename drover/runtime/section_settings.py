@@ -12,7 +12,8 @@ class SparkSettings:
     """The Spark job: `directory` holds its tables and checkpoints; spark/README.md tells what each setting means.
 
     `master` is Spark's own; None means what spark-submit said, else two threads of this machine. `options` are Spark's
-    own settings. `keeps_history` adds a Parquet history of everything that has ended.
+    own settings. `keeps_history` adds a Parquet history of everything that has ended; the other tables keep it for
+    `keeps_days`.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -22,12 +23,13 @@ class SparkSettings:
     trigger_ms: int = 1000
     max_records_per_batch: int = 100_000
     keeps_history: bool = False
+    keeps_days: int = 90
     # Passwords of stores and registries stand among them.
     options: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what no query could run with."""
-        for name in ("trigger_ms", "max_records_per_batch"):
+        for name in ("trigger_ms", "max_records_per_batch", "keeps_days"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
 

@@ -156,7 +156,7 @@ class ShardFold:
 
     def take_over(self, other: "ShardFold") -> None:
         """Become what `other` is, which must not be used any more."""
-        for field in self.__slots__:
+        for field in ShardFold.__slots__:
             setattr(self, field, getattr(other, field))
 
     def fold(self, offset: int, payload: bytes) -> Folded | None:
@@ -249,8 +249,12 @@ class ShardFold:
         if is_next_minute:
             self.known.expire(self.at_ms)
         self._remember(offset, record.outcomes)
-        apply_all(self.state.cluster, record.events, record.at_ms)
+        self.apply(offset, record)
         return RecordVerdict.VALID
+
+    def apply(self, _offset: int, record: Batch) -> None:
+        """Let a valid batch's events have their effects; who wants to see each of them extends this."""
+        apply_all(self.state.cluster, record.events, record.at_ms)
 
     def follow(self, offset: int, record: Batch, payload: bytes) -> None:
         """Make this batch the last valid one without applying it, whatever it breaks; for `drover.shard.inspection`."""

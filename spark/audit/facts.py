@@ -11,13 +11,13 @@ Row = dict[str, Any]
 class Facts(NamedTuple):
     """What the log says up to the end of the part audited.
 
-    `tables` are those of the stream, as they stood at that end; `lives` has what they lack of each reassignment.
-    `commands` and `refusals`, rows of `spark.audit.frames.decided`, are of that part alone, and so is `unreadable`, how
-    many records could not be read.
+    `plans` are those of the stream by cluster and name, as they stood at that end. `lives` are the reassignments that
+    ended in the part, or were under way at its end. `commands`, `refusals` and `unreadable`, how many records could not
+    be read, are of the part alone.
     """
 
     parts: tuple[ShardPart, ...]
-    tables: Mapping[str, tuple[Row, ...]]
+    plans: Mapping[tuple[str, str], Row]
     lives: tuple[Row, ...]
     commands: tuple[Row, ...]
     refusals: tuple[Row, ...]

@@ -1,75 +1,60 @@
-"""One reading of the log, and everything that an audit says of a part of it."""
+"""One reading of the log, and everything that an audit says of a part of it: a task for each shard.
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+Runs in Spark's Python workers, which import this module by name: it must not open a session when it is imported.
+"""
 
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+from msgspec import msgpack
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from spark.audit.facts import Facts, Row
-from spark.audit.frames import bounds, decided, lives
 from spark.audit.parts import ShardPart, Wish
-from spark.decode import flat_rows
-from spark.judging import judge
-from spark.merging import merge, part_of
-from spark.rows import OUTCOME, REFUSAL, UNDECODABLE
-from spark.schema import TABLES
-from spark.tables.contributing import contributions
+from spark.audit.shards import BOUNDS, COLUMNS, COMMANDS, LIVES_ROWS, PLANS, REFUSALS, UNREADABLE, Line, audited
+from spark.executing import records_in, stored
 
 Offsets = Mapping[int, int]
 # The log has no samples in it: what audits say depends on nothing that is deleted after a week.
 _NO_SAMPLES = ""
+_DDL = "kind string, rows binary"
+_SCHEMA = pa.schema([("kind", pa.string()), ("rows", pa.binary())])
 
 
 def gather(records: DataFrame, wish: Wish, starts: Offsets, ends: Offsets) -> Facts:
     """Read the log up to the end of the part that was asked for.
 
     `records` has the columns of Spark's Kafka source, holds the log's topic only, from its first record on, and is read
-    once. `starts` and `ends` are where each shard of it begins and ends.
+    once; its partitions are as `spark.executing.contributions` wants them. `starts` and `ends` are where each shard of
+    it begins and ends.
     """
-    with _kept(flat_rows(records, _NO_SAMPLES)) as rows:
-        judged, _ = judge(rows)
-        found = {}
-        if wish.since_ms is not None or wish.until_ms is not None:
-            collected = bounds(judged, wish.since_ms, wish.until_ms).collect()
-            found = {row["shard"]: (row["first"], row["after"]) for row in collected}
-        parts = wish.resolved(starts, ends, found)
-        before_end = judged.where(_any_of(parts, from_the_beginning=True))
-        inside = judged.where(_any_of(parts, from_the_beginning=False))
-        part = part_of((row[0], row[1]) for row in contributions(before_end).collect())
-        tables = {name: tuple(merge(table, {}, part.rows.get(name, ())).values()) for name, table in TABLES.items()}
-        decisions = _collected(decided(inside))
-        return Facts(
-            parts,
-            tables,
-            _collected(lives(before_end)),
-            tuple(row for row in decisions if row["entry"] == OUTCOME),
-            tuple(row for row in decisions if row["entry"] == REFUSAL),
-            sum(row["entry"] == UNDECODABLE for row in decisions),
-        )
+    lines = stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_audit, wish), _DDL).collect()
+    return facts((Line(kind, msgpack.decode(rows)) for kind, rows in lines), wish, starts, ends)
 
 
-def _any_of(parts: tuple[ShardPart, ...], *, from_the_beginning: bool) -> Any:
-    """Return the condition that a row stands in one of the parts, or before its end."""
-    found = F.lit(False)
-    for part in parts:
-        is_there = (F.col("shard") == part.shard) & (F.col("offset") < part.next_offset)
-        if not from_the_beginning:
-            is_there &= F.col("offset") >= part.first_offset
-        found |= is_there
-    return found
+def facts(lines: Iterable[Line], wish: Wish, starts: Offsets, ends: Offsets) -> Facts:
+    """Bring together what the shards say."""
+    found: dict[str, list[Row]] = {kind: [] for kind in COLUMNS}
+    for kind, rows in lines:
+        found[kind] += (dict(zip(COLUMNS[kind], row, strict=True)) for row in rows)
+    bounds = {row["shard"]: (row["first"], row["after"]) for row in found[BOUNDS]}
+    parts = wish.resolved(starts, ends, bounds)
+    return Facts(
+        parts=parts,
+        plans={(row["cluster"], row["plan"]): row for row in found[PLANS]},
+        lives=tuple(found[LIVES_ROWS]),
+        commands=tuple(found[COMMANDS]),
+        refusals=tuple(found[REFUSALS]),
+        unreadable=sum(_is_in(parts, row["shard"], row["offset"]) for row in found[UNREADABLE]),
+    )
 
 
-def _collected(frame: DataFrame) -> tuple[Row, ...]:
-    return tuple(row.asDict() for row in frame.collect())
+def _is_in(parts: tuple[ShardPart, ...], shard: int, offset: int) -> bool:
+    return any(part.shard == shard and part.has(offset) for part in parts)
 
 
-@contextmanager
-def _kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Keep rows that are read several times."""
-    kept = rows.persist()
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
+def _audit(wish: Wish, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for kind, rows in audited(records_in(batches), wish):
+        arrays = [pa.array([kind]), pa.array([msgpack.encode(rows)], pa.binary())]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)

@@ -31,6 +31,22 @@ class Wish:
     until_ms: int | None = None
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
+    def has_shard(self, shard: int) -> bool:
+        """Whether anything of a shard is asked for."""
+        return not self.offsets or shard in self.offsets
+
+    def has_begun(self, shard: int, offset: int, at_ms: int) -> bool:
+        """Whether a batch of a shard, decided at `at_ms`, stands in the part or after it."""
+        if self.offsets:
+            return offset >= self.offsets[shard][0]
+        return self.since_ms is None or at_ms >= self.since_ms
+
+    def ends_before(self, shard: int, offset: int, at_ms: int) -> bool:
+        """Whether a batch of a shard, decided at `at_ms`, stands after the part."""
+        if self.offsets:
+            return offset > self.offsets[shard][1]
+        return self.until_ms is not None and at_ms > self.until_ms
+
     def resolved(
         self, starts: Mapping[int, int], ends: Mapping[int, int], found: Mapping[int, tuple[int | None, int | None]]
     ) -> tuple[ShardPart, ...]:

@@ -8,9 +8,10 @@ from typing import Any
 from spark.audit.facts import Facts, Row
 from spark.audit.parts import ShardPart, written
 from spark.audit.sections import SECTIONS
-from spark.rows import PART
+from spark.folding.records import PART
 
 Rows = tuple[Row, ...]
+_COUNTED = ("accepted", "unchanged", "refused")
 _UNDONE = {"rolled-back": "rollback", "stopped": "stop"}
 _ENDED = ("completed", "rolled-back", "stopped", "failed")
 
@@ -59,7 +60,7 @@ class Report:
 
 def report(facts: Facts, wanted: Wanted) -> Report:
     """Make the audit of a part of the log."""
-    plans = {(row["cluster"], row["plan"]): row for row in facts.tables["plans"]}
+    plans = facts.plans
     commands, refusals = _commands(facts, wanted)
     reassignments = tuple(sorted(_reassignments(facts, plans, wanted), key=_by_beginning))
     named = {(row["cluster"], row["plan"]) for row in (*commands, *reassignments) if row["plan"] is not None}
@@ -88,20 +89,17 @@ def _by_beginning(row: Row) -> tuple[Any, ...]:
 
 def _commands(facts: Facts, wanted: Wanted) -> tuple[Rows, Rows]:
     """Return the commands that are asked for, and the refusals."""
-    asked, of_command = {}, dict[Any, list[Row]]()
+    refused: dict[Any, list[Row]] = {}
     for row in facts.refusals:
-        of_command.setdefault(_identity(row), []).append(row)
+        refused.setdefault(_by_place(row), []).append(row)
     decided: list[Row] = []
     first: dict[Any, Row] = {}
     for row in sorted(facts.commands, key=_by_place):
-        refused = [] if row["verdict"] == "duplicate" else of_command.get(_identity(row), [])
-        if refused:
-            asked[_identity(row)] = row["tag"]
-        whole = row | {"refused": refused}
+        whole = row | {"refused": [(one["topic"], one["partition"]) for one in refused.get(_by_place(row), [])]}
         command = (row["shard"], row["cluster"], row["id"])
         if row["verdict"] == PART and command in first:
             # What was too much for one record is one command.
-            for name in ("accepted", "unchanged", "refused"):
+            for name in _COUNTED:
                 first[command][name] = [*first[command][name], *whole[name]]
             continue
         if row["verdict"] != "duplicate":
@@ -109,52 +107,30 @@ def _commands(facts: Facts, wanted: Wanted) -> tuple[Rows, Rows]:
         decided.append(whole)
     commands = []
     for row in decided:
-        named = {name: row[name] for name in ("accepted", "unchanged", "refused")}
-        if wanted.has(row, {one["topic"] for of_kind in named.values() for one in of_kind}, {row["by"]}):
-            counts = {name: len(of_kind) for name, of_kind in named.items()}
-            commands.append(_shaped("commands", row | counts | {"command": row["tag"]}))
+        topics = {topic for name in _COUNTED for topic, _ in row[name]}
+        if wanted.has(row, topics, {row["by"]}):
+            commands.append(_shaped("commands", row | {name: len(row[name]) for name in _COUNTED}))
     refusals = tuple(
-        _shaped("refusals", row | {"command": asked[_identity(row)], "code": row["tag"]})
+        _shaped("refusals", row)
         for row in sorted(facts.refusals, key=_by_place)
         if wanted.has(row, {row["topic"]}, {row["by"]})
     )
     return tuple(commands), refusals
 
 
-def _identity(row: Row) -> tuple[Any, ...]:
-    return (row["shard"], row["offset"], row["cluster"], row["id"])
-
-
 def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: Wanted) -> Iterable[Row]:
     """Yield what ended in the parts audited, and what was under way at their ends."""
-    ended = {
-        (row["cluster"], row["topic"], row["partition"], row["offset"], row["index"]): row
-        for row in facts.tables["ended"]
-    }
-    latest = {(row["cluster"], row["topic"], row["partition"]): row for row in facts.tables["reassignments"]}
-    parts = {part.shard: part for part in facts.parts}
-    lives = {(row["cluster"], row["topic"], row["partition"], row["number"]): row for row in facts.lives}
     deciding = _deciding(facts.commands)
-    for (*name, number), life in lives.items():
-        place, end = tuple(name), life["end_offset"]
-        # The end of one that another has followed stands in a record that could not be read.
-        is_lost = end is None and (*place, number + 1) in lives
-        if is_lost or (end is not None and not parts[life["shard"]].has(end)):
-            continue
-        known = latest[place] if end is None else ended[(*place, end, life["end_index"])]
-        ended_ms = None if end is None else known["ended_ms"]
+    for life in facts.lives:
+        place, ended_ms = (life["cluster"], life["topic"], life["partition"]), life["ended_ms"]
         row = {
-            **known,
             **life,
-            "plan_reason": plans.get((life["cluster"], known["plan"]), {}).get("reason"),
-            "ended_ms": ended_ms,
-            "duration_ms": None if ended_ms is None else ended_ms - known["began_ms"],
-            "why": known["reason"],
-            "offset": end,
+            "plan_reason": plans.get((life["cluster"], life["plan"]), {}).get("reason"),
+            "duration_ms": None if ended_ms is None else ended_ms - life["began_ms"],
         }
         if row["state"] in _UNDONE and row["cancelled_by"] is None:
             # Nothing had been sent, so that the record that decided the cancel has ended it, too.
-            cause = deciding.get((row["shard"], end, *place))
+            cause = deciding.get((row["shard"], row["offset"], *place))
             if cause is not None:
                 row |= {"cancel_mode": _UNDONE[row["state"]], "cancelled_by": cause["by"]}
                 row["cancel_reason"] = cause["reason"]
@@ -165,10 +141,10 @@ def _reassignments(facts: Facts, plans: Mapping[tuple[str, str], Row], wanted: W
 def _deciding(commands: Rows) -> dict[tuple[Any, ...], Row]:
     """Return the last command of each record that was accepted for a partition."""
     return {
-        (row["shard"], row["offset"], row["cluster"], one["topic"], one["partition"]): row
+        (row["shard"], row["offset"], row["cluster"], topic, partition): row
         for row in sorted(commands, key=_by_place)
         if row["verdict"] in {"accepted", PART}
-        for one in row["accepted"]
+        for topic, partition in row["accepted"]
     }
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from spark.schema import Kind
+from drover.tables.schema import Kind
 
 
 class Field(NamedTuple):

@@ -6,14 +6,18 @@ name.
 
 import functools
 from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import pyarrow as pa
 from msgspec import json
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from drover.shard.inspection import Finding, Inspection, Summary
+from spark.executing import records_in, stored
+
+_NO_SAMPLES = ""
 
 _DDL = "shard int, offset bigint, appended_ms bigint, finding string, summary string"
 _SCHEMA = pa.schema(
@@ -49,7 +53,8 @@ def verify(records: DataFrame, shards: int) -> Verification:
     """Inspect every shard of the log, from the first record to the last that `records` has.
 
     `records` has the columns of Spark's Kafka source and holds the log's topic only; `shards` is how many partitions
-    that has. A shard without any record has no summary.
+    that has. The frame's partitions are as `spark.executing.contributions` wants them. A shard without any record has
+    no summary.
     """
     lines = inspected(records, shards).collect()
     findings = [Found(_finding.decode(line.finding), line.appended_ms) for line in lines if line.finding is not None]
@@ -62,31 +67,21 @@ def verify(records: DataFrame, shards: int) -> Verification:
 
 def inspected(records: DataFrame, shards: int) -> DataFrame:
     """Return a row for each finding, and one with the summary for each shard."""
-    return (
-        records.select("partition", "offset", F.unix_millis("timestamp").alias("appended_ms"), "value")
-        .repartition(shards, "partition")
-        .sortWithinPartitions("partition", "offset")
-        .mapInArrow(functools.partial(_inspect, shards), _DDL)
-    )
+    return stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_inspect, shards), _DDL)
 
 
 def _inspect(shards: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    shard, inspection = -1, None
-    for batch in batches:
-        lines: list[_Line] = []
-        for number, offset, appended_ms, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if inspection is None or number != shard:
-                lines += _summed_up(inspection)
-                shard, inspection = number, Inspection(number, shards)
-            for finding in inspection.see(offset, value or b""):
-                lines.append((number, offset, appended_ms, json.encode(finding).decode(), None))
-        yield _arrow(lines)
-    yield _arrow(_summed_up(inspection))
+    for number, of_shard in groupby(records_in(batches), attrgetter("partition")):
+        inspection = Inspection(number, shards)
+        lines: list[_Line] = [
+            (number, offset, appended_ms, json.encode(finding).decode(), None)
+            for _, _, offset, appended_ms, value in of_shard
+            for finding in inspection.see(offset, value or b"")
+        ]
+        yield _arrow([*lines, *_summed_up(inspection)])
 
 
-def _summed_up(inspection: Inspection | None) -> list[_Line]:
-    if inspection is None:
-        return []
+def _summed_up(inspection: Inspection) -> list[_Line]:
     summary = inspection.summary()
     return [(summary.shard, None, None, None, json.encode(summary).decode())]
 

@@ -1,1 +1,1 @@
-"""PURE: what must be folded in order, since it depends on what was before: states, loads, rates."""
+"""PURE: a part of the log, and of the samples, to contributions to tables; the log's own fold does the work."""

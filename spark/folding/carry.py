@@ -1,79 +1,58 @@
-"""What the fold carries from one batch of the stream to the next: only what has not ended.
+"""What is carried of a shard from one part of the log to the next: its fold, and what tables need beyond the state.
 
-Its size is bounded by the reassignments under way, the open plans, the throttled brokers and the partitions sampled in
-the last twenty minutes; what has ended is in the tables and nowhere else. These are the fold's own working values and
-change while it runs; between two batches they are bytes in the sink, under the same fence as the tables.
+Its size is that of the state, which holds nothing that has ended for long. Known commands are left out: no table needs
+them.
 """
 
-from msgspec import Struct
+from collections.abc import Mapping, Sequence
 
-from drover.reassignment.phase import Phase
+from msgspec import Raw, Struct, msgpack
 
+from drover.shard.fold import Damage, ShardFold
+from drover.shard.known import KnownCommands
+from drover.shard.snapshot import Manifest, decode_record, encode_fold, restore
+from drover.tables.telling import CapabilityTables
 
-class Move(Struct, kw_only=True):
-    """One reassignment under way; names as in `drover.reassignment.state.Reassignment`."""
-
-    plan: str
-    original: tuple[int, ...]
-    target: tuple[int, ...]
-    began_ms: int
-    current: tuple[int, ...]
-    phase: str = Phase.PENDING.value
-    since_ms: int = 0
-    step: int | None = None
-    expected: tuple[int, ...] = ()
-    replicas: tuple[int, ...] = ()
-    leader: int | None = None
-    is_cancelled: bool = False
-    reason: str | None = None
-    detail: str | None = None
-    bytes_copied: int = 0
-    bytes_unknown: bool = False
-    replacement: str | None = None
+# By cluster and capability.
+Memories = dict[str, dict[str, Struct]]
 
 
-class Throttle(Struct, kw_only=True):
-    """What Drover has on one broker, and what it intends to put there; all None for nothing of Drover's."""
+class ShardCarry(Struct, frozen=True):
+    """A shard between two parts of the log: a snapshot of its fold, its damage, and the memories of its tables."""
 
-    leader_rate: int | None = None
-    follower_rate: int | None = None
-    since_ms: int | None = None
-    intended: tuple[int | None, int | None] | None = None
-
-
-class OpenPlan(Struct, kw_only=True, omit_defaults=True):
-    """A plan of which something may still come: who opened it, and how much of it moves or waits."""
-
-    requester: str
-    active: int = 0
-    waiting: int = 0
-    is_cancelled: bool = False
+    manifest: bytes
+    chunks: tuple[bytes, ...]
+    damage: Damage | None
+    memories: dict[str, dict[str, Raw]]
 
 
-class ClusterCarry(Struct, kw_only=True, omit_defaults=True):
-    """What is carried of a cluster as a whole: its open plans, loads and throttles by broker, the queue."""
-
-    plans: dict[str, OpenPlan] = {}
-    moves_in: dict[int, int] = {}
-    moves_out: dict[int, int] = {}
-    throttles: dict[int, Throttle] = {}
-    queue: dict[str, str] = {}
+_decoder = msgpack.Decoder(ShardCarry)
 
 
-class Point(Struct, array_like=True, frozen=True):
-    """One earlier sample, as far as a rate needs it."""
+def packed(fold: ShardFold, memories: Memories) -> bytes:
+    """Turn a shard's fold, which must not be used any more, and its memories into bytes."""
+    fold.known = KnownCommands()
+    image = encode_fold(fold)
+    return msgpack.encode(ShardCarry(image.manifest(0, 0), image.chunks, fold.damage, _raw(memories)))
 
-    at_ms: int
-    bytes_done: int
-    bytes_total: int
+
+def unpacked(value: bytes, capabilities: Sequence[CapabilityTables]) -> tuple[ShardFold, Memories]:
+    """Return what `packed` was given. Raises `UnusableSnapshotError` for a damaged value."""
+    carried = _decoder.decode(value)
+    manifest = decode_record(carried.manifest)
+    assert isinstance(manifest, Manifest), "a carried value holds a manifest"
+    fold = restore(manifest, carried.chunks)
+    fold.damage = carried.damage
+    kinds = {one.name: one.memory for one in capabilities}
+    memories = {
+        cluster: {name: msgpack.decode(raw, type=kinds[name]) for name, raw in of_cluster.items() if name in kinds}
+        for cluster, of_cluster in carried.memories.items()
+    }
+    return fold, memories
 
 
-class SampleCarry(Struct, kw_only=True):
-    """The samples of one partition that rates and gains are made from."""
-
-    epoch: int
-    at_ms: int
-    step: int
-    held: dict[int, int]
-    points: list[Point]
-    grown_ms: int
+def _raw(memories: Mapping[str, Mapping[str, Struct]]) -> dict[str, dict[str, Raw]]:
+    return {
+        cluster: {name: Raw(msgpack.encode(memory)) for name, memory in of_cluster.items()}
+        for cluster, of_cluster in memories.items()
+    }

@@ -5,101 +5,149 @@ first would not be the same twice.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from msgspec import msgpack
+from msgspec import DecodeError, Struct, ValidationError, msgpack
 
 from drover.client.transfers import LEAST_SPAN_MS, WINDOW_MS
-from spark.folding.carry import Point, SampleCarry
-from spark.folding.rows import CARRY, Carried, Contribution, FoldRow, carry_key, contribution
-from spark.folding.tally import Tally, window
+from drover.tables.measures import window
+from drover.tables.sheet import Row, Sheet
+from events.progress import Progress, Sample
+from spark.folding.contribution import Contribution, contributions
+from spark.folding.records import SAMPLES, put_unreadable
+from spark.schema import TABLES
 
 # A sample so much later is the first of something new: what was carried of the partition is forgotten by then.
 FORGET_MS = 600_000
-_CARRY = msgpack.Decoder(SampleCarry)
-
-Place = tuple[str, int]
 
 
-class SampleFold:
-    """The samples of one cluster, each partition's in its order."""
+class Point(Struct, array_like=True, frozen=True, gc=False):
+    """One earlier sample, as far as a rate needs it."""
 
-    def __init__(self, cluster: str, carry: Mapping[str, bytes], tally: Tally) -> None:
-        self._cluster = cluster
-        self._carry = carry
-        self._tally = tally
-        self._touched: dict[str, SampleCarry] = {}
+    at_ms: int
+    bytes_done: int
+    bytes_total: int
+
+
+class Copying(Struct, array_like=True):
+    """The samples of one partition that rates and gains are made from; it changes while a part is folded."""
+
+    cluster: str
+    topic: str
+    partition: int
+    epoch: int
+    at_ms: int
+    step: int
+    held: dict[int, int]
+    points: list[Point]
+    grown_ms: int
+
+
+_samples: msgpack.Decoder[Sample] = msgpack.Decoder(Sample)
+_carried = msgpack.Decoder(tuple[Copying, ...])
+
+
+class SamplesPart:
+    """The samples of one partition of their topic that one part holds; `carried` is what the part before carried on."""
+
+    def __init__(self, partition: int, carried: bytes | None) -> None:
+        self._partition = partition
+        self._sheet = Sheet(TABLES)
         self._newest_ms = 0
+        copies = () if carried is None else _carried.decode(carried)
+        self._copies = {(one.cluster, one.topic, one.partition): one for one in copies}
+        self._touched: dict[tuple[str, str, int], None] = {}
 
-    def see(self, row: FoldRow) -> None:
-        """Fold one sample; one of an older epoch than its partition's last is dropped, and one that is no newer."""
-        assert row.topic is not None, "a sample is about a partition"
-        assert row.partition is not None, "a sample is about a partition"
-        key = carry_key("sample", self._cluster, row.topic, row.partition)
-        before = self._before(key, row.at_ms)
-        if before is not None and (row.epoch < before.epoch or row.at_ms <= before.at_ms):
+    def take(self, offset: int, appended_ms: int, payload: bytes | None) -> None:
+        """Fold one record; they come in the order of their partition."""
+        self._newest_ms = max(self._newest_ms, appended_ms)
+        try:
+            sample = _samples.decode(payload or b"")
+        except (DecodeError, ValidationError) as error:
+            put_unreadable(self._sheet, SAMPLES, self._partition, offset, f"sample not understood: {error}")
             return
-        held = {one["broker"]: one["bytes"] for one in row.adding or ()}
-        self._gain(row, {} if before is None else before.held, held)
-        now = self._touched[key] = _next(before, row, held)
-        self._newest_ms = max(self._newest_ms, row.at_ms)
-        self._show((row.topic, row.partition), row, now)
+        # That a worker or a projector runs is in no table.
+        if isinstance(sample, Progress):
+            self._see(sample)
 
-    def contributions(self) -> Iterator[Contribution]:
-        """Yield what is carried on, and what is forgotten."""
-        for key, known in self._touched.items():
-            yield contribution(CARRY, Carried(key, msgpack.encode(known)))
-        for key, value in self._carry.items():
-            is_ours = key.startswith(carry_key("sample", self._cluster, "")) and key not in self._touched
-            # Twice the time, since the clocks of workers differ: forgetting must make no difference.
-            if is_ours and _CARRY.decode(value).at_ms < self._newest_ms - 2 * FORGET_MS:
-                yield contribution(CARRY, Carried(key, None))
+    def finish(self) -> Iterator[Contribution]:
+        """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
+        for place in self._touched:
+            self._sheet.put("samples", place, **_shown(self._copies[place]))
+        newest_ms = max((one.at_ms for one in self._copies.values()), default=0)
+        # Twice the time, since the clocks of workers differ: forgetting must make no difference.
+        kept = [one for one in self._copies.values() if one.at_ms >= newest_ms - 2 * FORGET_MS]
+        yield from contributions(self._sheet, f"samples/{self._partition}", msgpack.encode(kept), self._newest_ms)
 
-    def _before(self, key: str, at_ms: int) -> SampleCarry | None:
-        before = self._touched.get(key)
-        if before is None and (value := self._carry.get(key)) is not None:
-            before = _CARRY.decode(value)
-        return None if before is not None and at_ms - before.at_ms > FORGET_MS else before
+    def _see(self, sample: Progress) -> None:
+        """Fold one sample; one of an older epoch than its partition's last is dropped, and one that is no newer."""
+        place = (sample.cluster, sample.topic, sample.partition)
+        before = self._copies.get(place)
+        if before is not None and sample.at_ms - before.at_ms > FORGET_MS:
+            before = None
+        if before is not None and (sample.epoch < before.epoch or sample.at_ms <= before.at_ms):
+            return
+        held = {one.broker: one.bytes for one in sample.adding}
+        self._gain(sample, {} if before is None else before.held, held)
+        self._touched[place] = None
+        if before is None or before.step != sample.step or before.held.keys() != held.keys():
+            self._copies[place] = _begun(sample, held)
+        else:
+            _go_on(before, sample, held)
 
-    def _gain(self, row: FoldRow, before: Mapping[int, int], held: Mapping[int, int]) -> None:
+    def _gain(self, sample: Progress, before: Mapping[int, int], held: Mapping[int, int]) -> None:
         """Count what each replica has more than before; one that was not there before began with nothing."""
-        at = window(row.at_ms)
+        at = window(sample.at_ms)
         for broker, size_bytes in held.items():
-            gained = max(0, size_bytes - before.get(broker, 0))
-            if gained:
-                self._tally.put("brokers", (self._cluster, broker, at), bytes_in=gained)
-                if row.leader is not None:
-                    self._tally.put("brokers", (self._cluster, row.leader, at), bytes_out=gained)
-
-    def _show(self, place: Place, row: FoldRow, now: SampleCarry) -> None:
-        first, last = now.points[0], now.points[-1]
-        span_ms = last.at_ms - first.at_ms
-        rate = closing_rate = None
-        if span_ms >= LEAST_SPAN_MS:
-            rate = (last.bytes_done - first.bytes_done) / span_ms * 1000
-            closed = (first.bytes_total - first.bytes_done) - (last.bytes_total - last.bytes_done)
-            closing_rate = closed / span_ms * 1000
-        self._tally.put(
-            "samples",
-            (self._cluster, *place),
-            epoch=row.epoch,
-            at_ms=row.at_ms,
-            step=row.step,
-            bytes_done=row.bytes_done,
-            bytes_total=row.bytes_total,
-            rate=rate,
-            closing_rate=closing_rate,
-            grown_ms=now.grown_ms,
-        )
+            gained = size_bytes - before.get(broker, 0)
+            if gained > 0:
+                self._sheet.put("brokers", (sample.cluster, broker, at), bytes_in=gained)
+                if sample.leader is not None:
+                    self._sheet.put("brokers", (sample.cluster, sample.leader, at), bytes_out=gained)
 
 
-def _next(before: SampleCarry | None, row: FoldRow, held: dict[int, int]) -> SampleCarry:
-    """Make what is carried of a sample: it continues the one before if it is about the same copies."""
-    step, done, total = row.step or 0, row.bytes_done or 0, row.bytes_total or 0
-    point = Point(row.at_ms, done, total)
-    if before is None or before.step != step or before.held.keys() != held.keys():
-        return SampleCarry(epoch=row.epoch, at_ms=row.at_ms, step=step, held=held, points=[point], grown_ms=row.at_ms)
-    points = [one for one in before.points if one.at_ms >= row.at_ms - WINDOW_MS]
-    grown_ms = row.at_ms if done > before.points[-1].bytes_done else before.grown_ms
-    return SampleCarry(
-        epoch=row.epoch, at_ms=row.at_ms, step=step, held=held, points=[*points, point], grown_ms=grown_ms
+def _begun(sample: Progress, held: dict[int, int]) -> Copying:
+    return Copying(
+        cluster=sample.cluster,
+        topic=sample.topic,
+        partition=sample.partition,
+        epoch=sample.epoch,
+        at_ms=sample.at_ms,
+        step=sample.step,
+        held=held,
+        points=[Point(sample.at_ms, sample.bytes_done, sample.bytes_total)],
+        grown_ms=sample.at_ms,
     )
+
+
+def _go_on(copying: Copying, sample: Progress, held: dict[int, int]) -> None:
+    points = copying.points
+    if sample.bytes_done > points[-1].bytes_done:
+        copying.grown_ms = sample.at_ms
+    past = 0
+    while past < len(points) and points[past].at_ms < sample.at_ms - WINDOW_MS:
+        past += 1
+    del points[:past]
+    points.append(Point(sample.at_ms, sample.bytes_done, sample.bytes_total))
+    copying.epoch, copying.at_ms, copying.held = sample.epoch, sample.at_ms, held
+
+
+def _shown(copying: Copying) -> Row:
+    first, last = copying.points[0], copying.points[-1]
+    span_ms = last.at_ms - first.at_ms
+    rate = closing_rate = None
+    if span_ms >= LEAST_SPAN_MS:
+        rate = (last.bytes_done - first.bytes_done) / span_ms * 1000
+        closed = (first.bytes_total - first.bytes_done) - (last.bytes_total - last.bytes_done)
+        closing_rate = closed / span_ms * 1000
+    shown: dict[str, Any] = {
+        "epoch": copying.epoch,
+        "at_ms": copying.at_ms,
+        "step": copying.step,
+        "bytes_done": last.bytes_done,
+        "bytes_total": last.bytes_total,
+        "rate": rate,
+        "closing_rate": closing_rate,
+        "grown_ms": copying.grown_ms,
+    }
+    return shown

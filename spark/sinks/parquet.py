@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, json, msgpack
 
-from spark.folding.tally import Key
-from spark.merging import Row, carry_on, merge
-from spark.schema import SCHEMA_VERSION, TABLES, Kind, Table
+from drover.tables.schema import Kind, Table
+from drover.tables.sheet import Key
+from spark.merging import Row, merge
+from spark.schema import SCHEMA_VERSION, TABLES
 from spark.sinks.port import BEGINNING, Applied, Position, Standing, check_follows
-from spark.validity import Ownership
 
 # So many files of one level become one of the next: what is written again grows with the logarithm of the history only.
 FILES_PER_LEVEL = 16
@@ -40,7 +40,6 @@ class Manifest(Struct, frozen=True):
     newest_ms: int
     applied_ms: int
     carry: str
-    owners: dict[int, Ownership]
     files: dict[str, tuple[HistoryFile, ...]]
 
 
@@ -64,7 +63,7 @@ class ParquetSink:
         if manifest is None or manifest.checkpoint != checkpoint:
             return None
         carry = msgpack.decode((self._directory / manifest.carry).read_bytes(), type=dict[str, bytes])
-        return Position(manifest.batch, carry, manifest.owners)
+        return Position(manifest.batch, carry)
 
     def apply(self, checkpoint: str, applied: Applied) -> bool:
         """Write a batch's files, then the manifest that makes them count; then remove what counts no more."""
@@ -74,7 +73,7 @@ class ParquetSink:
         check_follows(self.name, self._directory, None if before is None else before.batch, applied.batch)
         earlier = before or BEGINNING
         carry = f"carry-{checkpoint}-{applied.batch:09d}.msgpack"
-        _write(self._directory / carry, msgpack.encode(carry_on(earlier.carry, applied.part.carried)))
+        _write(self._directory / carry, msgpack.encode({**earlier.carry, **applied.part.carried}))
         known = {} if self._manifest is None or before is None else self._manifest.files
         files = {name: self._grown(TABLES[name], known.get(name, ()), checkpoint, applied) for name in TABLES}
         manifest = Manifest(
@@ -84,7 +83,6 @@ class ParquetSink:
             newest_ms=applied.part.newest_ms,
             applied_ms=applied.applied_ms,
             carry=carry,
-            owners={**earlier.owners, **applied.owners},
             files=files,
         )
         _write(self._directory / _MANIFEST, json.encode(manifest))

@@ -9,19 +9,17 @@ from typing import NamedTuple, Protocol
 
 from drover.errors import ConfigurationError
 from spark.merging import Part, Row
-from spark.validity import Ownerships
 
 
 class Position(NamedTuple):
-    """How far a sink is: the last batch applied, and what was carried and who owned each shard after it."""
+    """How far a sink is: the last batch applied, and what was carried on after it, by name."""
 
     batch: int
     carry: Mapping[str, bytes]
-    owners: Ownerships
 
 
 # Before the first batch.
-BEGINNING = Position(-1, {}, {})
+BEGINNING = Position(-1, {})
 
 
 class Applied(NamedTuple):
@@ -29,7 +27,6 @@ class Applied(NamedTuple):
 
     batch: int
     part: Part
-    owners: Ownerships
     applied_ms: int
 
 

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from drover.tables.schema import Column, Merge, Table
 from spark.merging import Row
-from spark.schema import SCHEMA_VERSION, TABLES, Column, Merge, Table
+from spark.schema import SCHEMA_VERSION, TABLES
 from spark.sinks.port import Applied, Position, Standing, check_follows
-from spark.validity import Ownership
 
 BUSY_S = 30.0
+EXPIRY_EVERY_MS = 3_600_000
 _KEPT = {
     "fence": (
         "query text, checkpoint text, batch integer not null, newest_ms integer not null, "
         "applied_ms integer not null, primary key (query, checkpoint)"
     ),
     "carry": "key text primary key, value blob not null",
-    "owners": "shard integer primary key, epoch integer not null, token blob not null",
 }
 # What to do with the value that is there and the one that comes, as SQL.
 _JOIN = {
@@ -29,10 +29,14 @@ _JOIN = {
 
 
 class SqliteSink:
-    """Tables in one file; `query` tells the fences of several jobs apart. It keeps no history."""
+    """Tables in one file; `query` tells the fences of several jobs apart. It keeps no history.
 
-    def __init__(self, file: Path, query: str = "tables") -> None:
+    What has ended is kept for `keeps_ms` before the newest record (None: for ever), and removed now and then.
+    """
+
+    def __init__(self, file: Path, query: str = "tables", keeps_ms: int | None = None) -> None:
         self._file = file
+        self._keeps_ms = keeps_ms
         self._query = query
         self._tables = tuple(table for table in TABLES.values() if not table.is_history)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,12 +56,7 @@ class SqliteSink:
         last = self._last(checkpoint)
         if last is None:
             return None
-        carry = dict(self._connection.execute("select key, value from carry"))
-        owners = {
-            shard: Ownership(epoch, token)
-            for shard, epoch, token in self._connection.execute("select shard, epoch, token from owners")
-        }
-        return Position(last, carry, owners)
+        return Position(last, dict(self._connection.execute("select key, value from carry")))
 
     def apply(self, checkpoint: str, applied: Applied) -> bool:
         """Apply a batch in one transaction, with its number."""
@@ -72,6 +71,7 @@ class SqliteSink:
                 if not TABLES[name].is_history:
                     self._connection.executemany(_upsert(TABLES[name]), map(_values, rows))
             self._carry_on(applied)
+            self._expire(applied.part.newest_ms)
             self._connection.execute(
                 "insert or replace into fence values (?, ?, ?, ?, ?)",
                 (self._query, checkpoint, applied.batch, applied.part.newest_ms, applied.applied_ms),
@@ -103,12 +103,19 @@ class SqliteSink:
         return None if found is None else int(found[0])
 
     def _carry_on(self, applied: Applied) -> None:
-        kept = [(key, value) for key, value in applied.part.carried.items() if value is not None]
-        gone = [(key,) for key, value in applied.part.carried.items() if value is None]
-        self._connection.executemany("insert or replace into carry values (?, ?)", kept)
-        self._connection.executemany("delete from carry where key = ?", gone)
-        owners = [(shard, owner.epoch, owner.token) for shard, owner in applied.owners.items()]
-        self._connection.executemany("insert or replace into owners values (?, ?, ?)", owners)
+        carried = applied.part.carried.items()
+        self._connection.executemany("insert or replace into carry values (?, ?)", carried)
+
+    def _expire(self, newest_ms: int) -> None:
+        """Remove rows that have grown old, once in an hour of the log."""
+        standing = self.standing()
+        before_ms = 0 if standing is None else standing.newest_ms
+        if self._keeps_ms is None or newest_ms // EXPIRY_EVERY_MS <= before_ms // EXPIRY_EVERY_MS:
+            return
+        for table in self._tables:
+            if table.expires_by is not None:
+                old = f'delete from "{table.name}" where "{table.expires_by}" < ?'  # noqa: S608 - as above
+                self._connection.execute(old, (newest_ms - self._keeps_ms,))
 
     def _make(self) -> None:
         """Make what is missing; tables of another version are dropped, and so is every fence: all is made anew."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from events.codec import encode_record
+from events.codec import chain_hash, encode_record
 from events.records import Acquire, AnyEvent, Batch, Outcome
 from events.topics import TopicNames
 
@@ -30,11 +30,15 @@ def frame(session: SparkSession, records: Iterable[Stored]) -> DataFrame:
         (one.topic, one.partition, one.offset, datetime.fromtimestamp(one.appended_ms / 1000, UTC), one.value)
         for one in records
     ]
-    return session.createDataFrame(rows, COLUMNS)
+    place = ("topic", "partition")
+    cores = session.sparkContext.defaultParallelism
+    return session.createDataFrame(rows, COLUMNS).repartition(cores, *place).sortWithinPartitions(*place, "offset")
 
 
-def acquire(epoch: int, token: bytes) -> bytes:
-    return encode_record(Acquire(schema=1, epoch=epoch, token=token, owner="w", group="g", generation=epoch))
+def acquire(epoch: int, token: bytes, resumes_after: int | None = None) -> bytes:
+    return encode_record(
+        Acquire(schema=1, epoch=epoch, token=token, owner="w", group="g", generation=epoch, resumes_after=resumes_after)
+    )
 
 
 def batch(
@@ -44,7 +48,9 @@ def batch(
     epoch: int = 1,
     at_ms: int = BEGAN_MS,
     outcomes: tuple[Outcome, ...] = (),
+    after: bytes | None = None,
 ) -> bytes:
+    """Make a batch that follows the one before it, by its payload."""
     return encode_record(
         Batch(
             schema=1,
@@ -53,7 +59,7 @@ def batch(
             sequence=sequence,
             at_ms=at_ms,
             cursors=(),
-            previous_hash=b"",
+            previous_hash=chain_hash(after) if after is not None else b"",
             outcomes=outcomes,
             events=events,
         )

@@ -13,14 +13,30 @@ import msgpack
 
 from tests.spark.comparing import Rows
 from tests.spark.kafka_rows import Stored
-from tests.spark.oracle_words import AFTER_ANSWER, AFTER_INTENT, AFTER_NOTHING, ENDS, WEIGHTLESS, minute, numbers
+from tests.spark.oracle_capabilities import Capabilities
+from tests.spark.oracle_validity import UNREADABLE, Validity
+from tests.spark.oracle_words import (
+    AFTER_ANSWER,
+    AFTER_INTENT,
+    AFTER_NOTHING,
+    ENDS,
+    NO_MATTER,
+    UNBLOCKING,
+    WEIGHTLESS,
+    brokers_of,
+    held,
+    minute,
+    numbers,
+    text,
+)
 
 
 class Oracle:
     """Feed it every record of both topics, partition by partition, in order."""
 
     def __init__(self) -> None:
-        self.owners: dict[int, tuple[int, bytes]] = defaultdict(lambda: (0, b""))
+        self.validity = Validity()
+        self.capabilities = Capabilities()
         self.moves: dict[tuple[str, str, int], dict[str, Any]] = {}
         self.plans: Rows = defaultdict(dict)
         self.plan_counts = numbers()
@@ -48,29 +64,20 @@ class Oracle:
     # -- records of the log
 
     def _record(self, stored: Stored) -> None:
-        try:
-            assert stored.value is not None
-            record = msgpack.unpackb(stored.value)
-            assert record["kind"] in {"genesis", "acquire", "batch"}
-        except (AssertionError, ValueError, TypeError, msgpack.UnpackException):
+        verdict, record = self.validity.judge(stored)
+        if verdict == UNREADABLE:
             self.undecodable["log", stored.partition].append(stored.offset)
-            return
-        counted = self.takeovers[stored.partition, minute(stored.appended_ms)]
-        epoch, token = self.owners[stored.partition]
-        if record["kind"] == "acquire":
-            counted["takeovers" if record["epoch"] == epoch + 1 else "lost_acquires"] += 1
-            if record["epoch"] == epoch + 1:
-                self.owners[stored.partition] = (record["epoch"], record["token"])
-        elif record["kind"] == "batch":
-            fenced = "" if record["token"] == token else "fenced_"
-            counted[f"{fenced}batches"] += 1
-            counted[f"{fenced}events"] += len(record.get("events", ()))
-            if not fenced:
-                advanced = [one for one in record.get("events", ()) if one["type"] == "command-advanced"]
-                further = {(one["cluster"], one["id"]) for one in advanced}
+        elif verdict != "genesis":
+            counted = self.takeovers[stored.partition, minute(stored.appended_ms)]
+            counted[verdict] += 1
+            events = record.get("events", ())
+            if verdict in {"batches", "fenced_batches"}:
+                counted[verdict.replace("batches", "events")] += len(events)
+            if verdict == "batches":
+                further = {(one["cluster"], one["id"]) for one in events if one["type"] == "command-advanced"}
                 for outcome in record.get("outcomes", ()):
                     self._outcome(outcome, record["at_ms"], further)
-                for self.index, event in enumerate(record.get("events", ())):
+                for self.index, event in enumerate(events):
                     self._event(event, record["at_ms"], stored)
 
     def _outcome(self, outcome: dict[str, Any], at_ms: int, further: set[tuple[str, str]]) -> None:
@@ -98,6 +105,9 @@ class Oracle:
             self._queue_event(event, (cluster, event["topic"], event["partition"]))
         elif "partition" in event:
             self._partition_event(event, (cluster, event["topic"], event["partition"]), at_ms, stored)
+        states = [move["state"] for key, move in self.moves.items() if key[0] == cluster and "ended_ms" not in move]
+        pending = states.count("queued")
+        self.capabilities.see(event, at_ms, (len(states) - pending, pending))
         for key, plan in self.plans.items():
             # A cancelled plan never says that it has finished.
             counts = self.plan_counts[key]
@@ -157,7 +167,10 @@ class Oracle:
                 "current": event["expected"] if adopted else event["original"],
                 "lists": (event["expected"], event["replicas"], None) if adopted else None,
             }
-            self.plan_counts[key[0], event["plan"]]["accepted"] += 1
+            counts = self.plan_counts[key[0], event["plan"]]
+            counts["accepted"] += 1
+            now = set(event["expected"] if adopted else event.get("current") or event["original"])
+            counts["replicas_planned"] += len(set(self.moves[key]["target"]) - now)
         move = self.moves.get(key)
         if move is None or move["state"] in ENDS.values():
             return
@@ -284,9 +297,7 @@ class Oracle:
     def tables(self) -> dict[str, Rows]:
         return {
             "reassignments": {key: self._reassignment(move) for key, move in self.moves.items()},
-            "plans": {
-                key: {**self.plans[key], **self.plan_counts[key]} for key in self.plans.keys() | self.plan_counts.keys()
-            },
+            "plans": {key: self._plan(key) for key in self.plans.keys() | self.plan_counts.keys()},
             "durations": self._histogram(),
             "requests": {key: {**row, "held": 0} for key, row in self.requests.items()},
             "refusals": {key: {"refusals": count} for key, count in self.refusals.items()},
@@ -298,6 +309,7 @@ class Oracle:
             "throttles": {key: self._throttle(changes) for key, changes in self.rates.items()},
             "samples": {key: self._transfer(samples) for key, samples in self.samples.items()},
             "brokers": self._brokers(),
+            **self.capabilities.tables(),
         }
 
     def _reassignment(self, move: dict[str, Any]) -> dict[str, Any]:
@@ -313,6 +325,11 @@ class Oracle:
             "leader": leader,
         }
 
+    def _plan(self, key: Any) -> dict[str, Any]:
+        counts = self.plan_counts[key]
+        planned = counts["accepted"] + counts["waiting"] + counts["withdrawn"]
+        return {**self.plans[key], **counts, "partitions_planned": planned}
+
     def _histogram(self) -> Rows:
         found: Any = defaultdict(list)
         for (cluster, state), durations in self.durations.items():
@@ -325,8 +342,8 @@ class Oracle:
     @staticmethod
     def _throttle(changes: list[tuple[int, Any]]) -> dict[str, Any]:
         (since_ms, rates), lasted = changes[-1], 0
-        for (start, held), (end, _) in itertools.pairwise(changes):
-            lasted += end - start if held and any(held) else 0
+        for (start, there), (end, _) in itertools.pairwise(changes):
+            lasted += end - start if there and any(there) else 0
         leader, follower = rates or (None, None)
         return {
             "leader_rate": leader,
@@ -378,22 +395,3 @@ class Oracle:
                             row = found[cluster, one, minute(after["at_ms"])]
                             row[column] = row.get(column, 0) + gained
         return dict(found)
-
-
-NO_MATTER = {"reassignment-unblocked", "late-change-found", "foreign-move-seen", "foreign-move-ended"}
-UNBLOCKING = {
-    *("step-prepared", "call-intended", "call-accepted", "step-confirmed", "rollback-requested", "stop-requested"),
-    *("rollback-skipped", "return-begun", "step-taken-back", "reassignment-unblocked"),
-}
-
-
-def held(sample: Any) -> dict[int, int]:
-    return {one["broker"]: one["bytes"] for one in sample["adding"]}
-
-
-def brokers_of(sample: Any) -> set[int]:
-    return set(held(sample))
-
-
-def text(brokers: Iterable[int]) -> str:
-    return ",".join(map(str, brokers))

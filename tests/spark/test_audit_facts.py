@@ -109,7 +109,7 @@ def test_the_figures_of_the_stream_are_the_same(records: list[Stored], whole: Fa
     assert len({key[:-1] for key in job.rows["ended"]}) < len(job.rows["ended"]), "two ended in one record"
     found = report(whole, Wanted())
     for name, total in (("accepted_commands", "accepted_commands"), ("completed", "completed")):
-        assert sum(row[name] or 0 for row in whole.tables["requests"]) == found.totals[total]
+        assert sum(row[name] or 0 for row in job.rows["requests"].values()) == found.totals[total]
     ended = [row for row in found.sections["reassignments"] if row["ended_ms"] is not None]
     assert {(row["topic"], row["partition"], row["offset"], row["bytes_copied"]) for row in ended} == {
         (row["topic"], row["partition"], row["offset"], row["bytes_copied"]) for row in job.rows["ended"].values()

@@ -1,14 +1,17 @@
-"""The job's frames in Spark itself: judged, counted and folded as the plain fold does, whole and in parts."""
+"""The job's one pass in Spark itself: shards folded as the plain fold does, whole and in parts, a task for each."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgpack
 import pyarrow as pa
+import pytest
+from msgspec import msgpack
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
+from drover.shard.fold import ShardFold
+from drover.tables.registry import CAPABILITIES
 from events.partitions import PartitionReference
 from events.plans import PlanOpened
 from events.reassignments import ReassignmentQueued
@@ -18,13 +21,12 @@ from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
 from spark.audit.gathering import gather
 from spark.audit.parts import Wish
 from spark.audit.report import Wanted, report
-from spark.decode import flat_rows
-from spark.judging import NO_OWNERS, judge
-from spark.merging import carry_on, merge, part_of
+from spark.executing import contributions
+from spark.folding.carry import unpacked
+from spark.folding.contribution import CARRY, Contribution
+from spark.merging import merge, part_of
 from spark.schema import TABLES
-from spark.tables.contributing import contributions, folded
-from spark.validity import Ownership, Ownerships
-from tests.shard.random_logs import random_log
+from tests.simulation import golden
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import NAMES, Stored, acquire, batch, frame, shard
 from tests.spark.oracle import Oracle
@@ -42,13 +44,13 @@ def test_a_worker_is_forked_with_what_it_needs(spark: SparkSession) -> None:
             yield pa.RecordBatch.from_pydict({"module": list(sys.modules)})
 
     rows = spark.range(1).mapInArrow(modules, "module string").collect()
-    assert {row.module for row in rows} >= {"pandas", flat_rows.__module__, contributions.__module__}
+    assert {row.module for row in rows} >= {"pandas", contributions.__module__, ShardFold.__module__}
 
 
-def opened(plan: str) -> tuple[AnyEvent, ...]:
+def opened(plan: str, partition: int = 0) -> tuple[AnyEvent, ...]:
     """A plan with one reassignment."""
     queued = ReassignmentQueued(
-        cluster="local", topic="t", partition=0, topic_id="id", plan=plan, original=(1, 2), target=(1, 3)
+        cluster="local", topic="t", partition=partition, topic_id="id", plan=plan, original=(1, 2), target=(1, 3)
     )
     return PlanOpened(cluster="local", plan=plan, by="ann", reason="drain"), queued
 
@@ -58,18 +60,15 @@ class SparkJob:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
-        self.carry: Mapping[str, bytes] = {}
-        self.owners: Ownerships = NO_OWNERS
+        self.carry: dict[str, bytes] = {}
         self.rows: dict[str, dict[Any, Any]] = {name: {} for name in TABLES}
 
     def take(self, records: Sequence[Stored]) -> "SparkJob":
-        rows = flat_rows(frame(self.session, records), NAMES.progress).persist()
-        judged, rules = judge(rows, self.owners)
-        part = part_of((row[0], row[1]) for row in contributions(judged, self.carry).collect())
-        rows.unpersist()
+        found = contributions(frame(self.session, records), NAMES.progress, self.carry).collect()
+        part = part_of(Contribution(row[0], bytes(row[1])) for row in found)
         for name, of_table in part.rows.items():
             merge(TABLES[name], self.rows[name], of_table)
-        self.carry, self.owners = carry_on(self.carry, part.carried), rules.ownerships
+        self.carry |= part.carried
         assert part.newest_ms == max(record.appended_ms for record in records)
         return self
 
@@ -79,13 +78,8 @@ class SparkJob:
 
 def two_shards() -> list[Stored]:
     """Two simulated shards; a log holds each cluster in one of them."""
-    other = []
-    for payload in random_log(3, 120):
-        record = msgpack.unpackb(payload)
-        for item in (*record.get("events", ()), *record.get("outcomes", ())):
-            item["cluster"] = f"other-{item['cluster']}"
-        other.append(msgpack.packb(record))
-    return [*shard(*random_log(2, 120)), *shard(*other, partition=1)]
+    log = golden.read(golden.FOLDER / "seed-81.msgpack.zlib")
+    return [one for number, kept in enumerate(log.shards) for one in shard(*kept.records, partition=number)]
 
 
 def test_simulated_logs_make_every_table_of_the_plain_fold_whole_and_in_parts(spark: SparkSession) -> None:
@@ -108,13 +102,14 @@ def _quarter(record: Stored, records: Sequence[Stored]) -> int:
 
 
 def test_takeovers_and_what_they_fenced_are_counted_and_the_fenced_shows_nowhere_else(spark: SparkSession) -> None:
+    kept = batch(1, *opened("kept"), token=OLD)
     log = shard(
         acquire(1, OLD),
-        batch(1, *opened("kept"), token=OLD),
+        kept,
         acquire(2, NEW),
         batch(2, *opened("fenced"), token=OLD),
         acquire(2, OLD),
-        batch(2, *opened("also-kept"), token=NEW, epoch=2),
+        batch(2, *opened("also-kept", partition=1), token=NEW, epoch=2, after=kept),
         batch(3, *opened("fenced-too"), token=OLD, epoch=2),
     )
     job = SparkJob(spark).take(log)
@@ -128,10 +123,12 @@ def test_takeovers_and_what_they_fenced_are_counted_and_the_fenced_shows_nowhere
         "fenced_batches": 2,
         "events": 4,
         "fenced_events": 4,
+        "void_records": 0,
     }
-    assert job.owners == {0: Ownership(2, NEW)}
+    fold, _ = unpacked(job.carry["shard/0"], CAPABILITIES)
+    assert (fold.epoch, fold.token) == (2, NEW)
     assert {row["plan"] for row in job.table("plans")} == {"kept", "also-kept"}
-    assert {row["plan"] for row in job.table("reassignments")} == {"also-kept"}
+    assert {row["plan"] for row in job.table("reassignments")} == {"kept", "also-kept"}
     assert sum(row["accepted"] for row in job.table("plans")) == 2
 
 
@@ -152,11 +149,9 @@ def test_a_command_that_is_decided_in_several_records_is_counted_once(spark: Spa
     left = (PartitionRun("t", (1,)),)
     last = replace(whole, verdict="refused", accepted=(), refusals=(refused,), more=False)
     begun = CommandBegun(cluster="local", id="away", payload=b"", topic="drover.cancel", offset=1, left=left, part=1)
-    log = shard(
-        acquire(1, OLD),
-        batch(1, begun, token=OLD, outcomes=(whole,)),
-        batch(2, CommandAdvanced(cluster="local", id="away", decided=1), token=OLD, outcomes=(last,)),
-    )
+    advanced = CommandAdvanced(cluster="local", id="away", decided=1)
+    first = batch(1, begun, token=OLD, outcomes=(whole,))
+    log = shard(acquire(1, OLD), first, batch(2, advanced, token=OLD, outcomes=(last,), after=first))
     job = SparkJob(spark).take(log)
     assert difference(Oracle().read(log, NAMES.progress).tables(), tables_of(job.rows), ("requests", "refusals")) == []
     (counted,) = job.table("requests")
@@ -166,7 +161,8 @@ def test_a_command_that_is_decided_in_several_records_is_counted_once(spark: Spa
     assert (command["verdict"], command["accepted"], command["refused"]) == ("accepted", 1, 1)
 
 
-def test_clusters_are_folded_side_by_side(spark: SparkSession) -> None:
-    rows = flat_rows(frame(spark, two_shards()), NAMES.progress)
-    judged, _ = judge(rows)
-    assert folded(judged).rdd.getNumPartitions() == spark.sparkContext.defaultParallelism > 1
+def test_records_of_a_shard_that_come_in_two_tasks_are_refused() -> None:
+    """Each of the two would carry on another state."""
+    one = Contribution(CARRY, msgpack.encode([("shard/0", b"")]))
+    with pytest.raises(AssertionError, match="shard/0 came in several tasks"):
+        part_of([one, one])

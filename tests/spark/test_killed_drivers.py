@@ -21,7 +21,7 @@ pytestmark = [
 
 
 class UnfencedSink(SqliteSink):
-    """What a sink without a fence does: it applies what comes. It can fail once it has."""
+    """What a sink without a fence does: it applies what comes, and knows of nothing before. It can fail once it has."""
 
     def __init__(self, file: Path, *, fails: bool) -> None:
         super().__init__(file)
@@ -35,7 +35,7 @@ class UnfencedSink(SqliteSink):
 
     def position(self, checkpoint: str) -> Position | None:
         known = super().position(checkpoint)
-        return None if known is None else known._replace(batch=-1)
+        return None if known is None else known._replace(batch=-1, carry={})
 
     def _is_applied(self, last: int | None, batch: int) -> bool:
         del last, batch

@@ -8,8 +8,9 @@ import pytest
 from drover.cli.audit import SECTIONS as AUDITED
 from drover.cli.progress import TABLES as SHOWN
 from drover.shard.fold import Rule
+from drover.tables.schema import Merge
 from spark.audit.sections import SECTIONS
-from spark.schema import TABLES, Merge
+from spark.schema import TABLES
 
 README = (Path(__file__).parents[2] / "spark" / "README.md").read_text(encoding="utf-8")
 

@@ -10,19 +10,22 @@ from typing import Any
 import pytest
 
 from drover.errors import ConfigurationError
-from spark.folding.tally import joined
+from drover.tables.sheet import joined
+from spark.files import JobFiles
 from spark.merging import Part
-from spark.schema import TABLES
+from spark.schema import SCHEMA_VERSION, TABLES
 from spark.sinks import parquet, sqlite
 from spark.sinks.parquet import FILES_PER_LEVEL, ParquetSink
 from spark.sinks.port import Applied, Sink
-from spark.sinks.sqlite import SqliteSink
-from spark.validity import Ownership
+from spark.sinks.sqlite import SqliteSink, read_rows
+from spark.view import open_tables
 
 MAKERS: dict[str, Callable[[Path], Sink]] = {
     "sqlite": lambda directory: SqliteSink(directory / "tables.sqlite"),
     "parquet": lambda directory: ParquetSink(directory / "history"),
 }
+# Files that earlier versions wrote; never edited.
+SAMPLES = Path(__file__).parent / "samples"
 FIRST, OTHER = "checkpoint-1", "checkpoint-2"
 Make = Callable[[], Sink]
 
@@ -47,10 +50,9 @@ def broker(**values: int) -> dict[str, Any]:
     return row | {"cluster": "local", "broker": 1, "window_ms": 60_000} | values
 
 
-def batch(number: int, carried: dict[str, bytes | None] | None = None, **rows: dict[str, Any]) -> Applied:
+def batch(number: int, carried: dict[str, bytes] | None = None, **rows: dict[str, Any]) -> Applied:
     part = Part({name: (row,) for name, row in rows.items()}, carried or {}, newest_ms=1000 + number)
-    owners = {0: Ownership(number + 1, bytes([number % 256]) * 16)}
-    return Applied(number, part, owners, applied_ms=2000 + number)
+    return Applied(number, part, applied_ms=2000 + number)
 
 
 def only(sink: Sink, table: str) -> dict[str, Any]:
@@ -85,17 +87,16 @@ def test_a_batch_that_comes_again_has_no_effect_also_after_a_restart(make: Make)
     second.close()
 
 
-def test_what_is_carried_and_who_owns_is_of_the_last_batch(make: Make) -> None:
+def test_what_is_carried_is_of_the_last_batch_that_named_it(make: Make) -> None:
     first = make()
     assert first.position(FIRST) is None
     first.apply(FIRST, batch(0, {"a": b"1", "b": b"2"}))
-    first.apply(FIRST, batch(1, {"a": None, "c": b"3"}))
+    first.apply(FIRST, batch(1, {"a": b"4", "c": b"3"}))
     first.close()
     second = make()
     position = second.position(FIRST)
     assert position is not None
-    assert (position.batch, dict(position.carry)) == (1, {"b": b"2", "c": b"3"})
-    assert position.owners == {0: Ownership(2, b"\x01" * 16)}
+    assert (position.batch, dict(position.carry)) == (1, {"a": b"4", "b": b"2", "c": b"3"})
     standing = second.standing()
     assert standing is not None
     assert (standing.batch, standing.newest_ms, standing.applied_ms) == (1, 1001, 2001)
@@ -161,6 +162,47 @@ def test_tables_of_another_version_are_made_anew(make: Make, monkeypatch: pytest
     assert new.position(FIRST) is None
     assert new.rows("refusals") == ()
     new.close()
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_a_file_that_an_earlier_drover_left_is_read_by_nobody_and_made_anew(tmp_path: Path, version: int) -> None:
+    files = JobFiles(tmp_path)
+    shutil.copy(SAMPLES / f"tables-{version}.sqlite", files.tables)
+    with pytest.raises(ConfigurationError, match="which makes it anew"), open_tables(files):
+        pass
+    sink = SqliteSink(files.tables)
+    assert sink.position(f"checkpoint-of-version-{version}") is None, "its query begins with the first record"
+    assert not any(sink.rows(name) for name, table in TABLES.items() if not table.is_history)
+    assert sink.apply(FIRST, batch(0, refusals=refusal(2), reassignments=state("copying")))
+    with open_tables(files) as connection:
+        assert len(list(read_rows(connection, "reassignments"))) == 1
+    sink.close()
+
+
+def test_what_has_ended_is_kept_for_so_long_and_what_has_not_for_ever(tmp_path: Path) -> None:
+    day_ms = 86_400_000
+    sink = SqliteSink(tmp_path / "tables.sqlite", keeps_ms=90 * day_ms)
+
+    def row(table: str, **values: Any) -> dict[str, Any]:
+        return dict.fromkeys(TABLES[table].names) | values
+
+    rows = {
+        "brokers": (broker(), broker(window_ms=5 * day_ms)),
+        "plans": tuple(row("plans", cluster="local", plan=str(end), finished_ms=end) for end in (None, 1, 5 * day_ms)),
+        "throttles": (row("throttles", cluster="local", broker=1, since_ms=1),),
+    }
+    sink.apply(FIRST, Applied(0, Part(rows, {}, newest_ms=1), 0))
+    sink.apply(FIRST, Applied(1, Part({}, {}, newest_ms=92 * day_ms), 0))
+    assert [one["window_ms"] for one in sink.rows("brokers")] == [5 * day_ms]
+    assert {one["plan"] for one in sink.rows("plans")} == {"None", str(5 * day_ms)}
+    assert len(sink.rows("throttles")) == 1
+    sink.close()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_expires_expires_by_a_moment(name: str) -> None:
+    units = {column.name: column.unit for column in TABLES[name].columns}
+    assert TABLES[name].expires_by is None or units[str(TABLES[name].expires_by)] == "ms since epoch"
 
 
 def test_the_history_is_kept_by_the_sink_that_is_made_for_it(tmp_path: Path) -> None:

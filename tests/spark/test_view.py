@@ -2,15 +2,18 @@
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from drover.cli import progress
 from drover.errors import ConfigurationError
+from drover.tables.measures import bucket
 from spark import view
 from spark.files import JobFiles
-from spark.folding.tally import bucket
+from spark.heartbeat import JobState, heartbeat, state_of_job
 from spark.merging import Part
 from spark.schema import TABLES
 from spark.sinks.port import Applied
@@ -76,8 +79,10 @@ def test_a_plan_takes_as_long_as_its_slowest_move_if_that_is_known_of_all() -> N
     slow = view.progress_of(move(bytes_copied=70, reason="no-leader"), sample(closing_rate=10.0), NOW_MS)
     found = view.plan_of(plan, [fast, slow])
     assert (found.under_way, found.blocked, found.bytes_copied, found.remaining_ms) == (2, 1, 870, 60_000)
+    assert (found.bytes_planned, found.without_size) == (2070, 0)
     assert view.plan_of(plan, [fast, view.progress_of(move(), None, NOW_MS)]).remaining_ms is None
-    assert view.plan_of(plan | {"waiting": 1}, [fast]).remaining_ms is None
+    waiting = view.plan_of(plan | {"waiting": 1}, [fast])
+    assert (waiting.remaining_ms, waiting.without_size) == (None, 1)
 
 
 def test_percentiles_are_near_the_true_ones_and_never_above_the_longest() -> None:
@@ -109,13 +114,61 @@ def test_an_overview_is_of_one_moment_and_says_whether_a_job_runs(tmp_path: Path
     files = JobFiles(tmp_path)
     sink = SqliteSink(files.tables)
     rows = {"reassignments": (move(), move(partition=1, ended_ms=NOW_MS, state="completed"))}
-    sink.apply("one", Applied(0, Part(rows, {}, newest_ms=NOW_MS), {}, applied_ms=NOW_MS + 1))
+    sink.apply("one", Applied(0, Part(rows, {}, newest_ms=NOW_MS), applied_ms=NOW_MS + 1))
     sink.close()
     found = view.overview(files, "local", None, NOW_MS)
     assert [row.partition for row in found.reassignments] == [0]
-    assert (found.standing.newest_ms, found.is_alive) == (NOW_MS, False)
+    assert found.standing is not None
+    assert (found.standing.newest_ms, found.job) == (NOW_MS, None)
     assert view.overview(files, "another", None, NOW_MS).reassignments == ()
-    files.alive.touch()
-    assert view.is_alive(files, time.time_ns() // 1_000_000)
-    os.utime(files.alive, (1, 1))
-    assert not view.is_alive(files, time.time_ns() // 1_000_000)
+
+
+def test_before_the_first_batch_nothing_is_claimed(tmp_path: Path) -> None:
+    files = JobFiles(tmp_path)
+    SqliteSink(files.tables).close()
+    found = view.overview(files, None, None, NOW_MS)
+    assert (found.standing, found.document()["batch"]) == (None, None)
+    assert "no batch in the tables yet; NO JOB IS RUNNING" in progress._age(found)
+    assert progress._age(replace(found, job=JobState.STARTING)).endswith("the job is starting")
+
+
+def test_a_job_is_known_to_start_to_run_and_to_be_gone_within_three_seconds(tmp_path: Path) -> None:
+    file = tmp_path / "alive"
+    now_ms = view.now_ms()
+    with heartbeat(file) as heart:
+        assert state_of_job(file, now_ms) is JobState.STARTING
+        heart.tell(JobState.RUNNING)
+        os.utime(file, (1, 1))
+        deadline = time.monotonic() + 20
+        while state_of_job(file, view.now_ms()) is not JobState.RUNNING:
+            assert time.monotonic() < deadline, "it gives no further sign of life"
+            time.sleep(0.05)
+        written_ms = file.stat().st_mtime * 1000
+        assert state_of_job(file, round(written_ms) + 2999) is JobState.RUNNING
+        assert state_of_job(file, round(written_ms) + 3001) is None, "as after a kill"
+    assert state_of_job(file, view.now_ms()) is None
+
+
+def test_brokers_have_their_rates_also_in_a_window_that_is_not_over() -> None:
+    row = {"window_ms": 60_000, "bytes_in": 6_000, "bytes_out": 0}
+    (over,) = view.broker_rates([row], 500_000)
+    (running,) = view.broker_rates([row], 66_000)
+    assert (over["rate_in"], running["rate_in"], over["rate_out"]) == (100.0, 1000.0, 0.0)
+
+
+def test_a_moment_stands_in_words_beside_its_milliseconds() -> None:
+    assert view.with_times({"opened_ms": 0, "total_ms": 5, "finished_ms": None, "at_ms": 1500}) == {
+        "opened_ms": 0,
+        "opened_at": "1970-01-01T00:00:00.000+00:00",
+        "total_ms": 5,
+        "finished_ms": None,
+        "finished_at": None,
+        "at_ms": 1500,
+        "at": "1970-01-01T00:00:01.500+00:00",
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_column_of_ms_is_a_moment_or_a_span_as_its_unit_says(name: str) -> None:
+    for column in TABLES[name].columns:
+        assert view.is_moment(column.name) == (column.unit == "ms since epoch"), column.name

@@ -1,0 +1,33 @@
+"""What one task adds: rows by table, and what is carried on, on their way from an executor to the driver."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from msgspec import msgpack
+
+from drover.tables.sheet import Sheet
+
+# Under these names travel what is carried on, and when Kafka appended the newest record.
+CARRY, NEWEST = "carry", "newest"
+_ENCODE = msgpack.Encoder().encode
+
+
+class Contribution(NamedTuple):
+    """Rows of one table in msgpack: a list of lists, whose values are in the order of the table's columns."""
+
+    table: str
+    rows: bytes
+
+
+def contributions(sheet: Sheet, name: str, carried: bytes, newest_ms: int) -> Iterator[Contribution]:
+    """Yield what a sheet holds, what is carried on under a name, and of when its newest record is."""
+    for table, rows in sheet.complete():
+        yield Contribution(table, _ENCODE(rows))
+    yield Contribution(CARRY, _ENCODE([(name, carried)]))
+    yield Contribution(NEWEST, _ENCODE([(newest_ms,)]))
+
+
+def rows_of(contribution: Contribution) -> list[list[Any]]:
+    """Return the rows of a contribution."""
+    found: list[list[Any]] = msgpack.decode(contribution.rows)
+    return found

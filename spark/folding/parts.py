@@ -1,0 +1,37 @@
+"""A run of records of both topics to contributions: each shard by itself, in the order of its offsets."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from spark.folding.contribution import Contribution
+from spark.folding.samples import SamplesPart
+from spark.folding.shard import ShardPart
+
+
+class Stored(NamedTuple):
+    """One record as Kafka has it: of the samples or of the log, where, and when it was appended (ms since epoch)."""
+
+    is_sample: bool
+    partition: int
+    offset: int
+    appended_ms: int
+    value: bytes | None
+
+
+def folded(records: Iterable[Stored], carry: Mapping[str, bytes]) -> Iterator[Contribution]:
+    """Fold records; those of one shard stand together. `carry` is what was carried by the parts before, by name."""
+    place, part = None, None
+    for is_sample, partition, offset, appended_ms, value in records:
+        if part is None or place != (is_sample, partition):
+            if part is not None:
+                yield from part.finish()
+            place, part = (is_sample, partition), _part(is_sample, partition, value, carry)
+        part.take(offset, appended_ms, value)
+    if part is not None:
+        yield from part.finish()
+
+
+def _part(is_sample: bool, partition: int, first: bytes | None, carry: Mapping[str, bytes]) -> ShardPart | SamplesPart:  # noqa: FBT001 - a column of the record
+    if is_sample:
+        return SamplesPart(partition, carry.get(f"samples/{partition}"))
+    return ShardPart(partition, carry.get(f"shard/{partition}"), first)

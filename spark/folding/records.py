@@ -1,0 +1,138 @@
+"""The tables about records of the log, whatever their events: who took over, what was fenced, asked for and refused."""
+
+from collections.abc import Iterator
+
+from drover.shard.fold import RecordVerdict
+from drover.tables.measures import window
+from drover.tables.schema import (
+    CLUSTER,
+    INTEGER,
+    REQUESTER,
+    TEXT,
+    WINDOW,
+    Table,
+    count,
+    key,
+    known,
+    most,
+)
+from drover.tables.sheet import Sheet
+from events.records import Batch, Record
+from events.waiting import CommandAdvanced
+
+REQUESTS_TABLE = Table(
+    "requests",
+    "What was asked for and what became of it, per minute and requester.",
+    "requesters times minutes in which something was asked for or ended",
+    (
+        CLUSTER,
+        WINDOW,
+        REQUESTER,
+        count("accepted_commands", "accepted, in part at least", "commands"),
+        count("refused_commands", "of which nothing was accepted", "commands"),
+        count("repeated_commands", "that had been decided before", "commands"),
+        count("completed", "that reached their target", "reassignments"),
+        count("rolled_back", "that went back to their original list", "reassignments"),
+        count("stopped", "that ended where their confirmed steps had brought them", "reassignments"),
+        count("failed", "that ended elsewhere", "reassignments"),
+    ),
+    expires_by="window_ms",
+)
+REFUSALS_TABLE = Table(
+    "refusals",
+    "What was refused, per minute, requester and code.",
+    "requesters times codes times minutes in which something was refused",
+    (
+        CLUSTER,
+        WINDOW,
+        REQUESTER,
+        key("code", TEXT, "a code of events/README.md", "the kind of refusal"),
+        count("refusals", "of commands, or of single partitions", "refusals"),
+    ),
+    expires_by="window_ms",
+)
+TAKEOVERS_TABLE = Table(
+    "takeovers",
+    "Who took shards over, and what was fenced, per minute of Kafka's time.",
+    "shards times minutes in which something was recorded",
+    (
+        key("shard", INTEGER, "number", "the shard"),
+        WINDOW,
+        count("takeovers", "acquires that counted", "acquires"),
+        count("lost_acquires", "acquires that came too late (R1)", "acquires"),
+        count("batches", "that counted", "batches"),
+        count("fenced_batches", "that did not (R2)", "batches"),
+        count("events", "that counted", "events"),
+        count("fenced_events", "in fenced batches", "events"),
+        count("void_records", "after a damaged record, until an acquire resumes the shard (R9)", "records"),
+    ),
+    expires_by="window_ms",
+)
+UNDECODABLE_TABLE = Table(
+    "undecodable",
+    "What could not be read or breaks a rule of the log: it is in no other table.",
+    "partitions of two topics",
+    (
+        key("source", TEXT, "log or samples", "which topic"),
+        key("shard", INTEGER, "number", "its partition"),
+        count("records", "that could not be read, or break a rule", "records"),
+        most("last_offset", "the last of them", "offset"),
+        known("last_error", TEXT, "a sentence", "why it could not be read, or what it breaks"),
+    ),
+)
+LOG_TABLES = (REQUESTS_TABLE, REFUSALS_TABLE, TAKEOVERS_TABLE, UNDECODABLE_TABLE)
+
+LOG, SAMPLES = "log", "samples"
+# The verdict of a further part of an outcome: the first one says what became of the command.
+PART = "part"
+ERROR_LENGTH = 300
+_COMMANDS = {"accepted": "accepted_commands", "refused": "refused_commands", "duplicate": "repeated_commands"}
+
+
+def put_record(sheet: Sheet, shard: int, appended_ms: int, verdict: RecordVerdict, record: Record) -> None:
+    """Count one record by its verdict, and the outcomes of a valid batch."""
+    name = (shard, window(appended_ms))
+    match verdict:
+        case RecordVerdict.VALID:
+            assert isinstance(record, Batch), "only batches are valid"
+            sheet.put("takeovers", name, batches=1, events=len(record.events))
+            put_outcomes(sheet, record)
+        case RecordVerdict.FENCED:
+            assert isinstance(record, Batch), "only batches are fenced"
+            sheet.put("takeovers", name, fenced_batches=1, fenced_events=len(record.events))
+        case RecordVerdict.ACQUIRED:
+            sheet.put("takeovers", name, takeovers=1)
+        case RecordVerdict.STALE_ACQUIRE:
+            sheet.put("takeovers", name, lost_acquires=1)
+        case RecordVerdict.VOID:
+            sheet.put("takeovers", name, void_records=1)
+        case RecordVerdict.GENESIS:
+            pass
+
+
+def put_outcomes(sheet: Sheet, batch: Batch) -> None:
+    """Count commands by what became of them, and refusals by their codes."""
+    for outcome, verdict in zip(batch.outcomes, verdicts(batch), strict=True):
+        who = (outcome.cluster, window(batch.at_ms), outcome.by)
+        counted = _COMMANDS.get(verdict)
+        if counted is not None:
+            sheet.put("requests", who, **{counted: 1})
+        for refusal in outcome.refusals:
+            sheet.put("refusals", (*who, str(refusal.code)), refusals=1)
+
+
+def verdicts(batch: Batch) -> Iterator[str]:
+    """Yield the verdict of each outcome, `PART` for a further part of one that was begun in an earlier record.
+
+    The next part of a command comes before whatever is decided with it.
+    """
+    further = {(event.cluster, event.id) for event in batch.events if isinstance(event, CommandAdvanced)}
+    for outcome in batch.outcomes:
+        name = (outcome.cluster, outcome.id)
+        yield PART if name in further else outcome.verdict
+        further.discard(name)
+
+
+def put_unreadable(sheet: Sheet, source: str, shard: int, offset: int, error: str) -> None:
+    """Count a record that cannot be read, or that breaks a rule."""
+    sheet.put("undecodable", (source, shard), records=1, last_offset=offset, last_error=error[:ERROR_LENGTH])

@@ -1,0 +1,131 @@
+"""One shard's part of the log: folded by the log's own rules, and every event told to the tables beside it.
+
+Which records count is the fold's verdict (R1, R2, R9), and what an event does is `drover.state.evolve`: nothing of it
+is here. After a damaged record nothing counts until an acquire resumes the shard, as for every reader of the log.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from drover.shard.fold import ShardFold
+from drover.state.evolve import apply
+from drover.tables.registry import CAPABILITIES
+from drover.tables.sheet import Key, Row, Sheet
+from drover.tables.telling import CapabilityTables, Told
+from events.base import Event
+from events.codec import UndecodableError, decode_record
+from events.records import Batch, Genesis
+from spark.folding.carry import Memories, packed, unpacked
+from spark.folding.contribution import Contribution, contributions
+from spark.folding.records import LOG, put_record, put_unreadable
+from spark.schema import TABLES
+
+RowOf = Callable[[Any, Any, Key], Row | None]
+# A capability's name, and the functions of a `Telling`.
+_Bound = tuple[str, Callable[[Any, Any], Any], Callable[[Told[Any, Any, Any]], None]]
+
+
+class Tellings:
+    """The functions of capabilities by what they are needed for: by type of event, and by table."""
+
+    def __init__(self, capabilities: Sequence[CapabilityTables]) -> None:
+        self.capabilities = tuple(capabilities)
+        self.by_event: dict[type[Event], tuple[_Bound, ...]] = {}
+        self.rows: list[tuple[str, str, RowOf]] = []
+        self.memories = {one.name: one.memory for one in capabilities}
+        for one in capabilities:
+            for kind, telling in one.tellings.items():
+                self.by_event[kind] = (*self.by_event.get(kind, ()), (one.name, telling.about, telling.tell))
+            self.rows += [(one.name, table, row_of) for table, row_of in one.rows.items()]
+
+
+KEPT = Tellings(CAPABILITIES)
+
+
+class TellingFold(ShardFold):
+    """A shard's fold that tells tables of every event that it applies."""
+
+    __slots__ = ("_tellings", "memories", "sheet")
+
+    def __init__(self, shard: int, shards: int, sheet: Sheet, tellings: Tellings) -> None:
+        super().__init__(shard, shards)
+        self._tellings = tellings
+        self.sheet = sheet
+        self.memories: Memories = {}
+
+    def apply(self, offset: int, record: Batch) -> None:
+        """Let a valid batch's events have their effects, one after the other, and tell each of them."""
+        at_ms, by_event, sheet, shard = record.at_ms, self._tellings.by_event, self.sheet, self.shard
+        cluster: str | None = None
+        for index, event in enumerate(record.events):
+            if event.cluster != cluster:
+                cluster = event.cluster
+                state, memories = self.state.cluster(cluster), self.memories_of(cluster)
+            tellings = by_event.get(type(event), ())
+            found = [about(state, event) for _, about, _ in tellings]
+            apply(state, event, at_ms)
+            for (name, _, tell), before in zip(tellings, found, strict=True):
+                tell(Told(sheet, state, memories[name], event, before, at_ms, shard, offset, index))
+
+    def memories_of(self, cluster: str) -> dict[str, Any]:
+        """Return by capability what its tables need of a cluster beyond the state."""
+        found = self.memories.get(cluster)
+        if found is None:
+            found = self.memories[cluster] = {name: kind() for name, kind in self._tellings.memories.items()}
+        return found
+
+    def fill_in(self) -> None:
+        """Give every row that was put to what the state has for it now."""
+        for name, table, row_of in self._tellings.rows:
+            for key, row in self.sheet.rows.get(table, {}).items():
+                cluster = str(key[0])
+                row.update(row_of(self.state.cluster(cluster), self.memories_of(cluster)[name], key) or {})
+
+
+class ShardPart:
+    """The records of one shard that one part of the log holds; `carried` is what the part before carried on."""
+
+    def __init__(self, shard: int, carried: bytes | None, first: bytes | None) -> None:
+        """Go on, or begin with the payload of a first record."""
+        self._newest_ms = 0
+        self._fold = TellingFold(shard, shards_by(first), Sheet(TABLES), KEPT)
+        if carried is not None:
+            fold, self._fold.memories = unpacked(carried, CAPABILITIES)
+            self._fold.take_over(fold)
+
+    def take(self, offset: int, appended_ms: int, payload: bytes | None) -> None:
+        """Fold one record; they come in the order of the log."""
+        fold, payload = self._fold, payload or b""
+        assert offset >= fold.position, f"offset {offset} of shard {fold.shard} comes after {fold.position - 1}"
+        self._newest_ms = max(self._newest_ms, appended_ms)
+        damage = fold.damage
+        folded = fold.fold_on(offset, payload)
+        if fold.damage is not None and fold.damage is not damage:
+            put_unreadable(fold.sheet, LOG, fold.shard, offset, fold.damage.what)
+        elif folded is not None and folded.record is None:
+            put_unreadable(fold.sheet, LOG, fold.shard, offset, _why(payload))
+        elif folded is not None and folded.record is not None:
+            put_record(fold.sheet, fold.shard, appended_ms, folded.verdict, folded.record)
+
+    def finish(self) -> Iterator[Contribution]:
+        """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
+        fold = self._fold
+        fold.fill_in()
+        yield from contributions(fold.sheet, f"shard/{fold.shard}", packed(fold, fold.memories), self._newest_ms)
+
+
+def shards_by(first: bytes | None) -> int:
+    """Return how many shards the log has, as its first record says; whether that is right is for audits to say."""
+    try:
+        record = decode_record(first or b"")
+    except UndecodableError:
+        return 1
+    return record.shards if isinstance(record, Genesis) else 1
+
+
+def _why(payload: bytes) -> str:
+    try:
+        decode_record(payload)
+    except UndecodableError as error:
+        return str(error)
+    raise AssertionError("a record that can be read is judged")

@@ -1,0 +1,66 @@
+"""The sign of life of a job, for whoever reads its tables: a file, written every second, that says what it does."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+BEAT_S = 1.0
+# A job that was killed is known to be gone after so long.
+ALIVE_MS = 3_000
+
+
+class JobState(StrEnum):
+    """What a job does: Spark starts, or its queries run."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+
+
+class Heartbeat:
+    """Writes the state of a job to a file, at once when it changes."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._state = JobState.STARTING
+
+    def tell(self, state: JobState) -> None:
+        """Write a state down, and go on with it."""
+        self._state = state
+        self.beat()
+
+    def beat(self) -> None:
+        """Write the state again; readers see the old one or the new one, never half of it."""
+        draft = self._file.with_name(f"{self._file.name}.part")
+        draft.write_text(self._state, encoding="ascii")
+        draft.replace(self._file)
+
+
+@contextmanager
+def heartbeat(file: Path) -> Iterator[Heartbeat]:
+    """Give signs of life during the block, also while it waits for Spark; afterwards the file is gone."""
+    one, over = Heartbeat(file), threading.Event()
+
+    def beat() -> None:
+        while not over.wait(BEAT_S):
+            one.beat()
+
+    one.beat()
+    thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield one
+    finally:
+        over.set()
+        thread.join()
+        file.unlink(missing_ok=True)
+
+
+def state_of_job(file: Path, now_ms: int) -> JobState | None:
+    """Return what a job does, by its last sign of life; None if there is none, or it is too old."""
+    try:
+        is_alive = now_ms - file.stat().st_mtime * 1000 <= ALIVE_MS
+        return JobState(file.read_text(encoding="ascii")) if is_alive else None
+    except (FileNotFoundError, ValueError):
+        return None

@@ -7,7 +7,7 @@ from msgspec import Struct
 from drover.reassignment.evolve import ENDINGS
 from drover.reassignment.state import ReassignmentState
 from drover.scheduling.limit_names import KNOWN, value_of
-from drover.scheduling.state import Limits, QueueEntry, SchedulingState
+from drover.scheduling.state import ChangedLimit, Limits, QueueEntry, SchedulingState
 from drover.tables.measures import window
 from drover.tables.schema import CLUSTER, INTEGER, TEXT, WINDOW, Table, key, known, latest, most
 from drover.tables.telling import CapabilityTables, Telling, Told
@@ -61,8 +61,8 @@ def _removed(told: Told[SchedulingState, waiting.QueueEntryRemoved, SchedulingMe
     told.sheet.put("plans", (told.event.cluster, told.before.plan))
 
 
-def _limits(state: SchedulingState, _event: Any) -> tuple[Limits, frozenset[str]]:
-    return state.limits, frozenset(state.changed_limits)
+def _limits(state: SchedulingState, _event: Any) -> tuple[Limits, dict[str, ChangedLimit]]:
+    return state.limits, state.changed_limits.copy()
 
 
 def _limits_changed(told: Told[SchedulingState, Any, SchedulingMemory]) -> None:
@@ -71,7 +71,7 @@ def _limits_changed(told: Told[SchedulingState, Any, SchedulingMemory]) -> None:
     for name in (one.name for one in KNOWN):
         changed = told.state.changed_limits.get(name)
         value = value_of(told.state.limits, name)
-        is_same = value == value_of(limits, name) and (changed is not None) == (name in by_command)
+        is_same = value == value_of(limits, name) and changed == by_command.get(name)
         if is_same and told.memory.has_told_limits:
             continue
         told.sheet.replace(

@@ -4,6 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 from tests.spark.comparing import Rows
+from tests.spark.oracle_limits import Limits
 
 _OUTCOMES = {"elected": "elected", "not-needed": "not_needed", "refused": "refused"}
 
@@ -17,8 +18,7 @@ class Capabilities:
         self.chunks: Rows = defaultdict(dict)
         self.heals: dict[tuple[str, Any], list[int]] = {}
         self.budgets: Rows = defaultdict(dict)
-        self.limits: dict[str, int] = defaultdict(lambda: 1250)
-        self.settings: dict[str, int] = defaultdict(lambda: 1250)
+        self.limits = Limits()
         self.used: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
 
     def see(self, event: dict[str, Any], at_ms: int, used: tuple[int, int]) -> None:
@@ -29,11 +29,15 @@ class Capabilities:
         if event["type"].startswith("heal-"):
             self._heal(event, at_ms)
         if event["type"] in {"limits-set", "limits-changed"}:
-            self._limits(event)
+            self.limits.see(event, at_ms)
         if used != self.used[cluster]:
             row = self.budgets[cluster, minute]
             row["in_flight_most"] = max(row.get("in_flight_most", 0), self.used[cluster][0], used[0])
-            row |= {"in_flight_last": used[0], "pending_last": used[1], "limit_last": self.limits[cluster]}
+            row |= {
+                "in_flight_last": used[0],
+                "pending_last": used[1],
+                "limit_last": self.limits.most_in_flight(cluster),
+            }
             self.used[cluster] = used
 
     @staticmethod
@@ -104,20 +108,11 @@ class Capabilities:
             case _:
                 pass
 
-    def _limits(self, event: dict[str, Any]) -> None:
-        cluster, name = event["cluster"], "max_partitions_in_flight"
-        if event["type"] == "limits-set":
-            by_command = self.limits[cluster] != self.settings[cluster]
-            self.settings[cluster] = event[name]
-            self.limits[cluster] = self.limits[cluster] if by_command else event[name]
-        for change in (*event.get("changed", ()), *event.get("reset", ())):
-            if change["name"] == name:
-                self.limits[cluster] = change["value"]
-
     def tables(self) -> dict[str, Rows]:
         return {
             "leader_movements": {key: dict(row) for key, row in self.leaders.items() if row},
             "listed_brokers": self.listed,
             "heal_chunks": dict(self.chunks),
             "budgets": dict(self.budgets),
+            "limits": self.limits.rows,
         }

@@ -21,13 +21,13 @@ from drover.web.ranges import ranges
 from events.base import PartitionEvent
 from events.clusters import ClusterUnfrozen
 from events.codec import Malformed, decode_command, decode_deferred
-from events.commands import AnyCommand, Cancel, Freeze, Throttle, Unfreeze
+from events.commands import AnyCommand, Cancel, ChangeLimits, Freeze, Throttle, Unfreeze
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentRolledBack, ReassignmentStopped, RollbackRequested, StopRequested
 
 # The commands that the page sends; the contract has more.
-SENDABLE = (Freeze, Unfreeze, Cancel, Throttle)
-# What they touch must have been shown. A freeze is for emergencies: what came meanwhile is frozen with the rest.
+SENDABLE = (Freeze, Unfreeze, Cancel, Throttle, ChangeLimits)
+# What these touch must have been shown. A freeze or a limit is about the cluster, whatever came to it meanwhile.
 SHOWN_FIRST = (Unfreeze, Cancel, Throttle)
 # Typed by whoever acts on a whole cluster at once.
 EVERYTHING = "everything"
@@ -118,6 +118,8 @@ def _groups(command: AnyCommand, state: ClusterState, decision: Decision) -> Gro
             return _withheld(state, "withheld: no start, and no further step", "going on with the step that copies")
         case Unfreeze() if any(isinstance(event, ClusterUnfrozen) for event in decision.events):
             return _withheld(state, "free to start, or to take the next step", "copying already")
+        case ChangeLimits() if decision.events:
+            return _withheld(state, "held to it from the next step on", "going on with the step that copies")
         case _:
             return {}
 

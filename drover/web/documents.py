@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from drover.client.views.broker_rows import broker_rows
+from drover.client.views.limit_rows import limit_rows
 from drover.client.views.log_rows import log_rows
 from drover.client.views.plan_rows import figures, plan_row, plan_rows
 from drover.client.views.shard_rows import shard_rows
@@ -141,6 +142,7 @@ def _throttles(present: Present, state: ClusterState, query: Query) -> dict[str,
         "broker_throttles": keyed([row.document() for row in broker_throttle_rows(state, since_ms)], "broker"),
         "topic_throttles": topics[:PAGE_ROWS],
         "topic_throttles_total": len(topics),
+        "limits": keyed([row.document() for row in limit_rows(state)], "name"),
     }
 
 

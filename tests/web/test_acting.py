@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
-from events.commands import Cancel, Freeze, Throttle
+from events.commands import Cancel, ChangeLimits, Freeze, Throttle
 from tests.web.conftest import Open
 from tests.web.scene import Scene, keys
 from tests.web.showing import USER_HEADER, showing
@@ -103,6 +103,31 @@ async def test_a_throttle_says_back_what_it_would_be(open_page: Open) -> None:
         (sent,) = shown.sent
         assert isinstance(sent, Throttle)
         assert sent.bytes_per_second == 40_000_000
+
+
+async def test_a_limit_is_changed_and_reset_and_the_throttles_view_says_by_whom(open_page: Open) -> None:
+    async with showing(scene_of(), writes=True) as shown:
+        page = await open_page(f"{shown.address}/?view=throttles", **ANN)
+        row = page.locator("tr[data-key='max_moves_per_broker']")
+        await expect(row).to_contain_text("the settings")
+        await page.get_by_role("button", name="Act on prod").click()
+        await page.get_by_label("Change a limit").check()
+        await page.get_by_label("Limit, and what holds now").select_option("max_moves_per_broker")
+        await page.get_by_label("New value").fill("nonsense")
+        await expect(page.locator(".meaning")).to_contain_text("It would be refused")
+        await page.get_by_label("New value").fill("10")
+        await expect(page.locator(".meaning")).to_contain_text("max_moves_per_broker: 5 → 10")
+        await expect(page.locator(".meaning")).to_contain_text("4 held to it from the next step on")
+        await send(page, "at night")
+        await expect(page.get_by_role("status").last).to_contain_text("accepted")
+        await expect(row).to_contain_text("“at night”")
+        await page.get_by_label("Reset a limit").check()
+        await page.get_by_label("Limit, and what holds now").select_option("max_moves_per_broker")
+        await expect(page.locator(".meaning")).to_contain_text("max_moves_per_broker: 10 → 5")
+        await send(page, "morning")
+        await expect(page.get_by_role("status").last).to_contain_text("accepted")
+        await expect(row).to_contain_text("the settings")
+        assert [one.reset for one in shown.sent if isinstance(one, ChangeLimits)] == [(), ("max_moves_per_broker",)]
 
 
 async def test_who_is_not_named_sees_no_way_to_act(open_page: Open) -> None:

@@ -19,6 +19,8 @@ const ACTIONS = {
     { word: "End everyone's freezes", command: { type: "unfreeze", all: true } },
     { word: "Roll back everything", command: { type: "cancel", mode: "rollback", all: true } },
     { word: "Stop everything", command: { type: "cancel", mode: "stop", all: true } },
+    { word: "Change a limit", command: { type: "limits" }, more: "value" },
+    { word: "Reset a limit", command: { type: "limits" }, more: "reset" },
   ],
   plan: [...CANCELS, { word: "Throttle", command: { type: "throttle" }, more: "rate" }],
   partition: CANCELS,
@@ -55,7 +57,25 @@ function bytesOf(text) {
   return bytes >= LEAST_RATE && bytes <= MOST_RATE ? bytes : null;
 }
 
-function scope(about, action) {
+// As a limit takes it: a number in the unit of its name, true or false, none, or a word.
+function valueOf(text) {
+  const typed = text.trim();
+  if (/^-?\d{1,15}$/.test(typed)) return Number(typed);
+  return { true: true, false: false, none: null }[typed.toLowerCase()] ?? (typed.toLowerCase() === "none" ? null : typed || undefined);
+}
+
+const asText = (value) => (value === null ? "none" : typeof value === "number" ? count(value) : String(value));
+
+async function loadLimits({ about, limit, chosen }) {
+  const answer = await fetch(`/api/document?${new URLSearchParams({ view: "throttles", cluster: about.cluster })}`).catch(() => null);
+  const { limits } = answer?.ok ? await answer.json() : { limits: [] };
+  const rows = limits.filter((row) => chosen.more === "value" || row.by !== null);
+  const before = limit.lastChild.value;
+  replace(limit.lastChild, rows.map((row) => h("option", { value: row.name, title: row.about }, `${row.name} (${asText(row.value)}${row.by === null ? "" : `, by ${row.by}`})`)));
+  if (rows.some((row) => row.name === before)) limit.lastChild.value = before;
+}
+
+function scope(about) {
   if (about.partition) {
     const at = about.partition.lastIndexOf(":");
     return { partitions: [{ topic: about.partition.slice(0, at), partition: Number(about.partition.slice(at + 1)) }] };
@@ -77,6 +97,8 @@ export function open(about) {
     about, dialog, actions, chosen: null, trial: null, id: null, asking: 0,
     choices: h("div", { class: "shows", role: "radiogroup", "aria-label": "Action" }),
     rate: h("label", { hidden: true }, "Bytes per second and broker ", h("input", { id: "act-rate", placeholder: "40MB", autocomplete: "off", spellcheck: false })),
+    limit: h("label", { hidden: true }, "Limit, and what holds now ", h("select", { id: "act-limit" })),
+    value: h("label", { hidden: true }, "New value: a number in the unit of its name, true, false, none, or a word ", h("input", { id: "act-value", autocomplete: "off", spellcheck: false })),
     meaning: h("div", { class: "meaning", "aria-live": "polite" }),
     reason: h("input", { id: "act-reason", required: true, maxLength: 1000, autocomplete: "off" }),
     word: h("label", { hidden: true }),
@@ -85,11 +107,12 @@ export function open(about) {
   };
   replace(form.choices, actions.map((action) => h("label", { class: "choice" }, h("input", { type: "radio", name: "action", onchange: () => choose(form, action) }), action.word)));
   let typing = null;
-  form.rate.lastChild.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => look(form), TYPING_MS); });
+  const soon = () => { clearTimeout(typing); typing = setTimeout(() => look(form), TYPING_MS); };
+  for (const field of [form.rate, form.limit, form.value]) field.lastChild.addEventListener("input", soon);
   form.reason.addEventListener("input", () => ready(form));
   form.word.addEventListener("input", () => ready(form));
   const fields = h("form", { onsubmit: (event) => { event.preventDefault(); submit(form); } },
-    form.choices, form.rate, form.meaning, h("label", {}, "Reason, kept in the log for ever ", form.reason), form.word,
+    form.choices, form.rate, form.limit, form.value, form.meaning, h("label", {}, "Reason, kept in the log for ever ", form.reason), form.word,
     h("p", { class: "buttons" }, form.send, h("button", { type: "button", onclick: () => dialog.close() }, "Close"), h("span", { class: "quiet" }, `as ${session.user}`)), form.verdict);
   const name = about.partition ?? about.plan ?? about.cluster;
   replace(dialog, h("h2", { id: "act-title" }, `Act on ${kind} `, h("span", { class: "mono" }, name)), fields);
@@ -97,27 +120,46 @@ export function open(about) {
   return form;
 }
 
-function choose(form, action) {
+async function choose(form, action) {
   form.chosen = action;
   form.rate.hidden = action.more !== "rate";
+  form.limit.hidden = !["value", "reset"].includes(action.more);
+  form.value.hidden = action.more !== "value";
   form.verdict.replaceChildren();
+  form.meaning.replaceChildren();
+  if (!form.limit.hidden) await loadLimits(form);
   look(form);
 }
 
-function command(form) {
-  const { about, chosen } = form;
-  const rate = chosen.more === "rate" ? bytesOf(form.rate.lastChild.value) : null;
-  if (chosen.more === "rate" && rate === null) return null;
-  return { ...chosen.command, ...(chosen.command.all ? {} : scope(about, chosen)), ...(rate === null ? {} : { bytes_per_second: rate }), cluster: about.cluster };
+// What a command needs besides its scope; null while something is missing.
+function fieldsOf(form) {
+  const name = form.limit.lastChild.value;
+  if (form.chosen.more === "rate") {
+    const rate = bytesOf(form.rate.lastChild.value);
+    return rate === null ? null : { bytes_per_second: rate };
+  }
+  if (form.chosen.more === "reset") return name ? { reset: [name] } : null;
+  if (form.chosen.more === "value") {
+    const value = valueOf(form.value.lastChild.value);
+    return name && value !== undefined ? { values: { [name]: value } } : null;
+  }
+  return {};
+}
+
+const MISSING = { rate: "Say the rate, from 1 kB to 100 GB: 40MB, 512KiB, or a number of bytes.", value: "Say the new value.", reset: "The settings hold for every limit: there is nothing to reset." };
+
+function command({ about, chosen }, fields) {
+  return { ...chosen.command, ...(chosen.command.all ? {} : scope(about)), ...fields, cluster: about.cluster };
 }
 
 async function look(form) {
   form.trial = null;
   form.id = newId(form.chosen.command.type);
   ready(form);
-  const asked = command(form);
+  const fields = fieldsOf(form);
   const number = ++form.asking;
-  if (asked === null) return replace(form.meaning, h("p", { class: "quiet" }, "Say the rate, from 1 kB to 100 GB: 40MB, 512KiB, or a number of bytes."));
+  if (fields === null) return replace(form.meaning, h("p", { class: "quiet" }, MISSING[form.chosen.more]));
+  const asked = command(form, fields);
   const { found } = await ask("/api/trial", { command: asked });
   if (number !== form.asking) return null;
   return show(form, asked, found);

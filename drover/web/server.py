@@ -14,7 +14,7 @@ from drover.client.time_travel import Point
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.web.assets import Asset, make_asset, read_assets
 from drover.web.bodies import Reply
-from drover.web.channels import TooManyChannelsError, encode_event
+from drover.web.channels import Channel, TooManyChannelsError, encode_event
 from drover.web.documents import document
 from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard
 from drover.web.page_state import PageState
@@ -100,12 +100,18 @@ class Server:
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
-        await self._ready(request, response)
-        channel = self.page.channels.channel(query)
-        if not response.prepared:
-            await response.prepare(request)
+        # A viewer may leave at any moment, also before the first byte.
+        with contextlib.suppress(ConnectionError):
+            await self._ready(request, response)
+            channel = self.page.channels.channel(query)
+            if not response.prepared:
+                await response.prepare(request)
+            await self._follow(request, response, channel)
+        return response
+
+    async def _follow(self, request: web.Request, response: web.StreamResponse, channel: Channel) -> None:
         version = channel.version_of(request.headers.get("Last-Event-ID") or request.query.get("after"))
-        with channel.viewer(), contextlib.suppress(ConnectionError):
+        with channel.viewer():
             await response.write(RETRY)
             while True:
                 fresh, news, version = channel.fresh, channel.since(version), channel.version
@@ -114,7 +120,6 @@ class Server:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BEAT_S):
                         await fresh.wait()
-        return response
 
     async def _ready(self, request: web.Request, response: web.StreamResponse) -> None:
         """Tell a viewer who comes before the log was read that it is being read."""

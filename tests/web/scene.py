@@ -46,7 +46,9 @@ class Scene:
     writer: Writer = field(default_factory=Writer)
     transfers: Transfers = field(default_factory=Transfers)
     news: list[ValidRecord] = field(default_factory=list)
+    copies: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
     pace_ms: int = 80_000
+    is_silent: bool = False
     view: View = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,9 +59,17 @@ class Scene:
         self.say(ClusterIdentified(cluster=CLUSTER, kafka_cluster_id="kafka-1"))
 
     def breathe(self) -> None:
-        """Let the owner be heard of, now."""
+        """Let the owner be heard of, now, unless it has fallen silent."""
         self.view.now_ms = now_ms()
-        self.view.workers[0] = Heard("worker-1", self.writer.fold.epoch, now_ms())
+        if not self.is_silent:
+            self.view.workers[0] = Heard("worker-1", self.writer.fold.epoch, now_ms())
+
+    def fall_silent(self) -> None:
+        """Let the owner be gone for a while, with commands waiting."""
+        self.is_silent = True
+        self.view.workers.clear()
+        self.view.log.last_record_ms[0] = now_ms() - 95_000
+        self.view.undecided[0] = 7
 
     @property
     def at_ms(self) -> int:
@@ -123,8 +133,14 @@ class Scene:
         """Ask for one move's way back."""
         self.say(RollbackRequested(cluster=CLUSTER, topic=key.topic, partition=key.partition, by=by, reason=reason))
 
+    def keep_copying(self) -> None:
+        """Sample every copy again, as far as it would be by now."""
+        for key, (at_ms, done, rate) in tuple(self.copies.items()):
+            self.sample(key, done + rate * (now_ms() - at_ms) // 1000, rate)
+
     def sample(self, key: TopicPartition, done: int, rate: int, seconds: int = 4) -> None:
         """Sample a copy over some seconds until now."""
+        self.copies[key] = (now_ms(), done, rate)
         original, target = lists(key)
         (added,) = (broker for broker in target if broker not in original)
         for before in range(seconds, -1, -1):

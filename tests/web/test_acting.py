@@ -54,7 +54,8 @@ async def test_a_plan_is_taken_back_after_its_partitions_were_shown(open_page: O
 async def test_a_cluster_is_frozen_and_everything_needs_the_word(open_page: Open) -> None:
     async with showing(scene_of(), writes=True) as shown:
         page = await open_page(shown.address, **ANN)
-        await page.get_by_role("button", name="Act on prod").click()
+        await expect(page.get_by_role("button", name="Act on prod")).to_be_visible()
+        await page.keyboard.press("a")
         await page.get_by_label("Freeze", exact=True).check()
         await send(page, "incident 7")
         await expect(page.get_by_role("status").last).to_contain_text("accepted")

@@ -18,6 +18,11 @@ from tests.web.showing import USER_HEADER
 pytestmark = pytest.mark.cluster
 ADDRESS = re.compile(r"The page is at (http://127\.0\.0\.1:\d+)/")
 RECORDED = 12
+# Every view, while replicas move, and something that it says.
+VIEWS = {
+    "plan": "seen:0", "brokers": "of 300.0", "throttles": "in force", "story": "friday", "time": "seen:0",
+    "review": "nothing is sent", "telemetry": "drover spark run", "health": "solo",
+}  # fmt: skip
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -56,6 +61,9 @@ async def test_a_real_move_is_seen_from_the_command_to_its_end_and_in_the_past(
     await expect(plan.locator("tr[data-key='seen:0']")).to_contain_text("copying")
     await expect(plan.locator("tr[data-key='seen:0'] progress")).to_be_visible()
     await expect(page.get_by_role("link", name="Moves of broker 4")).to_be_visible()
+    for view, said in VIEWS.items():
+        await page.goto(f"{place}/?view={view}")
+        await expect(page.locator("main")).to_contain_text(said)
     await page.goto(f"{place}/?view=throttles")
     await expect(page.locator("tr[data-key='4']")).to_contain_text("300.0")
     # As a user whom a proxy names: what the page shows of the command is what the worker recorded.

@@ -133,6 +133,16 @@ async def test_the_past_is_shown_and_what_is_different_now(shown: Showing, open_
     await expect(page).to_have_url(re.compile(r"at=\d+"))
     await expect(page.locator("main")).to_contain_text("Nothing moved or waited.")
     await expect(page.locator("main")).to_contain_text("friday-drain")
+    # Two moments of the past: this one is kept, and the other one is chosen.
+    await page.get_by_role("link", name="Compare with this moment").click()
+    await expect(page.locator("main")).to_contain_text("Nothing changed in between.")
+    await page.get_by_role("link", name="+ 10 minutes").click()
+    await expect(page).to_have_url(re.compile(r"at=\d+.*to=\d+|to=\d+.*at=\d+"))
+    changes = page.get_by_role("table", name="Changes since then")
+    await expect(changes).to_contain_text("friday-drain")
+    await expect(changes).not_to_contain_text("rebalance-eu")
+    await page.get_by_role("link", name="Compare with now").click()
+    await expect(changes).to_contain_text("rebalance-eu")
 
 
 async def test_plots_are_drawn_for_brokers(shown: Showing, open_page: Open) -> None:

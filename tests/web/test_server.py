@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import aiohttp.web
 import pytest
 import pytest_asyncio
 
@@ -164,6 +165,24 @@ async def test_a_stream_that_was_cut_goes_on_where_it_was(http: aiohttp.ClientSe
         assert apply(seen, change)["head"]["frozen"] == [{"by": "ann", "reason": "incident 7"}]
         async with http.get(f"{address}&after=somebody-elses-7") as response:
             assert (await next_news(response))[1] == "snapshot"
+
+
+async def test_a_viewer_who_leaves_before_the_first_byte_is_no_error(
+    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = asyncio.Event()
+
+    async def leaving(*_: object) -> None:
+        left.set()
+        raise ConnectionResetError("Cannot write to closing transport")
+
+    async with showing(Scene()) as shown:
+        monkeypatch.setattr(aiohttp.web.StreamResponse, "prepare", leaving)
+        with pytest.raises(aiohttp.ClientError):
+            await http.get(f"{shown.address}/api/stream")
+        assert left.is_set()
+        monkeypatch.undo()
+    assert caplog.records == []
 
 
 async def test_before_the_log_was_read_the_page_says_so_and_then_shows_it(http: aiohttp.ClientSession) -> None:

@@ -1,10 +1,11 @@
-// The keyboard: / filters, j and k go from row to row, Enter opens, ? explains.
+// The keyboard: / filters, j and k go from row to row, Enter opens, a acts, ? explains.
 
 import { h, replace } from "./dom.js";
 import { go, read } from "./address.js";
 
 const HELP = [
   ["/", "filter moves, or find a story"], ["j", "next row"], ["k", "previous row"], ["Enter", "open the row"],
+  ["a", "act on the cluster, where you may"],
   ["g then n p b t s", "go to Now, Plan, Brokers, Throttles, Story"], ["g then i r e h", "go to Time, Review, Telemetry, Health"], ["Esc", "leave the filter"], ["?", "this help"],
 ];
 const PLACES = { n: "now", p: "plan", b: "brokers", t: "throttles", s: "story", i: "time", r: "review", h: "health", e: "telemetry" };
@@ -53,6 +54,7 @@ export function listen() {
     else if (event.key === "g") chord = Date.now();
     else if (event.key === "j") move(1);
     else if (event.key === "k") move(-1);
+    else if (event.key === "a") document.querySelector("header button.act")?.click();
     else if (event.key === "/") filter();
     else if (event.key === "?") help();
     else if (event.key === "Enter" && event.target.dataset?.href) go(Object.fromEntries(new URL(event.target.dataset.href, location).searchParams));

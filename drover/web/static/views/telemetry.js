@@ -56,7 +56,7 @@ function durations(rows) {
 function plain(caption, rows) {
   if (!rows.length) return empty("None.");
   const names = Object.keys(rows[0]).filter((name) => name !== "key" && name !== "cluster");
-  const columns = names.map((name) => [name.replaceAll("_", " ").replace(/ ms$/, ""), typeof rows[0][name] === "number" && !name.endsWith("at_ms") ? "num" : ""]);
+  const columns = names.map((name) => [name.replaceAll("_", " ").replace(/ ms$/, ""), typeof rows[0][name] === "number" && !(rows[0][name] > 1e12) ? "num" : ""]);
   const list = table(caption, columns);
   patch(list.body, rows.slice(0, 100), (row, existing) => tableRow(existing, columns, names.map((name) => cell(name, row[name]))));
   return h("div", { class: "panel" }, list);

@@ -1,7 +1,7 @@
 // Time: a slider over the log; the state as it was then, and what is different at another moment.
 
 import { h, patch, replace, table, tableRow } from "../dom.js";
-import { clock, count, duration, moment } from "../format.js";
+import { amount, clock, count, duration, moment } from "../format.js";
 import { go, href } from "../address.js";
 import { banner, beforeAfter, empty, heading, now, state, storyLink, why } from "../parts.js";
 
@@ -39,20 +39,27 @@ async function follow(view) {
   view.span ??= await ask(`/api/strip?${new URLSearchParams({ cluster: address.cluster })}`);
   if (view.span === null || view.span.error) return replace(view.then, empty(view.span?.error ?? "The log cannot be asked now."));
   const at = Number(address.at) || view.span.last_ms;
-  if (view.shown === `${address.cluster} ${at}`) return null;
-  view.shown = `${address.cluster} ${at}`;
+  // The other moment: now, unless one was kept.
+  const other = Number(address.to) || null;
+  const shown = `${address.cluster} ${at} ${other}`;
+  if (view.shown === shown) return null;
+  view.shown = shown;
   if (document.activeElement !== view.slider) view.slider.value = String(Math.round(1000 * (at - view.span.first_ms) / Math.max(1, view.span.last_ms - view.span.first_ms)));
   tell(view, at);
-  const link = (text, to) => h("a", { class: "button", href: href({ view: "time", cluster: address.cluster, at: Math.min(Math.max(to, view.span.first_ms), view.span.last_ms) }) }, text);
-  replace(view.steps, STEPS.map(([word, ms]) => link(`− ${word}`, at - ms)), STEPS.slice().reverse().map(([word, ms]) => link(`+ ${word}`, at + ms)));
+  const place = { view: "time", cluster: address.cluster };
+  const link = (text, moment_) => h("a", { class: "button", href: href({ ...place, to: other, at: Math.min(Math.max(moment_, view.span.first_ms), view.span.last_ms) }) }, text);
+  replace(view.steps, STEPS.slice().reverse().map(([word, ms]) => link(`− ${word}`, at - ms)), STEPS.map(([word, ms]) => link(`+ ${word}`, at + ms)),
+    other === null
+      ? h("a", { class: "button", href: href({ ...place, at, to: at }) }, "Compare with this moment")
+      : h("a", { class: "button", href: href({ ...place, at }) }, "Compare with now"));
   const about = { cluster: address.cluster };
   const [doc, difference] = await Promise.all([
     ask(`/api/document?${new URLSearchParams({ view: "plan", ...about, at })}`),
-    ask(`/api/difference?${new URLSearchParams({ ...about, from: at, to: view.span.last_ms + 60_000 })}`),
+    ask(`/api/difference?${new URLSearchParams({ ...about, from: at, to: other ?? view.span.last_ms + 60_000 })}`),
   ]);
-  if (view.shown !== `${address.cluster} ${at}`) return null;
+  if (view.shown !== shown) return null;
   drawThen(view.then, doc, at);
-  return drawChanges(view.changes, difference);
+  return drawChanges(view.changes, difference, other === null ? "now" : `between ${clock(Math.min(at, other))} and ${clock(Math.max(at, other))}`);
 }
 
 async function ask(address) {
@@ -82,20 +89,31 @@ function drawThen(place, doc, at) {
     h("div", { class: "panel" }, list, doc.matching > doc.moves.length && empty(`and ${count(doc.matching - doc.moves.length)} more`), !doc.moves.length && empty("Nothing moved or waited.")));
 }
 
-function drawChanges(place, found) {
+function drawChanges(place, found, when) {
   if (found === null || found.error) return replace(place, empty(found?.error ?? ""));
   const list = table("Changes since then", CHANGES);
   const rows = found.changes.slice(0, 200).map((change, index) => ({ ...change, key: `${index}` }));
   patch(list.body, rows, (row, existing) => tableRow(existing, CHANGES, [
     row.kind, h("span", { class: "mono" }, row.name), [row.what, row.detail && `, ${row.detail}`], fields(row.before), fields(row.after)]));
-  return replace(place, heading("What is different now", `${count(found.changes.length)} changes from ${found.shard}@${found.from.offset} to ${found.shard}@${found.to.offset}`),
-    h("div", { class: "panel" }, list, !rows.length && empty("Nothing has changed since.")));
+  return replace(place, heading(`What is different ${when}`, `${count(found.changes.length)} changes from ${found.shard}@${found.from.offset} to ${found.shard}@${found.to.offset}`),
+    h("div", { class: "panel" }, list, !rows.length && empty(when === "now" ? "Nothing has changed since." : "Nothing changed in between.")));
 }
+
+// What a row says of itself already, and what means nothing to people.
+const UNSAID = new Set(["key", "name", "cluster", "topic", "partition", "topic_id", "number"]);
 
 function fields(value) {
   if (value === null || value === undefined) return "";
-  if (typeof value !== "object") return String(value);
-  const shown = Object.entries(value).filter(([, one]) => one !== null && one !== "" && one !== false && JSON.stringify(one) !== "[]");
-  return h("span", { class: "fields" }, shown.slice(0, 8).map(([name, one]) =>
-    h("span", {}, h("i", {}, name.replaceAll("_", " ")), " ", typeof one === "object" ? JSON.stringify(one) : String(one), " ")));
+  if (typeof value !== "object" || Array.isArray(value)) return String(value);
+  const shown = Object.entries(value).filter(([name, one]) => !UNSAID.has(name) && one !== null && one !== "" && one !== false && one !== 0 && JSON.stringify(one) !== "[]");
+  return h("span", { class: "fields" }, shown.slice(0, 8).map(([name, one], index) => [index ? " · " : "", words(name), " ", h("bdi", {}, said(name, one))]));
+}
+
+const words = (name) => name.replace(/_ms$/, "").replaceAll("_", " ");
+
+function said(name, value) {
+  if (Array.isArray(value) && value.every((one) => typeof one !== "object")) return value.join(",");
+  if (name.endsWith("_ms") && value > 1e12) return clock(value);
+  if (typeof value === "number") return name.includes("bytes") ? amount(value) : count(value);
+  return typeof value === "object" ? value.why ?? value.number ?? JSON.stringify(value) : value;
 }

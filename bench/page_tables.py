@@ -41,7 +41,7 @@ def tables_of(scene: Scene, directory: Path) -> SceneTables:
     rows = {name: tuple(_row(name, key, values) for key, values in found[name].items()) for name in found}
     files = JobFiles(directory)
     sink = SqliteSink(files.tables)
-    sink.apply("it", Applied(0, Part(rows, {}, now_ms), {}, now_ms))
+    sink.apply("it", Applied(0, Part(rows, {}, now_ms), now_ms))
     sink.close()
     return SceneTables(files)
 

@@ -10,6 +10,7 @@ from drover.cli.web import Tables
 from drover.runtime.section_settings import SparkSettings
 from drover.runtime.settings import LogSettings, Settings
 from spark.files import JobFiles
+from spark.heartbeat import Heartbeat, JobState
 from spark.merging import Part
 from spark.schema import TABLES
 from spark.sinks.port import Applied
@@ -26,7 +27,7 @@ class SceneTables:
     files: JobFiles
 
     def touch(self) -> None:
-        self.files.alive.touch()
+        Heartbeat(self.files.alive).tell(JobState.RUNNING)
 
     def read(self) -> Mapping[str, Any]:
         settings = Settings(LogSettings("nowhere:1"), spark=SparkSettings(directory=str(self.files.directory)))

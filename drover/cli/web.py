@@ -4,7 +4,6 @@ import asyncio
 import signal
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +88,9 @@ class Tables:
         except ConfigurationError as error:
             return {"missing": str(error)}
         return {
-            "job_is_alive": found.job is not None,
+            "job": found.job,
             "newest_record_ms": None if found.standing is None else found.standing.newest_ms,
             "applied_ms": None if found.standing is None else found.standing.applied_ms,
-            "plans": [asdict(plan) for plan in found.plans],
             **tables,
         }
 

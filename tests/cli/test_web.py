@@ -24,7 +24,7 @@ def test_empty_tables_have_an_age_and_every_part(tmp_path: Path) -> None:
     SqliteSink(tmp_path / "tables.sqlite")
     found = tables(tmp_path).read(None)
     assert found == {
-        "job_is_alive": False, "newest_record_ms": None, "applied_ms": None, "plans": [], "refusals": [],
+        "job": None, "newest_record_ms": None, "applied_ms": None, "refusals": [],
         "requests": [], "takeovers": [], "durations": [],
     }  # fmt: skip
 

@@ -34,7 +34,7 @@ export function mount(root) {
 function draw(place, found) {
   const missing = found.missing ?? found.error;
   if (missing) return replace(place, heading("Telemetry"), empty(missing));
-  const stale = found.job_is_alive ? "the job is running" : h("b", { class: "warn" }, "no job is running");
+  const stale = found.job !== null ? `the job is ${found.job}` : h("b", { class: "warn" }, "no job is running");
   const rows = (list) => list.map((row, index) => ({ ...row, key: String(index) }));
   return replace(place,
     heading("Telemetry", "Spark's tables; ", stale, found.newest_record_ms === null ? "" : [", they tell of the log until ", age(found.newest_record_ms), " ago"]),

@@ -205,7 +205,12 @@ class Checker:
             self.leaders.intended(event, epoch)
         elif isinstance(event, LeaderElectionEnded):
             self.leaders.ended(event)
-        elif isinstance(event, BrokerFailureRecorded):
+        else:
+            self._follow_cluster(event)
+
+    def _follow_cluster(self, event: AnyEvent) -> None:
+        """Follow what is not about one partition."""
+        if isinstance(event, BrokerFailureRecorded):
             self.reported.add((event.cluster, event.broker))
         elif isinstance(event, ClusterFrozen):
             self.frozen.add(event.cluster)

@@ -77,7 +77,8 @@ def judge(seen: PartitionFacts, kept: KeptOrder | None, wish: Wish) -> Judgement
         return _wait_for_others(seen, wish)
     canonical = seen.replicas if kept is None else kept.canonical
     order = wanted_order(canonical, seen, wish)
-    elects = _elects(order, seen, wish, is_restored=kept is not None and order == canonical)
+    is_restored = kept is not None and (order == canonical or order[0] != seen.replicas[0])
+    elects = _elects(order, seen, wish, is_restored=is_restored)
     if order != seen.replicas:
         return Reorder(canonical, order, elects)
     if elects:

@@ -15,7 +15,7 @@ from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
 from drover.leadership.judging import Elect, Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
 from drover.leadership.reorders import Reorders
-from drover.leadership.surveying import SurveyReader
+from drover.leadership.surveying import SurveyReader, is_counted
 from drover.plans.evolve import Ending
 from drover.reassignment.late_calls import expired_calls
 from drover.reassignment.verdict import EventName, event_name
@@ -169,6 +169,9 @@ class LeadershipReconciler(Reconciler):
             batch.emit(ended)
             if ended.outcome in {ElectionOutcome.ELECTED, ElectionOutcome.NOT_NEEDED}:
                 self._attempts.pop(key, None)
+                if not self.state.elections:
+                    # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
+                    self._next_survey_ms = 0
                 kept = self.state.orders.get(key)
                 if kept is not None and kept.replicas == kept.canonical:
                     self._try_later(key, 0, batch)
@@ -205,8 +208,7 @@ class LeadershipReconciler(Reconciler):
         self._reader = None
         self._candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
         counts = reader.counts(self.state.blacklist)
-        known = {broker: (tally.leaders, tally.preferred) for broker, tally in self.state.leader_counts.items()}
-        if known != {one.broker: (one.leaders, one.preferred) for one in counts}:
+        if not is_counted(self.state, counts):
             batch.emit(LeadersCounted(cluster=self.state.name, brokers=counts))
         is_idle = not (self._candidates or self._ready or self._reordered or self._reorders.under_way)
         batch.emit_all(self._balancing.after_survey(batch.at_ms, is_idle=is_idle))

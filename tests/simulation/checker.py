@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
-from events.brokers import BrokerFailureRecorded
+from events.brokers import BlacklistSet, BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.leadership import LeaderElectionEnded, LeaderElectionIntended
 from events.partitions import TopicPartition
@@ -201,6 +201,8 @@ class Checker:
             life.asked_back, life.asked_ms, life.replacement = True, self.world.now_ms, event.target
         elif isinstance(event, Ending):
             self._ended(event)
+        elif isinstance(event, BlacklistSet):
+            self.leaders.list_set(event)
         elif isinstance(event, LeaderElectionIntended):
             self.leaders.intended(event, epoch)
         elif isinstance(event, LeaderElectionEnded):
@@ -236,7 +238,7 @@ class Checker:
         life = self.lives[event.cluster, event.key]
         rules.s20_one_call_at_a_time(life, event)
         self.leaders.s20_no_election_is_open(event)
-        self.leaders.x8_a_last_step_is_in_todays_order(life, event)
+        self.leaders.x8_steps_are_in_todays_order(life, event)
         if event.call is Call.STEP:
             rules.s12_nothing_starts_while_frozen(self, event)
             life.step = event.replicas

@@ -70,7 +70,9 @@ def order_after(state: LeadershipState, reassignment: Reassignment, ending: Endi
     elif is_reorder(reassignment):
         return () if replicas == ours.replicas else (LeaderOrderChanged(**name, replicas=replicas),)
     else:
-        canonical = canonical_after(ours.canonical, replicas)
+        # The original is the canonical order (X9), but of what was taken over from somebody else.
+        before = ours.canonical if reassignment.is_adopted else reassignment.original
+        canonical = canonical_after(before, replicas)
     if canonical == replicas:
         return () if kept is None else (LeaderOrderEnded(**name, why=OrderEnd.MOVED, replicas=replicas),)
     if ours is not None and (ours.canonical, ours.replicas) == (canonical, replicas):

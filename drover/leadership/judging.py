@@ -95,13 +95,13 @@ def wanted_order(canonical: tuple[int, ...], seen: PartitionFacts, wish: Wish) -
     long as that is so: Kafka elects the head of a list only.
     """
     listed = wish.listed
-    if not _must_give_up(seen, wish):
+    if not must_give_up(seen, wish):
         if seen.leader in listed and not (wish.gives_up or wish.balances):
             # R491-4: its place in the order decides when it leads; that is no change's to take.
             listed = {broker for broker in listed if broker != seen.leader}
         return deprioritise(canonical, listed)
     order = deprioritise(canonical, listed)
-    heads = [broker for broker in order if broker not in listed and _can_lead(broker, seen, wish)]
+    heads = [broker for broker in order if broker not in listed and can_lead(broker, seen, wish)]
     return with_first(order, heads[0]) if heads else order
 
 
@@ -116,7 +116,7 @@ def _strange(seen: PartitionFacts, kept: KeptOrder) -> Judgement | None:
     return LeaveAlone()
 
 
-def _must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
+def must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
     """Whether a listed broker leads that should not, and there is anybody else."""
     return (
         seen.leader is not None
@@ -126,21 +126,22 @@ def _must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
     )
 
 
-def _can_lead(broker: int, seen: PartitionFacts, wish: Wish) -> bool:
+def can_lead(broker: int, seen: PartitionFacts, wish: Wish) -> bool:
+    """Whether Kafka would elect a broker: it is in sync and alive."""
     return broker in seen.isr and broker in wish.live
 
 
 def _elects(order: tuple[int, ...], seen: PartitionFacts, wish: Wish, *, is_restored: bool) -> bool:
     """Whether the first of the order is to be elected: it can lead, another one does, and there is a reason."""
-    if seen.leader is None or seen.leader == order[0] or not _can_lead(order[0], seen, wish):
+    if seen.leader is None or seen.leader == order[0] or not can_lead(order[0], seen, wish):
         return False
-    if _must_give_up(seen, wish):
+    if must_give_up(seen, wish):
         return order[0] not in wish.listed
     return wish.balances or (is_restored and wish.gives_up)
 
 
 def _wait(seen: PartitionFacts, wish: Wish) -> Wait | None:
-    if not _must_give_up(seen, wish):
+    if not must_give_up(seen, wish):
         return None
     others = ", ".join(str(broker) for broker in seen.replicas if broker not in wish.listed)
     detail = f"broker {seen.leader} leads, and none of {others} is in sync and alive: bring one of them back"
@@ -148,7 +149,7 @@ def _wait(seen: PartitionFacts, wish: Wish) -> Wait | None:
 
 
 def _wait_for_others(seen: PartitionFacts, wish: Wish) -> Wait | None:
-    if not _must_give_up(seen, wish):
+    if not must_give_up(seen, wish):
         return None
     detail = (
         f"broker {seen.leader} leads, and somebody else is moving the partition: it is left to them until that ends"

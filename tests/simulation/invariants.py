@@ -15,7 +15,6 @@ from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.reassignments import (
-    Call,
     CallIntended,
     FailureReason,
     ReassignmentAdopted,
@@ -216,16 +215,13 @@ def s8_rolled_back_means_nothing_is_left(
     their order. What a dead broker holds of it goes when it returns.
     """
     there = tuple(broker for broker in life.original if broker in event.replicas)
-    # Steps may lead back.
-    by_steps = life.intent is not None and life.intent.call is Call.STEP and life.intent.durable_ms >= life.asked_ms
-    back = life.intent.replicas if life.intent is not None and by_steps else None
     listed = checker.leaders.listed(event.cluster, event.topic)
-    in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there, back}
+    in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there, life.back}
     assert in_order or listed, f"S8: {event} is not in the order of {life}"
     lacking = {*life.original} - {*there}
     assert lacking <= {*event.missing} <= {*life.original}, f"S8: {event} does not name what {life} lacks"
     # X9: what is sent back is the original as the list of brokers that should not lead orders it at that moment.
-    orders = {life.original, life.restoring, life.there, back, deprioritise(life.original, listed)}
+    orders = {life.original, life.restoring, life.there, life.back, deprioritise(life.original, listed)}
     assert event.replicas in orders or event.missing, f"S8: {event} is not the original of {life}"
     for broker in event.missing:
         gone = (cluster.name, broker) in checker.reported or broker in cluster.died_ms

@@ -12,6 +12,7 @@ from events.brokers import BlacklistSet
 from events.leadership import LeaderElectionEnded, LeaderElectionIntended
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallIntended, ReassignmentCompleted, ReassignmentStopped
+from events.records import AnyEvent
 from events.topics import shard_of
 from tests.simulation.cluster import SimulatedCluster
 
@@ -46,9 +47,15 @@ class Leaders:
 
     # -- the list
 
-    def list_set(self, event: BlacklistSet) -> None:
-        """Remember the complete list (R491-1): what follows in the record is held to it, and not to a later one."""
-        self._lists[event.cluster] = event
+    def follow(self, event: AnyEvent, epoch: int) -> None:
+        """Follow the complete list (R491-1) and the elections: what comes later in a record is held to this list."""
+        if isinstance(event, BlacklistSet):
+            self._lists[event.cluster] = event
+        elif isinstance(event, LeaderElectionIntended):
+            self._intended(event, epoch)
+        elif isinstance(event, LeaderElectionEnded):
+            # An outcome belongs to an open intent.
+            del self.open[event.cluster, event.key]
 
     def listed(self, cluster: str, topic: str) -> frozenset[int]:
         """Return the brokers that should not lead partitions of a topic, as of the event that is followed."""
@@ -60,7 +67,7 @@ class Leaders:
 
     # -- elections
 
-    def intended(self, event: LeaderElectionIntended, epoch: int) -> None:
+    def _intended(self, event: LeaderElectionIntended, epoch: int) -> None:
         """R236-9, S20: nothing is elected in a frozen cluster, nor where a call is open."""
         place = event.cluster, event.key
         assert event.cluster not in self._checker.frozen, f"S12: {event} while frozen"
@@ -79,10 +86,6 @@ class Leaders:
 
     def _of(self, cluster: str) -> list[Place]:
         return [place for place in self.open if place[0] == cluster]
-
-    def ended(self, event: LeaderElectionEnded) -> None:
-        """An outcome belongs to an open intent."""
-        del self.open[event.cluster, event.key]
 
     def s20_no_election_is_open(self, event: CallIntended) -> None:
         """S20: no call about a partition is intended while an election of its leader is open."""

@@ -329,4 +329,31 @@ MUTANTS = (
         layer="tests/leadership/test_life.py",
     ),
     Mutant("send-the-target-as-it-is", START, "    step = _in_todays_order(reassignment, step, seen, context)\n", ""),
+    Mutant(
+        "prepare-a-leader-that-is-listed",
+        START,
+        "            target=todays_heading(reassignment, context.listed),",
+        "            target=reassignment.heading,",
+        layer="tests/leadership/test_moves.py",
+    ),
+    Mutant(
+        "let-a-listed-broker-follow-the-leader",
+        START,
+        "    return _gate_of_leaders(step, seen, context)",
+        "    return None",
+        layer="tests/reassignment/test_start.py",
+    ),
+    Mutant(
+        "forget-the-order-before-a-step",
+        "drover/shard/managed.py",
+        "                kept = order_before(self.state, self.state.reassignments[event.key], event)",
+        "                kept = ()",
+        layer="tests/leadership/test_moves.py",
+    ),
+    Mutant(
+        "elect-beside-an-open-call",
+        "drover/leadership/moving.py",
+        "    return reassignment.call is Call.STEP and not reassignment.call_open",
+        "    return True",
+    ),
 )

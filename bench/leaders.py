@@ -209,7 +209,7 @@ records a second at acks=all. *Given up*: from the start of the process of `drov
 shows that it leads none of them. *Restored*: from `drover leaders restore 3` until every list is in its order and
 broker 3 leads it again. *Baseline*: `kafka-reassign-partitions --execute` with the reordered lists, then
 `kafka-leader-election` with the same partitions, each in a JVM of its own with the flags of `kafka-run-class.sh`. It
-knows the lists and the orders beforehand, which Drover has to find and to keep. By turns, 2 rounds after one for warming
-up, medians. The metadata is looked at every 100 ms, which the figures contain. *One draft*: as in the core's benchmark,
-on a model of 7 brokers with 10,000 partitions; one leads a seventh of them and is in three sevenths of the lists."""
+knows the lists and the orders beforehand, which Drover has to find and to keep. By turns, 2 rounds after one for
+warming up, medians. The metadata is looked at every 100 ms, which the figures contain. *One draft*: as in the core's
+benchmark, on a model of 7 brokers with 10,000 partitions; one leads a seventh and is in three sevenths of the lists."""
 BENCHMARK = Benchmark("leaders", "Leaders of a broker given up and restored", METHOD, run)

@@ -101,8 +101,8 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     lead before the present leader goes. Then at most `max_replicas_per_step` are added and dropped at a time: what is
     dead or out of sync goes first, the leader last. The list is never shorter than the shorter end of the way, and what
     stays in sync is never less than min.insync.replicas asks for. A member of the target that is dead takes no room:
-    another one is copied meanwhile. No drop hands leadership to a listed broker where another one can have it (X8). The
-    last step sends exactly the target.
+    another one is copied meanwhile. The last step sends exactly the target. That no drop hands leadership to a listed
+    broker is a gate's to see to (`drover.reassignment.start`).
     """
     missing, live, extra, most = now.missing, now.live_missing, _drop_order(now), now.max_replicas_per_step
     lacks = max(0, now.min_isr - now.in_sync(now.current))
@@ -118,7 +118,7 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])
     added = live[: max(0, most - max(0, over - lagging))]
     drops = extra[: max(0, min(len(added) + over, max(most, over)))]
-    while drops and not (_keeps_enough(now, added, drops) and _is_led_well(now, added, drops)):
+    while drops and not _keeps_enough(now, added, drops):
         drops = drops[:-1]
     if not added and not drops:
         # What is to go is needed until another one is in sync.
@@ -145,18 +145,6 @@ def _keeps_enough(now: Situation, added: Collection[int], drops: Collection[int]
     """
     stay = now.in_sync([broker for broker in now.current if broker not in drops]) + len(added)
     return stay >= min(now.min_isr, now.in_sync(now.current), len(now.target))
-
-
-def _is_led_well(now: Situation, added: Collection[int], drops: Collection[int]) -> bool:
-    """Whether no listed broker becomes the leader by what is dropped; none better means that the target has none alive.
-
-    Kafka elects the first of the new list that is in sync when the leader is dropped.
-    """
-    if now.leader not in drops or now.leader in now.listed:
-        return True
-    ahead = _ordered(now, added, drops)
-    heir = next((broker for broker in ahead if broker in added or (broker in now.isr and broker in now.live)), None)
-    return heir not in now.listed or all(broker in now.listed or broker not in now.live for broker in now.target)
 
 
 def _ordered(now: Situation, added: Collection[int], drops: Collection[int]) -> tuple[int, ...]:

@@ -1,10 +1,14 @@
 """Partitions on the move while brokers are listed: steps in the order of their day (X8), canonical orders kept (X9)."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from drover.cluster.port import AlterRequest
+from drover.facts import Move, PartitionFacts
+from drover.leadership.judging import Elect, Wait, Wish
+from drover.leadership.moving import judge_moving
 from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from events.leadership import LeaderElectionIntended, LeaderOrderKept, LeaderWaiting, LeaderWaitReason
@@ -12,6 +16,7 @@ from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.reassignments import Call, CallIntended, ReassignmentCompleted
 from tests.leadership.support import FIRST, blacklist, demote, leader, restore, world
+from tests.reassignment.support import reassignment
 from tests.shard.world import World, alter, rollback, stop
 
 SLOW: dict[str, Any] = {"copy_bytes_per_second": 50_000, "partition_bytes": 1_000_000}
@@ -117,6 +122,19 @@ async def test_a_move_that_has_not_begun_holds_up_no_election() -> None:
     assert leader(made) == 1
     assert made.state.reassignments[FIRST].phase is Phase.PENDING
     assert any(isinstance(event, LeaderElectionIntended) for event in made.events())
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_no_election_comes_beside_an_open_call_or_before_a_cancel(phase: Phase) -> None:
+    """S20; an election between a rollback's calls would have to be waited for."""
+    moving = reassignment(phase, original=(1, 2, 3), target=(4, 5, 6))
+    seen = PartitionFacts("id", 3, (1, 2, 3), (1, 2, 3))
+    found = judge_moving(seen, moving, Wish(listed={3}, live={1, 2, 3}))
+    elects = phase in {Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED, Phase.COPYING}
+    assert isinstance(found, Elect) is elects
+    assert isinstance(found, Wait) is not elects
+    others = replace(seen, move=Move((7, 1, 2, 3), (7,), ()))
+    assert isinstance(judge_moving(others, moving, Wish(listed={3}, live={1, 2, 3})), Wait)
 
 
 @pytest.mark.parametrize("how", ["stop", "rollback", "cancelled elsewhere"])

@@ -328,7 +328,13 @@ MUTANTS = (
         "    return None",
         layer="tests/leadership/test_life.py",
     ),
-    Mutant("send-the-target-as-it-is", START, "    step = _in_todays_order(reassignment, step, seen, context)\n", ""),
+    Mutant(
+        "send-the-target-as-it-is",
+        START,
+        "    step = _in_todays_order(reassignment, step, seen, context)\n",
+        "",
+        layer="tests/reassignment/test_start.py",
+    ),
     Mutant(
         "prepare-a-leader-that-is-listed",
         START,
@@ -355,5 +361,6 @@ MUTANTS = (
         "drover/leadership/moving.py",
         "    return reassignment.call is Call.STEP and not reassignment.call_open",
         "    return True",
+        layer="tests/leadership/test_moves.py",
     ),
 )

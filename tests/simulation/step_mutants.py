@@ -18,15 +18,8 @@ STEP_MUTANTS = (
     Mutant(
         "swap-below-min-isr",
         STEPPING,
-        "_keeps_enough(now, added, drops) and _is_led_well(now, added, drops)",
-        "_is_led_well(now, added, drops)",
-        layer="tests/reassignment/test_stepping.py",
-    ),
-    Mutant(
-        "swap-the-leader-for-a-listed-one",
-        STEPPING,
-        "_keeps_enough(now, added, drops) and _is_led_well(now, added, drops)",
-        "_keeps_enough(now, added, drops)",
+        "    while drops and not _keeps_enough(now, added, drops):",
+        "    while drops and not extra:",
         layer="tests/reassignment/test_stepping.py",
     ),
     Mutant(

@@ -17,18 +17,18 @@ REPETITIONS = 3
 
 async def run(*, quick: bool) -> tuple[Row, ...]:
     """Run case after case, since they share the machine with nobody then."""
-    found = {name: await _least(name, quick=quick) for name in CASES}
+    found = {name: await case_least(name, quick=quick) for name in CASES if name != "leaders"}
     size = sizes(quick=quick)
     busy = f"one draft, {size.in_flight:,} in flight and {size.waiting:,} waiting"
     many = f"one draft, {size.many:,} waiting"
     behind = found["behind"]
     return (
-        *_draft(f"{busy}, unthrottled", found["unthrottled"], (99, AtMost(2)), (50, None)),
+        *draft_rows(f"{busy}, unthrottled", found["unthrottled"], (99, AtMost(2)), (50, None)),
         Row(f"{busy}, unthrottled: the whole turn, p99", percentile(found["unthrottled"]["turn_ms"], 99), "ms"),
-        *_draft(f"{busy}, throttled", found["throttled"], (99, AtMost(3)), (50, None)),
+        *draft_rows(f"{busy}, throttled", found["throttled"], (99, AtMost(3)), (50, None)),
         Row(f"{busy}, throttled: the whole turn, p99", percentile(found["throttled"]["turn_ms"], 99), "ms"),
-        *_draft(many, found["waiting"], (50, AtMost(2)), (100, AtMost(10))),
-        *_draft(f"{many} for a broker that has no room", behind, (50, AtMost(2)), (100, AtMost(10))),
+        *draft_rows(many, found["waiting"], (50, AtMost(2)), (100, AtMost(10))),
+        *draft_rows(f"{many} for a broker that has no room", behind, (50, AtMost(2)), (100, AtMost(10))),
         Row("moves begun of 100 that have room behind those", behind["started"], "moves", gate=AtLeast(100)),
         _held(size.held_partitions, found["held"]),
         _idle(found["idle"]),
@@ -38,7 +38,7 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
     )
 
 
-async def _least(name: str, *, quick: bool) -> Figures:
+async def case_least(name: str, *, quick: bool) -> Figures:
     """Take each figure's least of some runs of the same work: whatever else the machine does only adds to it."""
     runs = [await _case(name, quick=quick) for _ in range(1 if quick else REPETITIONS)]
     least = runs[0]
@@ -82,7 +82,8 @@ def _summary(name: str, value: Any) -> str:
     return f"{name} {value:.3f}"
 
 
-def _draft(what: str, figures: Figures, *asked: tuple[float, Limit | None]) -> tuple[Row, ...]:
+def draft_rows(what: str, figures: Figures, *asked: tuple[float, Limit | None]) -> tuple[Row, ...]:
+    """Return a row for each percentile that is asked for, with its gate."""
     words = {50: "median", 99: "p99", 100: "worst"}
     return tuple(
         Row(f"{what}, {words[int(percent)]}", percentile(figures["draft_ms"], percent), "ms", gate=gate)

@@ -26,7 +26,7 @@ from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival
 from drover.shard.snapshot import encode_fold
 from events.codec import decode_command, encode_command
-from events.commands import Alter, Blacklist, PartitionTarget
+from events.commands import Alter, Blacklist, Demote, PartitionTarget, Restore
 
 Figures = dict[str, Any]
 
@@ -40,11 +40,12 @@ class Sizes:
     many: int = 100_000
     held_partitions: int = 5_000
     plans: int = 500_000
+    listed: int = 10_000
 
 
 def sizes(*, quick: bool) -> Sizes:
     """Return what is promised, or a tenth of it to see that it works."""
-    return Sizes(125, 1_000, 10_000, 500, 50_000) if quick else Sizes()
+    return Sizes(125, 1_000, 10_000, 500, 50_000, 1_000) if quick else Sizes()
 
 
 IDLE = tuple(f"idle-{number}" for number in range(50))
@@ -200,6 +201,27 @@ async def backlog(*, quick: bool) -> Figures:
     return found
 
 
+async def leaders(*, quick: bool) -> Figures:
+    """Let a broker that leads a seventh of 10,000 partitions give them up, and get them back."""
+    size = sizes(quick=quick).listed
+    site = Site(brokers=7, topics=4, partitions=size)
+    owner = Owner({CLUSTER: Limits()}, {CLUSTER: site.driver}, site.now)
+    await site.step(owner, finishing=0)
+    demote = Demote(id="demote", cluster=CLUSTER, by="ana", reason="slow disk", broker=3)
+    restore = Restore(id="restore", cluster=CLUSTER, by="ana", reason="new disk", broker=3)
+    turns: list[Turn] = []
+    looks: list[int] = []
+    led = site.leads(3)
+    for command, leads in ((demote, 0), (restore, led)):
+        await owner.decide(command)
+        first, state = len(turns), owner.state(CLUSTER)
+        while site.leads(3) != leads or state.elections or state.reassignments or (leads and state.orders):
+            turns += await site.step(owner, finishing=0)
+            check(len(turns) - first < 1000, "the leaders do not move")
+        looks.append(len(turns) - first)
+    return {**_timed(turns, owner), "looks": looks}
+
+
 class _Clock:
     def __init__(self) -> None:
         self.ms = 0
@@ -236,6 +258,7 @@ CASES: dict[str, Callable[..., Coroutine[Any, Any, Figures]]] = {
     "no-plans": lambda **_: finished_plans(0),
     "finished-plans": lambda *, quick: finished_plans(sizes(quick=quick).plans),
     "backlog": backlog,
+    "leaders": leaders,
 }
 
 

@@ -59,6 +59,10 @@ class Site:
         """Whether a partition needs no copy on the broker that nearly all wait for."""
         return key in self._free
 
+    def leads(self, broker: int) -> int:
+        """Count the partitions that a broker leads."""
+        return sum(partition.leader == broker for _, partition in self.model.each_partition())
+
     def identified(self, cluster: str) -> Identified:
         """Say that a cluster was looked at and that nothing moves there."""
         live = self.model.live_brokers()

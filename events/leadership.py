@@ -34,6 +34,7 @@ class LeaderWaitReason(StrEnum):
 
     NO_IN_SYNC_REPLICA = "no-in-sync-replica"
     MOVED_BY_OTHERS = "moved-by-others"
+    BEING_MOVED = "being-moved"
     REFUSED = "refused"
 
 

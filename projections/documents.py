@@ -131,6 +131,20 @@ def blacklist(view: ClusterView, scope: Scope) -> Iterator[Document]:
         yield ("/config/brokers/<default>", _encode(said) if brokers else None)
 
 
+def leaders(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield what the list says of each broker beyond KIP-491: scope, end, by whom and why; and a balance under way."""
+    if scope.blacklist:
+        state = view.state
+        listed = [{"broker": broker, **_told(state.listings[broker])} for broker in state.blacklist]
+        balance = {} if state.balance is None else {"balance": _told(state.balance)}
+        data = _encode({"version": 1, "listed": listed, **balance}, SMALL_LIMIT_BYTES, "drover leaders show")
+        yield ("/drover/leaders", data if listed or balance else None)
+
+
+def _told(said: msgspec.Struct) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(said).items() if value is not None}
+
+
 def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield each plan that is not done, and its partitions in pieces of 256, by order of acceptance (R236-13)."""
     for name in scope.plans:
@@ -156,6 +170,7 @@ DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
     failed_brokers,
     heal_chunks,
     blacklist,
+    leaders,
     plans,
 )
 

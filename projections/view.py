@@ -20,6 +20,7 @@ from drover.unmanaged.state import UnmanagedMove
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.healing import HealChunkBegun, HealChunkPlanned, HealEnded, HealPlanned
+from events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
 from events.partitions import TopicPartition
 from events.plans import PlansForgotten
 from events.reassignments import TargetReplaced
@@ -88,7 +89,7 @@ class Scope:
     @property
     def most_operations(self) -> int:
         """The most changes that documents of these things can take: a partition's may be deleted and made again."""
-        flags = self.accepted + self.cancelled + self.queue + self.freeze + self.blacklist
+        flags = self.accepted + self.cancelled + self.queue + self.freeze + 2 * self.blacklist
         return (
             2 * (len(self.partitions) + len(self.topics))
             + len(self.plans)
@@ -174,7 +175,7 @@ class ClusterView:
             scope.brokers.add(event.broker)
         elif isinstance(event, HealChunkPlanned | HealChunkBegun):
             scope.heal_chunks.add(event.chunk)
-        elif isinstance(event, BlacklistSet):
+        elif isinstance(event, BlacklistSet | LeaderBalanceBegun | LeaderBalanceEnded):
             scope.blacklist = True
         elif isinstance(event, FreezeEvent):
             scope.freeze = True

@@ -75,7 +75,7 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
     print_answers(answers, request.output)
     code = exit_code(answers)
     if code is ExitCode.DONE:
-        wait_for_leaders(connection, request, number, answers[0].at_ms, drained=not undo)
+        wait_for_leaders(connection, cluster, number, request.timeout_s, drained=not undo)
     raise click.exceptions.Exit(code)
 
 

@@ -2,49 +2,95 @@
 
 import asyncio
 import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from enum import Enum
 
 from drover.cli.exits import ExitCode, Failure
-from drover.cli.output import say
-from drover.cli.submitting import Request
-from drover.client.history import fold_shards
+from drover.cli.output import plural, say
+from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
+from drover.leadership.state import KeptOrder
 from drover.state.cluster import ClusterState
 
-_LOOK_EVERY_S = 0.5
+PAUSE_S = 0.5
 
 
-def wait_for_leaders(connection: LogConnection, request: Request, broker: int, since_ms: int, *, drained: bool) -> None:
-    """Wait until a count that is younger than the command shows that nothing is left to do; say what waits.
+class Waiting(Enum):
+    """How far the leaders of a broker are: on their way, where they belong, or not to be waited for."""
+
+    GOES_ON = "goes on"
+    IS_DONE = "is done"
+    IS_LAZY = "is lazy"
+    IS_OVER = "is over"
+
+
+def wait_for_leaders(connection: LogConnection, cluster: str, broker: int, timeout_s: float, *, drained: bool) -> None:
+    """Wait until the log says that nothing is left to do.
 
     Raises:
-        Failure: that is not so when the request's time is over; the work goes on.
+        Failure: that is not so after `timeout_s`, or cannot become so; what was begun goes on.
     """
-    deadline = time.monotonic() + (request.timeout_s or 0)
-    while True:
-        state = asyncio.run(_state(connection, request.cluster))
-        done = state is not None and is_done(state, broker, since_ms, drained=drained)
-        if state is not None and done:
-            say(_sentence(state, broker, drained=drained))
-            return
-        if time.monotonic() > deadline:
-            break
-        time.sleep(_LOOK_EVERY_S)
-    leads = "an unknown number of" if state is None else _leads(state, broker)
-    waiting = 0 if state is None else len(state.waiting)
-    raise Failure(
-        f"broker {broker} leads {leads} partitions, {waiting} wait: see `drover leaders show`. The work goes on.",
-        ExitCode.UNFINISHED,
-    )
+    asyncio.run(_wait(watch(connection, cluster, PAUSE_S), cluster, broker, timeout_s, drained=drained))
 
 
-def is_done(state: ClusterState, broker: int, since_ms: int, *, drained: bool) -> bool:
-    """Whether nothing is left to do: the broker leads nothing, or every canonical order is back."""
-    if state.elections:
-        return False
-    if not drained:
-        return broker in state.blacklist or not any(broker in kept.canonical for kept in state.orders.values())
+async def _wait(
+    views: AsyncGenerator[View, None], cluster: str, broker: int, timeout_s: float, *, drained: bool
+) -> None:
+    deadline = time.monotonic() + timeout_s
+    state = ClusterState(cluster)
+    async with aclosing(views) as watching:
+        async for view in watching:
+            state = _state_of(view, cluster)
+            found = drained_as_far(state, broker) if drained else restored_as_far(state, broker)
+            if found is Waiting.IS_DONE:
+                say(_sentence(state, broker, drained=drained))
+                return
+            if found is not Waiting.GOES_ON or time.monotonic() > deadline:
+                break
+        else:
+            found = Waiting.GOES_ON
+    raise Failure(_why(state, broker, found), ExitCode.UNFINISHED)
+
+
+def drained_as_far(state: ClusterState, broker: int) -> Waiting:
+    """Tell how far a drain is; it is done when a count that is younger than the listing shows that nothing is led."""
+    listing = state.listings.get(broker)
+    if listing is None:
+        return Waiting.IS_OVER
     tally = state.leader_counts.get(broker)
-    return tally is not None and tally.at_ms >= since_ms and tally.leaders == 0
+    if tally is None or tally.at_ms < listing.since_ms or state.elections:
+        return Waiting.GOES_ON
+    if not tally.leaders:
+        return Waiting.IS_DONE
+    return Waiting.IS_LAZY if state.limits.lazy_leadership and state.balance is None else Waiting.GOES_ON
+
+
+def restored_as_far(state: ClusterState, broker: int) -> Waiting:
+    """Tell how far the undo of a drain is; it is done when the broker is in its place in every list of Drover's order.
+
+    Other brokers may still be listed. An order that somebody else has set is not waited for.
+    """
+    if broker in state.blacklist:
+        return Waiting.IS_OVER
+    away = any(
+        broker in kept.canonical and not kept.left_alone and not _is_in_order(kept, state.listed_for(key.topic))
+        for key, kept in state.orders.items()
+    )
+    return Waiting.GOES_ON if away or state.elections else Waiting.IS_DONE
+
+
+def _is_in_order(kept: KeptOrder, listed: frozenset[int]) -> bool:
+    """Whether the brokers that may lead are in their canonical order; a list goes back to it before it is forgotten."""
+    if listed.isdisjoint(kept.canonical):
+        return False
+    here, canonical = ([one for one in order if one not in listed] for order in (kept.replicas, kept.canonical))
+    return here == canonical
+
+
+def _state_of(view: View, cluster: str) -> ClusterState:
+    (fold,) = view.log.folds.values()
+    return fold.state.clusters.get(cluster) or ClusterState(cluster)
 
 
 def _sentence(state: ClusterState, broker: int, *, drained: bool) -> str:
@@ -53,11 +99,15 @@ def _sentence(state: ClusterState, broker: int, *, drained: bool) -> str:
     return f"The canonical order of every list with broker {broker} of {state.name} is back."
 
 
-def _leads(state: ClusterState, broker: int) -> str:
+def _why(state: ClusterState, broker: int, found: Waiting) -> str:
+    if found is Waiting.IS_OVER:
+        is_listed = "is on the list again" if broker in state.blacklist else "is not on the list any more"
+        return f"broker {broker} {is_listed}: somebody has changed it since; see `drover leaders show`"
+    if found is Waiting.IS_LAZY:
+        return (
+            f"broker {broker} is listed, and leadership of {state.name} is lazy: no leader moves before "
+            "`drover leaders balance` asks for elections"
+        )
     tally = state.leader_counts.get(broker)
-    return "an unknown number of" if tally is None else str(tally.leaders)
-
-
-async def _state(connection: LogConnection, cluster: str) -> ClusterState | None:
-    (fold,) = (await fold_shards(connection, cluster)).folds.values()
-    return fold.state.clusters.get(cluster)
+    leads = "an unknown number of partitions" if tally is None else plural(tally.leaders, "partition")
+    return f"broker {broker} leads {leads}, {len(state.waiting)} wait: see `drover leaders show`. The work goes on."

@@ -40,8 +40,14 @@ class Elections:
             self._observed.predecessor_calls(key, until_ms)
 
     def propose(self, key: TopicPartition) -> None:
-        """Note an intent that is not durable yet."""
+        """Note an intent that is not durable yet; from now on no look at its partition counts, so nothing begins."""
         self._proposed.append(key)
+        self._observed.call_starts(key)
+
+    def keep_waiting(self, key: TopicPartition) -> None:
+        """Go on ignoring looks at a partition whose reassignment has ended while an election is open."""
+        if key in self._state.elections:
+            self._observed.call_starts(key)
 
     def committed(self) -> None:
         """Allow the calls whose intents are durable now."""
@@ -55,8 +61,6 @@ class Elections:
             self.withhold(f"{self._state.name} was frozen by {freeze.by} before the call: nothing was sent")
             return
         keys = [key for key in self._take() if key in self._state.elections]
-        for key in keys:
-            self._observed.call_starts(key)
         for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
             part = tuple(keys[first : first + MAX_PARTITIONS_PER_CALL])
             yield ElectLeaders(self._state.name, part, start_by_ms)

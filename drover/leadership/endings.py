@@ -12,6 +12,8 @@ from drover.reassignment.verdict import event_name
 from events.leadership import LeaderOrderChanged, LeaderOrderEnded, LeaderOrderKept, OrderEnd
 from events.partitions import TopicPartition
 from events.reassignments import (
+    Call,
+    CallIntended,
     FailureReason,
     ReassignmentCompleted,
     ReassignmentFailed,
@@ -29,28 +31,51 @@ def is_reorder(reassignment: Reassignment) -> bool:
     return reassignment.plan.startswith(PLAN_PREFIX)
 
 
+def order_before(state: LeadershipState, reassignment: Reassignment, intended: CallIntended) -> tuple[OrderEvent, ...]:
+    """Keep the canonical order before a step puts listed brokers last; it is in the record of the step's intent (X9).
+
+    The last step to a target needs none: that is canonical once it is there.
+    """
+    key, replicas = reassignment.key, intended.replicas
+    listed = state.listed_for(key.topic)
+    leads_on = intended.final and reassignment.returning_to is None
+    if intended.call is not Call.STEP or leads_on or replicas is None:
+        return ()
+    if state.kept_order(key, reassignment.topic_id) is not None:
+        return ()
+    canonical = canonical_after(reassignment.original, intended.expected)
+    if listed.isdisjoint(canonical) or listed.issuperset(replicas) or is_reorder(reassignment):
+        return ()
+    name = event_name(state.name, key)
+    topic_id = reassignment.topic_id
+    return (LeaderOrderKept(**name, topic_id=topic_id, canonical=canonical, replicas=intended.expected),)
+
+
 def order_after(state: LeadershipState, reassignment: Reassignment, ending: Ending) -> tuple[OrderEvent, ...]:
     """Say what becomes of the canonical order when this reassignment ends; nothing if that needs no record."""
     key, replicas = reassignment.key, ending.replicas
     name = event_name(state.name, key)
     kept = state.orders.get(key)
+    ours = state.kept_order(key, reassignment.topic_id)
     if isinstance(ending, ReassignmentCompleted) and not is_reorder(reassignment):
         canonical = reassignment.target
     elif _is_unsent(ending):
         return ()
-    elif kept is None:
-        return _order_of_a_rollback(state, reassignment, ending)
     elif isinstance(ending, ReassignmentFailed):
         # What others did is judged when it is seen; a topic that is gone has no order any more.
-        gone = ending.why is FailureReason.PARTITION_GONE
+        gone = kept is not None and ending.why is FailureReason.PARTITION_GONE
         return (LeaderOrderEnded(**name, why=OrderEnd.GONE, replicas=replicas),) if gone else ()
+    elif ours is None:
+        return _order_of_a_rollback(state, reassignment, ending)
     elif is_reorder(reassignment):
-        return () if replicas == kept.replicas else (LeaderOrderChanged(**name, replicas=replicas),)
+        return () if replicas == ours.replicas else (LeaderOrderChanged(**name, replicas=replicas),)
     else:
-        canonical = canonical_after(kept.canonical, replicas)
+        # The original is the canonical order (X9), but of what was taken over from somebody else.
+        before = ours.canonical if reassignment.is_adopted else reassignment.original
+        canonical = canonical_after(before, replicas)
     if canonical == replicas:
         return () if kept is None else (LeaderOrderEnded(**name, why=OrderEnd.MOVED, replicas=replicas),)
-    if kept is not None and (kept.canonical, kept.replicas, kept.left_alone) == (canonical, replicas, False):
+    if ours is not None and (ours.canonical, ours.replicas) == (canonical, replicas):
         return ()
     return (LeaderOrderKept(**name, topic_id=reassignment.topic_id, canonical=canonical, replicas=replicas),)
 

@@ -77,7 +77,8 @@ def judge(seen: PartitionFacts, kept: KeptOrder | None, wish: Wish) -> Judgement
         return _wait_for_others(seen, wish)
     canonical = seen.replicas if kept is None else kept.canonical
     order = wanted_order(canonical, seen, wish)
-    elects = _elects(order, seen, wish, is_restored=kept is not None and order == canonical)
+    is_restored = kept is not None and (order == canonical or order[0] != seen.replicas[0])
+    elects = _elects(order, seen, wish, is_restored=is_restored)
     if order != seen.replicas:
         return Reorder(canonical, order, elects)
     if elects:
@@ -94,13 +95,13 @@ def wanted_order(canonical: tuple[int, ...], seen: PartitionFacts, wish: Wish) -
     long as that is so: Kafka elects the head of a list only.
     """
     listed = wish.listed
-    if not _must_give_up(seen, wish):
+    if not must_give_up(seen, wish):
         if seen.leader in listed and not (wish.gives_up or wish.balances):
             # R491-4: its place in the order decides when it leads; that is no change's to take.
             listed = {broker for broker in listed if broker != seen.leader}
         return deprioritise(canonical, listed)
     order = deprioritise(canonical, listed)
-    heads = [broker for broker in order if broker not in listed and _can_lead(broker, seen, wish)]
+    heads = [broker for broker in order if broker not in listed and can_lead(broker, seen, wish)]
     return with_first(order, heads[0]) if heads else order
 
 
@@ -115,7 +116,7 @@ def _strange(seen: PartitionFacts, kept: KeptOrder) -> Judgement | None:
     return LeaveAlone()
 
 
-def _must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
+def must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
     """Whether a listed broker leads that should not, and there is anybody else."""
     return (
         seen.leader is not None
@@ -125,21 +126,22 @@ def _must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
     )
 
 
-def _can_lead(broker: int, seen: PartitionFacts, wish: Wish) -> bool:
+def can_lead(broker: int, seen: PartitionFacts, wish: Wish) -> bool:
+    """Whether Kafka would elect a broker: it is in sync and alive."""
     return broker in seen.isr and broker in wish.live
 
 
 def _elects(order: tuple[int, ...], seen: PartitionFacts, wish: Wish, *, is_restored: bool) -> bool:
     """Whether the first of the order is to be elected: it can lead, another one does, and there is a reason."""
-    if seen.leader is None or seen.leader == order[0] or not _can_lead(order[0], seen, wish):
+    if seen.leader is None or seen.leader == order[0] or not can_lead(order[0], seen, wish):
         return False
-    if _must_give_up(seen, wish):
+    if must_give_up(seen, wish):
         return order[0] not in wish.listed
     return wish.balances or (is_restored and wish.gives_up)
 
 
 def _wait(seen: PartitionFacts, wish: Wish) -> Wait | None:
-    if not _must_give_up(seen, wish):
+    if not must_give_up(seen, wish):
         return None
     others = ", ".join(str(broker) for broker in seen.replicas if broker not in wish.listed)
     detail = f"broker {seen.leader} leads, and none of {others} is in sync and alive: bring one of them back"
@@ -147,7 +149,7 @@ def _wait(seen: PartitionFacts, wish: Wish) -> Wait | None:
 
 
 def _wait_for_others(seen: PartitionFacts, wish: Wish) -> Wait | None:
-    if not _must_give_up(seen, wish):
+    if not must_give_up(seen, wish):
         return None
     detail = (
         f"broker {seen.leader} leads, and somebody else is moving the partition: it is left to them until that ends"

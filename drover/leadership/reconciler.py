@@ -10,15 +10,16 @@ from drover.capability.messages import Effect, Identified, Input, LeadersElected
 from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
 from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
 from drover.facts import PREFERRED_LEADER_NOT_AVAILABLE, Move, Observation, PartitionFacts, Survey
+from drover.leadership.acting import election, events_of
 from drover.leadership.balancing import Balancing
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
-from drover.leadership.judging import Elect, Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
+from drover.leadership.judging import Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
+from drover.leadership.moving import judge_moving, may_elect
 from drover.leadership.reorders import Reorders
-from drover.leadership.surveying import SurveyReader
+from drover.leadership.surveying import SurveyReader, is_counted
 from drover.plans.evolve import Ending
 from drover.reassignment.late_calls import expired_calls
-from drover.reassignment.verdict import EventName, event_name
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet
@@ -27,16 +28,12 @@ from events.leadership import (
     ElectionOutcome,
     LeaderBalanceBegun,
     LeaderElectionIntended,
-    LeaderOrderEnded,
-    LeaderOrderLeft,
     LeadersCounted,
-    LeaderWaitEnded,
-    LeaderWaiting,
     LeaderWaitReason,
     OrderEnd,
 )
 from events.partitions import TopicPartition
-from events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from events.reassignments import CallAccepted, ReassignmentCompleted, ReassignmentQueued, StepConfirmed
 from events.records import AnyEvent
 
 # How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
@@ -127,6 +124,10 @@ class LeadershipReconciler(Reconciler):
                 self._reorders.queued(event)
             case _ if isinstance(event, Ending):
                 self._reassignment_ended(event)
+            case CallAccepted() | StepConfirmed():
+                self._reorders.followed(event)
+                if not self.state.listed_for(event.topic).isdisjoint(self.state.reassignments[event.key].current):
+                    self._candidates[event.key] = None
             case PartitionEvent():
                 self._reorders.followed(event)
             case _:
@@ -134,6 +135,7 @@ class LeadershipReconciler(Reconciler):
 
     def _reassignment_ended(self, event: Ending) -> None:
         key, state = event.key, self.state
+        self._elections.keep_waiting(key)
         is_own, elects = self._reorders.ended(event)
         if not is_own:
             self._moved.append(key)
@@ -169,6 +171,9 @@ class LeadershipReconciler(Reconciler):
             batch.emit(ended)
             if ended.outcome in {ElectionOutcome.ELECTED, ElectionOutcome.NOT_NEEDED}:
                 self._attempts.pop(key, None)
+                if not self.state.elections:
+                    # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
+                    self._next_survey_ms = 0
                 kept = self.state.orders.get(key)
                 if kept is not None and kept.replicas == kept.canonical:
                     self._try_later(key, 0, batch)
@@ -177,7 +182,7 @@ class LeadershipReconciler(Reconciler):
             is_refused = ended.outcome is ElectionOutcome.REFUSED
             if is_refused and ended.code != PREFERRED_LEADER_NOT_AVAILABLE:
                 detail = f"Kafka refuses the election, which is tried again: code {ended.code} {ended.detail}".rstrip()
-                self._wait(key, Wait(LeaderWaitReason.REFUSED, detail), batch)
+                batch.emit_all(events_of(self.state, key, Wait(LeaderWaitReason.REFUSED, detail), None))
                 attempts = _LONG_PAUSE
             self._try_later(key, attempts, batch)
         # Brokers' metadata lags: it may show the list from before the move.
@@ -205,8 +210,7 @@ class LeadershipReconciler(Reconciler):
         self._reader = None
         self._candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
         counts = reader.counts(self.state.blacklist)
-        known = {broker: (tally.leaders, tally.preferred) for broker, tally in self.state.leader_counts.items()}
-        if known != {one.broker: (one.leaders, one.preferred) for one in counts}:
+        if not is_counted(self.state, counts):
             batch.emit(LeadersCounted(cluster=self.state.name, brokers=counts))
         is_idle = not (self._candidates or self._ready or self._reordered or self._reorders.under_way)
         batch.emit_all(self._balancing.after_survey(batch.at_ms, is_idle=is_idle))
@@ -218,11 +222,12 @@ class LeadershipReconciler(Reconciler):
         is_led_well = facts.leader == facts.replicas[0] and kept is None
         if is_led_well and state.listed_for(key.topic).isdisjoint(facts.replicas):
             return
-        if key in state.reassignments or key in state.elections:
+        if key in state.elections:
             return
-        wish = self._wish(key)
-        found = judge(facts, kept, wish)
-        self._balancing.count(facts, found, wish)
+        wish, moving = self._wish(key), state.reassignments.get(key)
+        found = judge(facts, kept, wish) if moving is None else judge_moving(facts, moving, wish)
+        if moving is None:
+            self._balancing.count(facts, found, wish)
         if isinstance(found, Wait):
             known = state.waiting.get(key)
             if known is not None and (known.why, known.detail) == (found.why, found.detail):
@@ -253,16 +258,17 @@ class LeadershipReconciler(Reconciler):
 
     def _elect_reordered(self, key: TopicPartition, batch: BatchBuilder) -> None:
         kept = self.state.orders.get(key)
-        if kept is None or kept.left_alone or self._is_busy(key):
+        if kept is None or kept.left_alone or key in self.state.reassignments or self._is_busy(key):
             self._candidates[key] = None
         elif kept.replicas[0] in (listed := self.state.listed_for(key.topic)) and not listed.issuperset(kept.replicas):
             # The list has changed since the reorder began.
             self._candidates[key] = None
         else:
-            self._elect(key, kept.topic_id, kept.replicas, None, batch)
+            batch.emit(election(self.state, key, kept.topic_id, kept.replicas))
 
     def _is_busy(self, key: TopicPartition) -> bool:
-        return key in self.state.reassignments or key in self.state.elections
+        moving = self.state.reassignments.get(key)
+        return key in self.state.elections or (moving is not None and not may_elect(moving))
 
     def _act(self, key: TopicPartition, batch: BatchBuilder) -> None:
         """Do what follows from the last look at one partition; with an old one, look again."""
@@ -288,7 +294,10 @@ class LeadershipReconciler(Reconciler):
         self._do(key, found, seen.facts, batch)
 
     def _judge(self, key: TopicPartition, seen: CachedObservation) -> Judgement | None:
-        kept = self.state.orders.get(key)
+        kept, moving = self.state.orders.get(key), self.state.reassignments.get(key)
+        if moving is not None:
+            # A partition that is gone is the move's to find out.
+            return None if seen.facts is None else judge_moving(seen.facts, moving, self._wish(key))
         if seen.facts is None:
             return None if kept is None else Forget(OrderEnd.GONE)
         return judge(seen.facts, kept, self._wish(key))
@@ -296,36 +305,13 @@ class LeadershipReconciler(Reconciler):
     def _do(
         self, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
     ) -> None:
-        name = self._name(key)
-        match found:
-            case Reorder() if facts is not None:
-                batch.emit_all(self._reorders.begin_one(key, facts, found))
-            case Elect() if facts is not None:
-                self._elect(key, facts.topic_id, facts.replicas, facts.leader, batch)
-            case Wait():
-                self._wait(key, found, batch)
-            case Forget():
-                replicas = () if facts is None else facts.replicas
-                batch.emit(LeaderOrderEnded(**name, why=found.why, replicas=replicas))
-                if found.why is not OrderEnd.RESTORED:
-                    # What is there now is another list: it is judged anew.
-                    self._candidates[key] = None
-            case LeaveAlone() if facts is not None:
-                expected = self.state.orders[key].replicas
-                batch.emit(LeaderOrderLeft(**name, replicas=facts.replicas, expected=expected))
-            case _:
-                if key in self.state.waiting:
-                    batch.emit(LeaderWaitEnded(**name))
-
-    def _elect(
-        self, key: TopicPartition, topic_id: str, replicas: tuple[int, ...], leader: int | None, batch: BatchBuilder
-    ) -> None:
-        batch.emit(LeaderElectionIntended(**self._name(key), topic_id=topic_id, replicas=replicas, leader=leader))
-
-    def _wait(self, key: TopicPartition, wait: Wait, batch: BatchBuilder) -> None:
-        known = self.state.waiting.get(key)
-        if known is None or (known.why, known.detail) != (wait.why, wait.detail):
-            batch.emit(LeaderWaiting(**self._name(key), why=wait.why, detail=wait.detail))
+        if isinstance(found, Reorder) and facts is not None:
+            batch.emit_all(self._reorders.begin_one(key, facts, found))
+        else:
+            batch.emit_all(events_of(self.state, key, found, facts))
+        if isinstance(found, Forget) and found.why is not OrderEnd.RESTORED:
+            # What is there now is another list: it is judged anew.
+            self._candidates[key] = None
 
     # -- out
 
@@ -387,6 +373,3 @@ class LeadershipReconciler(Reconciler):
         if self.state.freeze is None and (self._candidates or (self._is_active and not self._next_survey_ms)):
             return Urgency.BUSY
         return Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
-
-    def _name(self, key: TopicPartition) -> EventName:
-        return event_name(self.state.name, key)

@@ -125,11 +125,15 @@ class LeadershipState(ClusterSlice):
             for topic in topics
         }
 
-    def canonical_of(self, key: TopicPartition, replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the canonical order of a list that is there: another one only if Drover has reordered it."""
+    def kept_order(self, key: TopicPartition, topic_id: str) -> KeptOrder | None:
+        """Return what is to be restored of a list; None also for what belongs to a topic of this name that is gone."""
         kept = self.orders.get(key)
-        is_ours = kept is not None and not kept.left_alone and kept.replicas == replicas
-        return kept.canonical if kept is not None and is_ours else replicas
+        return None if kept is None or kept.left_alone or kept.topic_id != topic_id else kept
+
+    def canonical_of(self, key: TopicPartition, topic_id: str, replicas: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the canonical order of a list that is there: another one only if Drover has reordered it."""
+        kept = self.kept_order(key, topic_id)
+        return kept.canonical if kept is not None and kept.replicas == replicas else replicas
 
     def listed_for(self, topic: str) -> frozenset[int]:
         """Return the brokers that should not lead partitions of a topic."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 
 from drover.facts import PartitionFacts, Survey
+from drover.leadership.state import LeadershipState
 from events.leadership import LeaderCount
 from events.partitions import TopicPartition
 
@@ -38,3 +39,11 @@ class SurveyReader:
         """Count what each broker leads, those among `others` included that lead nothing."""
         brokers = sorted({*self._leaders, *self._preferred, *self.survey.live_brokers, *others})
         return tuple(LeaderCount(broker, self._leaders[broker], self._preferred[broker]) for broker in brokers)
+
+
+def is_counted(state: LeadershipState, counts: Collection[LeaderCount]) -> bool:
+    """Whether these counts are recorded already, and since the list was last changed: who waits for them asks that."""
+    known = {broker: (tally.leaders, tally.preferred) for broker, tally in state.leader_counts.items()}
+    counted_ms = max((tally.at_ms for tally in state.leader_counts.values()), default=0)
+    changed_ms = max((listing.since_ms for listing in state.listings.values()), default=0)
+    return counted_ms >= changed_ms and known == {one.broker: (one.leaders, one.preferred) for one in counts}

@@ -56,7 +56,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     if reassignment.phase is not Phase.PREPARED or prepared is None or not set(prepared.adding) <= set(context.live):
         now = Situation(
             current=reassignment.current,
-            target=reassignment.heading,
+            target=todays_heading(reassignment, context.listed),
             original=reassignment.original,
             live=context.live,
             isr=seen.isr,
@@ -65,6 +65,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             max_replicas_per_step=context.max_replicas_per_step,
             is_short=is_short,
             drops_last=reassignment.returning_to is not None,
+            listed=() if is_reorder(reassignment) else context.listed,
         )
         step = next_step(reassignment, context.stepping, now)
         if reassignment.phase is Phase.PREPARED and prepared and step and set(step.adding) <= set(prepared.adding):
@@ -77,17 +78,26 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     return prepared
 
 
+def todays_heading(reassignment: Reassignment, listed: Collection[int]) -> tuple[int, ...]:
+    """X8, X9: the list to which the steps lead, with the brokers that should not lead put last.
+
+    A reorder for the sake of leadership says itself which broker is to lead.
+    """
+    return reassignment.heading if is_reorder(reassignment) else deprioritise(reassignment.heading, listed)
+
+
 def _in_todays_order(reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context) -> Step:
-    """X8: the last step sends its list as the list of brokers that should not lead orders it today.
+    """X8: each step sends its list as the list of brokers that should not lead orders it today.
 
     Leadership may move with it, and then not to a listed broker where another one can lead. A step that repairs a
-    partition below min ISR, and only appends, stays as it is: nothing must hold it up. So does a reorder for the sake
-    of leadership, whose target says which broker is to lead now.
+    partition below min ISR, and only appends, stays as it is: nothing must hold it up.
     """
     is_repair = _lacks_in_sync(seen, context) and replica_sets.only_appends(step.expected, step.replicas)
-    if not step.final or is_repair or reassignment.returning_to is not None or is_reorder(reassignment):
+    if is_repair or is_reorder(reassignment):
         return step
-    return replace(step, replicas=deprioritise(reassignment.target, context.listed))
+    if step.final:
+        return replace(step, replicas=todays_heading(reassignment, context.listed))
+    return replace(step, replicas=deprioritise(step.replicas, context.listed))
 
 
 def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:
@@ -113,7 +123,24 @@ def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
         # Kafka 4.3.1 lists such a shrink and waits; waiting here instead leaves nothing half done.
         detail = f"replicas {', '.join(map(str, out_of_sync))} must be in the ISR before others are dropped"
         return Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms)
-    return None
+    return _gate_of_leaders(step, seen, context)
+
+
+def _gate_of_leaders(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
+    """X8: a step that drops the leader waits where only a listed broker could follow, and another one is to join soon.
+
+    Kafka elects the first of the list that is in sync; what the step adds is, before it drops anything.
+    """
+    if seen.leader in step.replicas or seen.leader in context.listed:
+        return None
+    in_sync = {broker for broker in step.replicas if broker in step.adding or broker in seen.isr} & {*context.live}
+    heir = next((broker for broker in step.replicas if broker in in_sync), None)
+    others = [broker for broker in step.replicas if broker in context.live and broker not in context.listed]
+    if heir not in context.listed or not others:
+        return None
+    names = ", ".join(map(str, others))
+    detail = f"broker {heir} should not lead, and would with this step: replicas {names} must be in the ISR before"
+    return Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms)
 
 
 def dead_destination(dead: Collection[int], at_ms: int) -> Block:

@@ -8,6 +8,7 @@ min.insync.replicas every stepping only adds, because that is the repair.
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from drover.leadership.order import deprioritise
 from drover.reassignment.phase import Stage
 from drover.reassignment.replica_sets import adding, only_appends, removing
 from drover.reassignment.state import Reassignment, Step
@@ -19,7 +20,8 @@ class Situation:
     """The inputs of a step: where the partition is and where it goes, who lives, and how much may be done at once.
 
     `original` is where the reassignment began. `is_short` says that fewer replicas are in sync than min.insync.replicas
-    asks for of the present list. `drops_last` asks for steps that only add, and one at the end that drops.
+    asks for of the present list. `drops_last` asks for steps that only add, and one at the end that drops. `listed` are
+    the brokers that should not lead; `target` is in the order in which they come last (X8).
     """
 
     current: tuple[int, ...]
@@ -32,6 +34,7 @@ class Situation:
     max_replicas_per_step: int
     is_short: bool = False
     drops_last: bool = False
+    listed: Collection[int] = ()
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -98,7 +101,8 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     lead before the present leader goes. Then at most `max_replicas_per_step` are added and dropped at a time: what is
     dead or out of sync goes first, the leader last. The list is never shorter than the shorter end of the way, and what
     stays in sync is never less than min.insync.replicas asks for. A member of the target that is dead takes no room:
-    another one is copied meanwhile. The last step sends exactly the target.
+    another one is copied meanwhile. The last step sends exactly the target. That no drop hands leadership to a listed
+    broker is a gate's to see to (`drover.reassignment.start`).
     """
     missing, live, extra, most = now.missing, now.live_missing, _drop_order(now), now.max_replicas_per_step
     lacks = max(0, now.min_isr - now.in_sync(now.current))
@@ -107,7 +111,8 @@ def swap(now: Situation) -> tuple[int, ...] | None:
         return now.current + live[: max(1, lacks)]
     if live == missing and most >= max(len(missing), len(extra)) and _keeps_enough(now, live, extra):
         return now.target
-    if now.target[0] in live or (live and lacks):
+    has_room = len(now.current) <= max(len(now.original), len(now.target))
+    if (now.target[0] in live and has_room) or (live and lacks):
         return _ordered(now, live[: max(1, lacks)], ())
     over = len(now.current) - len(now.target)
     lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])
@@ -119,9 +124,9 @@ def swap(now: Situation) -> tuple[int, ...] | None:
         # What is to go is needed until another one is in sync.
         added = live[:1]
     ahead = _ordered(now, added, drops)
-    if ahead != now.current:
+    if ahead != now.current and {*ahead} != {*now.target}:
         return ahead
-    return None if missing else now.target
+    return None if missing and ahead == now.current else now.target
 
 
 def _drop_order(now: Situation) -> tuple[int, ...]:
@@ -143,7 +148,7 @@ def _keeps_enough(now: Situation, added: Collection[int], drops: Collection[int]
 
 
 def _ordered(now: Situation, added: Collection[int], drops: Collection[int]) -> tuple[int, ...]:
-    """Order a list: members of the target as the target has them, then the rest as they are."""
+    """Order a list: members of the target as the target has them, then the rest as they are; the listed last."""
     members = {*now.current, *added}
     rest = tuple(broker for broker in removing(now.current, now.target) if broker not in drops)
-    return tuple(broker for broker in now.target if broker in members) + rest
+    return deprioritise(tuple(broker for broker in now.target if broker in members) + rest, now.listed)

@@ -58,7 +58,7 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     if seen is None:
         detail = f"{new.key} does not exist in {state.name}"
         return PartitionDecision(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
-    canonical = state.canonical_of(new.key, seen.replicas)
+    canonical = state.canonical_of(new.key, seen.topic_id, seen.replicas)
     refusal = refuse_incarnation(new.key, new.topic_id, seen.topic_id)
     refusal = refusal or _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, canonical, facts)
     if refusal is not None:
@@ -175,7 +175,7 @@ def refuse_original(
 
 def queued_from(new: NewTarget, seen: PartitionFacts, state: ClusterState) -> ReassignmentQueued:
     """Accept a partition, starting from the list that was observed; its canonical order is the original (X9)."""
-    original = state.canonical_of(new.key, seen.replicas)
+    original = state.canonical_of(new.key, seen.topic_id, seen.replicas)
     return ReassignmentQueued(
         cluster=state.name,
         topic=new.key.topic,

@@ -15,7 +15,7 @@ from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
 from drover.reassignment.route import next_call
-from drover.reassignment.start import dead_destination
+from drover.reassignment.start import dead_destination, todays_heading
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import blocked, gone
@@ -218,10 +218,11 @@ class Starter(Reconciler):
         if reassignment.phase is Phase.PREPARED or not live:
             return ()
         leader, most = self._leaders.get(reassignment.key), self.state.limits.max_replicas_per_step
+        listed = self.state.listed_for(reassignment.key.topic)
         # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
         now = Situation(
             current=reassignment.current,
-            target=reassignment.heading,
+            target=todays_heading(reassignment, listed),
             original=reassignment.original,
             live=live,
             isr=reassignment.current,
@@ -229,6 +230,7 @@ class Starter(Reconciler):
             min_isr=self.observed.min_isr.get(reassignment.key.topic, 1),
             max_replicas_per_step=most,
             drops_last=reassignment.returning_to is not None,
+            listed=listed,
         )
         step = next_step(reassignment, stepping_of(self.state, reassignment), now)
         if step is None or any(broker not in live for broker in step.adding):

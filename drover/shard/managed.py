@@ -11,7 +11,7 @@ from drover.capability.observations import ObservationCache
 from drover.facts import Move, Observation, Survey
 from drover.healing.reconciler import HealingReconciler
 from drover.identity.reconciler import IdentityReconciler
-from drover.leadership.endings import order_after
+from drover.leadership.endings import order_after, order_before
 from drover.leadership.reconciler import LeadershipReconciler
 from drover.plans.evolve import Ending
 from drover.plans.reconciler import PlansReconciler
@@ -32,6 +32,7 @@ from drover.state.evolve import apply
 from drover.throttling.reconciler import ThrottlingReconciler
 from drover.unmanaged.reconciler import UnmanagedReconciler
 from events.partitions import TopicPartition
+from events.reassignments import CallIntended
 from events.records import AnyEvent
 
 
@@ -55,12 +56,16 @@ class ManagedCluster:
     def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
         """Apply an event with the events that belong in the same batch; returns all of them in order.
 
-        What becomes of a list's canonical order follows the end of its reassignment. If the target of an ending
-        reassignment was replaced, the events of the new one follow.
+        A list's canonical order is kept before a step changes it, and what becomes of it follows the end of its
+        reassignment. If the target of an ending reassignment was replaced, the events of the new one follow.
         """
         if not isinstance(event, Ending):
-            self._apply(event, at_ms)
-            return (event,)
+            kept: tuple[AnyEvent, ...] = ()
+            if isinstance(event, CallIntended):
+                kept = order_before(self.state, self.state.reassignments[event.key], event)
+            for one in (*kept, event):
+                self._apply(one, at_ms)
+            return (*kept, event)
         following = succession(self.state.reassignments[event.key], event, event.cluster)
         applied: list[AnyEvent] = []
         for one in (*following.before, event, *following.after):

@@ -55,6 +55,18 @@ async def test_a_listed_broker_leads_nothing_soon_and_everything_again_afterward
     await made.finish()
 
 
+async def test_who_is_restored_leads_again_while_another_one_is_still_listed() -> None:
+    made = world()
+    await made.send(blacklist(1, 3))
+    await made.run(3000)
+    assert leaders(made) == [2, 2, 2, 4]
+    await made.send(restore(3))
+    await made.run(3000)
+    assert (made.replicas(FIRST), leader(made)) == ((3, 2, 1), 3)
+    assert made.replicas(KEYS[3]) == (3, 4, 1)
+    assert leaders(made) == [3, 3, 2, 3]
+
+
 async def test_only_listed_topics_are_touched() -> None:
     made = world()
     made.model.create_topic("other", {0: (3, 1, 2)})

@@ -9,6 +9,7 @@ from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnReco
 from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.healing import HealAssignment, HealChunkBegun, HealChunkPlanned, HealEnd, HealEnded, HealPlanned
+from events.leadership import LeaderBalanceBegun, LeaderBalanceEnded, ListedBroker
 from events.plans import PlanFinished
 from events.reassignments import (
     Blocker,
@@ -228,6 +229,28 @@ def test_the_brokers_that_should_not_lead_are_a_dynamic_config_of_the_whole_clus
         "config": {"preferred_leader_blacklist": "1,65"},
     }
     assert tree(blacklisted(1), blacklisted()) == {}
+
+
+def test_what_the_list_says_of_each_broker_and_a_balance_stand_beside_it() -> None:
+    entry = ListedBroker(broker=3, topics=("orders",), for_ms=7000, reason="slow disk")
+    listed = BlacklistSet(
+        cluster="prod", brokers=(3, 4), previous_brokers=(), by="ana", reason="both are slow", entries=(entry,)
+    )
+    begun = LeaderBalanceBegun(cluster="prod", by="ben", reason="after the upgrade")
+    found = read(tree(listed, begun)["/drover/leaders"])
+    assert found == {
+        "version": 1,
+        "listed": [
+            {"broker": 3, "by": "ana", "reason": "slow disk", "since_ms": AT_MS, "topics": ["orders"]}
+            | {"until_ms": AT_MS + 7000},
+            {"broker": 4, "by": "ana", "reason": "both are slow", "since_ms": AT_MS},
+        ],
+        "balance": {"by": "ben", "reason": "after the upgrade", "since_ms": AT_MS, "elected": 0},
+    }
+    over = LeaderBalanceEnded(cluster="prod", elected=0, left=0)
+    unlisted = BlacklistSet(cluster="prod", brokers=(), previous_brokers=(3, 4), by="ana", reason="new disks")
+    assert list(tree(begun)) == ["/drover/leaders"]
+    assert tree(listed, begun, over, unlisted) == {}
 
 
 def test_a_plan_has_a_head_and_its_partitions_in_pieces_that_are_plans_themselves() -> None:

@@ -95,6 +95,28 @@ async def test_the_list_of_brokers_is_set_changed_and_cleared_by_its_node(store:
         await made.until_gone(BLACKLIST)
 
 
+async def test_the_list_in_zookeeper_moves_leaders_and_its_removal_restores_every_order(
+    store: Store, root: str
+) -> None:
+    made = await office(store, root)
+    before = [made.world.replicas(key) for key in ORDERS]
+
+    def led() -> list[int | None]:
+        found = [made.world.model.partition(key) for key in ORDERS]
+        return [None if one is None else one.leader for one in found]
+
+    async with made.open():
+        await made.write(BLACKLIST, b'{"version":1,"config":{"preferred_leader_blacklist":"1"}}')
+        await until(lambda: led() == [2, 2, 3])
+        assert [made.world.replicas(key) for key in ORDERS] == [(2, 3, 1), (2, 3, 1), (3, 2, 1)]
+        await made.until("/drover/leaders", lambda found: found is not None and found["listed"], "it is told")
+        await made.remove(BLACKLIST)
+        await until(lambda: led() == [1, 2, 3] and not made.world.state.orders)
+        assert [made.world.replicas(key) for key in ORDERS] == before
+        await made.until_gone("/drover/leaders")
+    assert [each.type for each in made.decided()] == ["blacklist", "blacklist"]
+
+
 async def until_data(made: Office, path: str, data: bytes) -> None:
     """Wait until these very bytes stand there: the same JSON may still be the operator's own."""
     deadline = time.monotonic() + 30

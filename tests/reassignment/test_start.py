@@ -128,3 +128,30 @@ def test_a_shrink_waits_here_rather_than_in_kafka() -> None:
 
 def test_a_pure_reorder_needs_nobody_in_sync() -> None:
     assert isinstance(begun(sight(isr=(1,)), (3, 2, 1)), SendStep)
+
+
+def test_a_step_waits_where_only_a_listed_broker_could_follow_the_leader() -> None:
+    """X8; not where the others are dead, nor where a listed broker leads already."""
+    about = reassignment(Phase.CONFIRMED, step=None, target=(2, 4, 3), original=(1, 2, 3), current=(1, 2, 3))
+    seen = sight((1, 2, 3), isr=(1, 3))
+    found = start(about, seen, context(listed={3, 4}))
+    assert blocker(found) is Blocker.REPLICAS_OUT_OF_SYNC
+    assert isinstance(found, Wait)
+    assert found.block.detail.startswith("broker 4 should not lead")
+    assert planned(start(about, sight((1, 2, 3)), context(listed={3, 4}))).replicas == (2, 4, 3)
+    assert planned(start(about, seen, context(listed={3}))).replicas == (2, 4, 3)
+    assert planned(start(about, seen, context(listed={1, 3, 4}))).replicas == (2, 4, 3)
+    assert planned(start(about, seen, context(listed={3, 4}, live=LIVE - {2}))).replicas == (2, 4, 3)
+
+
+def test_every_step_is_sent_in_the_order_of_its_day() -> None:
+    """X8: also one that only adds, and one that leads back; what was prepared is ordered anew."""
+    about = reassignment(Phase.PENDING, step=None, original=(1, 2, 3), target=(4, 5, 6))
+    assert planned(start(about, sight(), context(listed={1}))).replicas == (2, 3, 4, 1)
+    back = reassignment(
+        Phase.CONFIRMED, step=None, original=(1, 2), target=(4, 5), current=(4, 2, 1), returning_to=(1, 2)
+    )
+    assert planned(start(back, sight((4, 2, 1)), context(listed={1}))).replicas == (2, 1)
+    step = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
+    prepared = reassignment(Phase.PREPARED, step=step, original=(1, 2, 3), target=(4, 5, 6))
+    assert planned(start(prepared, sight(), context(listed={1}))).replicas == (2, 3, 4, 1)

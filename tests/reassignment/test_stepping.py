@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drover.leadership.order import deprioritise
 from drover.reassignment.stepping import Situation, next_list
 from events.plans import Stepping
 from tests.reassignment.support import PATIENT
@@ -154,6 +155,67 @@ def test_on_every_route_the_bounds_hold(
         assert before.current == target
     elif stepping is not Stepping.SINGLE and not {*target} - {*original} & dead:
         assert {*before.current} >= {*target} - dead
+
+
+def test_the_step_that_prepares_a_leader_takes_the_first_that_is_not_listed() -> None:
+    """X8: the target is (5, 6, 7), and broker 5 should not lead."""
+    now = replace(situation((0, 1, 2), (6, 7, 5)), listed={5})
+    assert route(now) == ((6, 0, 1, 2), (6, 1, 2), (6, 7, 2), (6, 7, 5))
+
+
+def test_the_leader_stays_until_somebody_who_may_lead_is_in_sync() -> None:
+    behind = replace(situation((6, 5, 0), (6, 5)), isr=(5, 0), leader=0, listed={5})
+    assert next_list(Stepping.SWAP, behind) == (6, 5), "which the gate of the step holds up"
+    assert next_list(Stepping.SWAP, replace(behind, target=(6, 7, 5))) == (6, 7, 5), (
+        "broker 7 is in sync before the drop"
+    )
+    gone = replace(behind, live=ALL - {6})
+    assert next_list(Stepping.SWAP, gone) == (6, 5)
+
+
+@PATIENT
+@given(
+    original=LISTS,
+    target=LISTS,
+    most=st.integers(1, 5),
+    behind=st.sets(st.integers(1, 9)),
+    dead=st.sets(st.integers(1, 9)),
+    listed=st.sets(st.integers(1, 9)),
+    stepping=st.sampled_from(list(Stepping)),
+)
+def test_no_drop_hands_leadership_to_a_listed_broker(
+    original: tuple[int, ...],
+    target: tuple[int, ...],
+    most: int,
+    behind: set[int],
+    dead: set[int],
+    listed: set[int],
+    stepping: Stepping,
+) -> None:
+    """X8, as Kafka elects: a leader stays while it is in the list, then the first that is in sync follows."""
+    isr = tuple(broker for broker in original if broker not in behind | dead)
+    now = replace(
+        situation(original, deprioritise(target, listed), most),
+        isr=isr,
+        live=ALL - dead,
+        leader=next((broker for broker in original if broker in isr), None),
+        listed=listed,
+    )
+    for _ in range(24):
+        ahead = next_list(stepping, now)
+        if ahead is None or now.current == now.target:
+            break
+        in_sync = tuple(one for one in ahead if one in now.isr or (one not in now.current and one not in dead))
+        leader = now.leader if now.leader in ahead else next((one for one in ahead if one in in_sync), None)
+        is_last = {*ahead} == {*now.target}
+        if stepping is Stepping.SWAP and leader in listed and now.leader not in listed and not is_last:
+            assert {*target} <= listed | dead, f"{now} to {ahead}"
+        if stepping is Stepping.SWAP and not is_last:
+            assert ahead == deprioritise(ahead, listed) or ahead[: len(now.current)] == now.current
+        now = replace(now, current=ahead, isr=in_sync, leader=leader)
+    if not dead and not behind:
+        assert now.current == now.target
+        assert now.leader not in listed or {*target} <= listed or now.leader == original[0]
 
 
 def _keeps_to_swaps_bounds(

@@ -13,7 +13,6 @@ from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
-from events.leadership import LeaderElectionEnded, LeaderElectionIntended
 from events.partitions import TopicPartition
 from events.plans import PlanExtended, PlanOpened, PlanThrottleSet, Stepping
 from events.reassignments import (
@@ -81,7 +80,7 @@ class Life:
     `began_ms` is when it was accepted, or taken over to be cancelled. `replacement` is the target that waits for its
     end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the
     step that is under way, `restoring` the one that was sent back last, `there` the one at the beginning where that is
-    not in the order of the original.
+    not in the order of the original, `back` the list of the last step that was to lead back.
     """
 
     key: TopicPartition
@@ -99,6 +98,7 @@ class Life:
     step: tuple[int, ...] | None = None
     restoring: tuple[int, ...] | None = None
     there: tuple[int, ...] | None = None
+    back: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -175,6 +175,7 @@ class Checker:
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         self.healing.follow(event)
         self.rates_of_others.follow(event)
+        self.leaders.follow(event, epoch)
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
             life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms)
@@ -201,10 +202,6 @@ class Checker:
             life.asked_back, life.asked_ms, life.replacement = True, self.world.now_ms, event.target
         elif isinstance(event, Ending):
             self._ended(event)
-        elif isinstance(event, LeaderElectionIntended):
-            self.leaders.intended(event, epoch)
-        elif isinstance(event, LeaderElectionEnded):
-            self.leaders.ended(event)
         else:
             self._follow_cluster(event)
 
@@ -241,10 +238,11 @@ class Checker:
         life = self.lives[event.cluster, event.key]
         rules.s20_one_call_at_a_time(life, event)
         self.leaders.s20_no_election_is_open(event)
-        self.leaders.x8_a_last_step_is_in_todays_order(life, event)
+        self.leaders.x8_steps_are_in_todays_order(life, event)
         if event.call is Call.STEP:
             rules.s12_nothing_starts_while_frozen(self, event)
             life.step = event.replicas
+            life.back = event.replicas if life.asked_back else life.back
         else:
             rules.s6_a_way_back_was_asked_for(self.world.clusters[event.cluster], life, event)
             life.restoring = event.replicas or life.restoring

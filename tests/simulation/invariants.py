@@ -121,7 +121,7 @@ def s5_completed_means_there(
 
     That is the order in which the list of brokers that should not lead puts it (X8): the one that was sent.
     """
-    today = deprioritise(life.target, listed_now(checker, event))
+    today = deprioritise(life.target, checker.leaders.listed(event.cluster, event.topic))
     assert event.replicas in {life.target, life.step, life.there, today}, f"S5: {event} is not the target of {life}"
     assert set(event.replicas) == set(life.target), f"S5: {event} is not the target of {life}"
     _is_settled(cluster, life, event.replicas, f"S5: {event}")
@@ -215,13 +215,13 @@ def s8_rolled_back_means_nothing_is_left(
     their order. What a dead broker holds of it goes when it returns.
     """
     there = tuple(broker for broker in life.original if broker in event.replicas)
-    listed = listed_now(checker, event)
-    in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there}
+    listed = checker.leaders.listed(event.cluster, event.topic)
+    in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there, life.back}
     assert in_order or listed, f"S8: {event} is not in the order of {life}"
     lacking = {*life.original} - {*there}
     assert lacking <= {*event.missing} <= {*life.original}, f"S8: {event} does not name what {life} lacks"
     # X9: what is sent back is the original as the list of brokers that should not lead orders it at that moment.
-    orders = {life.original, life.restoring, life.there, deprioritise(life.original, listed)}
+    orders = {life.original, life.restoring, life.there, life.back, deprioritise(life.original, listed)}
     assert event.replicas in orders or event.missing, f"S8: {event} is not the original of {life}"
     for broker in event.missing:
         gone = (cluster.name, broker) in checker.reported or broker in cluster.died_ms
@@ -229,12 +229,6 @@ def s8_rolled_back_means_nothing_is_left(
     if _is_settled(cluster, life, event.replicas, f"S8: {event}"):
         strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
         assert not strays, f"S8: {event} left bytes on {strays}"
-
-
-def listed_now(checker: "Checker", event: AnyEvent) -> frozenset[int]:
-    """Return the brokers that should not lead the partition of an event."""
-    fold = checker.folds[shard_of(event.cluster, checker.world.settings.shards)]
-    return fold.state.clusters[event.cluster].listed_for(getattr(event, "topic", ""))
 
 
 def s8_stopped_means_nothing_moves(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:

@@ -8,9 +8,11 @@ from drover.leadership.endings import PLAN_PREFIX
 from drover.leadership.order import deprioritise
 from drover.shard.core import CALL_START_MS
 from drover.state.cluster import ClusterState
+from events.brokers import BlacklistSet
 from events.leadership import LeaderElectionEnded, LeaderElectionIntended
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallIntended, ReassignmentCompleted, ReassignmentStopped
+from events.records import AnyEvent
 from events.topics import shard_of
 from tests.simulation.cluster import SimulatedCluster
 
@@ -41,10 +43,31 @@ class Leaders:
         # None: others have touched it, or it ended where neither an original nor a target was; nothing is asked of it.
         self.canonical: dict[Place, tuple[int, ...] | None] = {}
         self._topic_ids: dict[Place, str] = {}
+        self._lists: dict[str, BlacklistSet] = {}
+
+    # -- the list
+
+    def follow(self, event: AnyEvent, epoch: int) -> None:
+        """Follow the complete list (R491-1) and the elections: what comes later in a record is held to this list."""
+        if isinstance(event, BlacklistSet):
+            self._lists[event.cluster] = event
+        elif isinstance(event, LeaderElectionIntended):
+            self._intended(event, epoch)
+        elif isinstance(event, LeaderElectionEnded):
+            # An outcome belongs to an open intent.
+            del self.open[event.cluster, event.key]
+
+    def listed(self, cluster: str, topic: str) -> frozenset[int]:
+        """Return the brokers that should not lead partitions of a topic, as of the event that is followed."""
+        found = self._lists.get(cluster)
+        if found is None:
+            return frozenset()
+        elsewhere = {entry.broker for entry in found.entries if entry.topics is not None and topic not in entry.topics}
+        return frozenset(found.brokers) - elsewhere
 
     # -- elections
 
-    def intended(self, event: LeaderElectionIntended, epoch: int) -> None:
+    def _intended(self, event: LeaderElectionIntended, epoch: int) -> None:
         """R236-9, S20: nothing is elected in a frozen cluster, nor where a call is open."""
         place = event.cluster, event.key
         assert event.cluster not in self._checker.frozen, f"S12: {event} while frozen"
@@ -52,7 +75,7 @@ class Leaders:
         life = self._checker.lives.get(place)
         assert life is None or not life.open, f"S20: {event} while {life} has a call open"
         state = self._state(event.cluster)
-        listed = state.listed_for(event.topic)
+        listed = self.listed(event.cluster, event.topic)
         only_listed = all(broker in listed for broker in event.replicas)
         assert event.replicas[0] not in listed or only_listed, f"R491-2: {event} elects one of {listed}"
         made = Intended(epoch, event.replicas, self._checker.world.now_ms)
@@ -63,10 +86,6 @@ class Leaders:
 
     def _of(self, cluster: str) -> list[Place]:
         return [place for place in self.open if place[0] == cluster]
-
-    def ended(self, event: LeaderElectionEnded) -> None:
-        """An outcome belongs to an open intent."""
-        del self.open[event.cluster, event.key]
 
     def s20_no_election_is_open(self, event: CallIntended) -> None:
         """S20: no call about a partition is intended while an election of its leader is open."""
@@ -94,16 +113,20 @@ class Leaders:
 
     # -- orders
 
-    def x8_a_last_step_is_in_todays_order(self, life: "Life", event: CallIntended) -> None:
-        """X8: the last step sends the target as the list orders it now, or appends only, which repairs."""
-        if event.call is not Call.STEP or not event.final or event.replicas is None or life.asked_back:
+    def x8_steps_are_in_todays_order(self, life: "Life", event: CallIntended) -> None:
+        """X8: no step puts a listed broker first but one that appends only, which repairs; the last one is exact."""
+        if event.call is not Call.STEP or event.replicas is None:
             return
         if life.plan.startswith(PLAN_PREFIX):
             assert event.replicas == life.target, f"X8: {event} is not the order of {life}"
             return
-        today = deprioritise(life.target, self._state(event.cluster).listed_for(event.topic))
+        listed = self.listed(event.cluster, event.topic)
         appends = event.replicas[: len(event.expected)] == event.expected
-        assert event.replicas == today or (event.replicas == life.target and appends), f"X8: {event}, not {today}"
+        ordered = deprioritise(event.replicas, listed)
+        assert appends or event.replicas == ordered, f"X8: {event}, not {ordered}"
+        if event.final and not life.asked_back:
+            today = deprioritise(life.target, listed)
+            assert event.replicas == today or (event.replicas == life.target and appends), f"X8: {event}, not {today}"
 
     def changed(
         self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition

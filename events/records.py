@@ -218,6 +218,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     shard it goes back only with `corrects_time`, after a wrong clock had set it more than a minute ahead.
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
     batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
+    `snapshot_digest` is that of a snapshot's manifest: its owner has written it, and readers may begin with it.
     """
 
     schema: int
@@ -232,6 +233,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     state_hash: bytes | None = None
     state_hash_form: int = 1
     corrects_time: bool = False
+    snapshot_digest: bytes | None = None
 
 
 Record = Genesis | Acquire | Batch

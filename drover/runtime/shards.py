@@ -223,7 +223,7 @@ class HostedShard:
             return await self._regain()
         await self._linger()
         tenure = self.tenure
-        arrivals = self.inbox.take(self.next_offsets)
+        arrivals = self.inbox.take(self.next_offsets, self.core.decided_early, self.core.busy_clusters)
         self._is_narrow = self._is_narrow and bool(arrivals)
         arrivals = arrivals[:1] if self._is_narrow else arrivals
         needed = self.core.facts_needed(arrivals)

@@ -19,7 +19,7 @@ from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.proposing import Draft, divided, proposed_batch
 from drover.shard.scope import ShardScope
 from events.partitions import TopicPartition
-from events.records import AnyEvent
+from events.records import AnyEvent, Cursor
 from events.topics import TopicNames, shard_of
 
 CALL_START_MS = 1000
@@ -205,7 +205,7 @@ class ShardCore:
         assert not self._is_proposed, "the last batch was neither committed nor disowned"
         self._is_proposed, self._rest = True, rest
         self._proposed_ms = now.monotonic_ms
-        cursors = following(self.next_offsets, self._topic_ids, intake.taken)
+        cursors = following(self._cursors, intake.taken)
         has_hash = with_hash or (self.fold.sequence + 1) % STATE_HASH_EVERY == 0
         state_hash = self.fold.state.hash() if has_hash else None
         return proposed_batch(self.fold, self.token, cursors, draft, intake, state_hash, self._snapshot_digest)
@@ -213,7 +213,26 @@ class ShardCore:
     @property
     def next_offsets(self) -> tuple[int, ...]:
         """The next offset to decide in each command topic, from the log (R4)."""
-        return tuple(cursor.next_offset for cursor in self.fold.cursors) or (0,) * len(self._topic_ids)
+        return tuple(cursor.next_offset for cursor in self._cursors)
+
+    @property
+    def decided_early(self) -> tuple[frozenset[int], ...]:
+        """The offsets beyond the next one that are decided already, in each command topic, from the log."""
+        return tuple(frozenset(cursor.ahead) for cursor in self._cursors)
+
+    @property
+    def busy_clusters(self) -> frozenset[str]:
+        """The clusters in which a command is being decided in several records: no other one is decided until then."""
+        return frozenset(name for name in self.clusters if self._clusters.is_partly_decided(name))
+
+    @property
+    def _cursors(self) -> tuple[Cursor, ...]:
+        known = self.fold.cursors or tuple(Cursor(topic_id, 0) for topic_id in self._topic_ids)
+        # The ids are those of the topics as they are now; the barrier has compared them.
+        return tuple(
+            Cursor(topic_id, cursor.next_offset, cursor.ahead)
+            for topic_id, cursor in zip(self._topic_ids, known, strict=True)
+        )
 
     # -- out
 

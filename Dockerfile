@@ -1,6 +1,6 @@
 # Drover from its lock file, as a user without rights. The worker by default; any other command can be given.
 FROM python:3.13.9-slim-bookworm AS build
-COPY .ci/uv.txt ./
+COPY .ci/uv.txt .ci/build.txt ./
 RUN pip install --no-cache-dir --require-hashes -r uv.txt
 ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
 WORKDIR /source
@@ -10,7 +10,8 @@ COPY drover drover
 COPY events events
 COPY projections projections
 COPY spark spark
-RUN uv sync --frozen --no-dev --no-editable
+RUN uv sync --frozen --no-dev --no-install-project \
+    && uv pip install --no-deps --python /opt/drover --build-constraints /build.txt .
 
 FROM python:3.13.9-slim-bookworm
 COPY --from=build /opt/drover /opt/drover

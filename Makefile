@@ -13,7 +13,7 @@ help: ## List these targets
 
 install: $(STAMP) ## Make .venv with the locked dependencies (PYTHON=... chooses the interpreter)
 
-$(STAMP): uv.lock pyproject.toml .ci/install
+$(STAMP): uv.lock pyproject.toml .ci/install .ci/build.txt
 	@PYTHON='$(PYTHON)' .ci/install
 	@touch $@
 

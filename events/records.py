@@ -179,11 +179,15 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     remarks: tuple[str, ...] = ()
 
 
-class Cursor(Struct, frozen=True):
-    """The next offset to decide in one command topic's partition, and that topic's id."""
+class Cursor(Struct, frozen=True, omit_defaults=True):
+    """The next offset to decide in one command topic's partition, and that topic's id.
+
+    `ahead` are later offsets that are decided already: the commands of one cluster need not wait for another's.
+    """
 
     topic_id: str
     next_offset: int
+    ahead: tuple[int, ...] = ()
 
 
 class Genesis(Struct, frozen=True, kw_only=True, tag_field="kind", tag="genesis"):
@@ -218,6 +222,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     shard it goes back only with `corrects_time`, after a wrong clock had set it more than a minute ahead.
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
     batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
+    `snapshot_digest` is that of a snapshot's manifest: its owner has written it, and readers may begin with it.
     """
 
     schema: int
@@ -232,6 +237,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     state_hash: bytes | None = None
     state_hash_form: int = 1
     corrects_time: bool = False
+    snapshot_digest: bytes | None = None
 
 
 Record = Genesis | Acquire | Batch

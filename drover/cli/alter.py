@@ -8,18 +8,13 @@ from typing import Any
 import click
 
 from drover.cli.altering import alter_options, check_rate_of, make_commands, show_commands, submit
-from drover.cli.exits import Failure
 from drover.cli.files import read_text
 from drover.cli.invocation import Invocation, pass_invocation
-from drover.cli.output import plural
 from drover.cli.plan_file import parse_plan
-from drover.cli.submitting import connect, make_request, require_reason, write_options_of_trial
+from drover.cli.submitting import checked, connect, make_request, require_reason, write_options_of_trial
 from drover.journal.connection import LogConnection
-from events.commands import PartitionTarget
-from events.topics import TopicNames
-
-# A trial names so many refusals.
-MOST_REFUSALS = 20
+from drover.runtime.settings import Settings
+from events.commands import Alter, PartitionTarget
 
 
 @click.command()
@@ -35,7 +30,7 @@ MOST_REFUSALS = 20
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show what would be sent, refuse what no cluster would take, and send nothing; only --undo reads the log.",
+    help="Show what would be sent, and what a worker would refuse now, by the log and the cluster; send nothing.",
 )
 @write_options_of_trial
 @pass_invocation
@@ -71,12 +66,10 @@ def alter(
         from drover.cli.plan_hash import hold_to_hash  # noqa: PLC0415 - the planner costs start-up time
 
         targets = hold_to_hash(invocation, plan, str(file), plan_hash)
-    if dry_run:
-        _refuse_what_a_worker_would(targets, invocation.settings().log.topics)
     request = make_request(invocation, "alter", cluster, options)
     commands = make_commands(request, targets, options, allow_drover_topics=allow_drover_topics)
     if dry_run:
-        show_commands(commands, request.output)
+        _try(invocation.settings(), commands, request.output)
         return
     submit(connection, commands, request, follow=options["follow"])
 
@@ -91,16 +84,17 @@ def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
     check_rate_of(options)
 
 
-def _refuse_what_a_worker_would(targets: Sequence[PartitionTarget], topics: TopicNames) -> None:
-    """Refuse what is wrong whatever the cluster looks like; the cluster itself is not asked."""
+def _try(settings: Settings, commands: Sequence[Alter], output: str) -> None:
+    """Show what would be sent, and refuse what a worker would refuse now."""
     # Imported here: only a trial decides anything in this process.
-    from drover.reassignment.targets import refused_anywhere  # noqa: PLC0415
+    from drover.cli.trying import decisions_now, refuse_form, tell  # noqa: PLC0415
 
-    refused = [refusal for target in targets if (refusal := refused_anywhere(target, topics.own)) is not None]
-    if refused:
-        lines = "\n".join(f"  {refusal.detail}" for refusal in refused[:MOST_REFUSALS])
-        more = f"\n  and {len(refused) - MOST_REFUSALS:,} more" if len(refused) > MOST_REFUSALS else ""
-        raise Failure(f"a worker would refuse {plural(len(refused), 'partition')}:\n{lines}{more}")
+    for command in commands:
+        checked(command)
+    refuse_form(commands, settings.log.topics.own)
+    decisions = decisions_now(settings, commands)
+    show_commands(commands, output)
+    tell(decisions)
 
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:

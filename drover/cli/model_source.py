@@ -108,7 +108,7 @@ def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, 
 
 
 async def _model_of(settings: Settings, cluster: str, source: Source, *, with_log: bool) -> ClusterModel:
-    state = await _state(settings, cluster) if with_log else ClusterState(cluster)
+    state = await state_of(settings, cluster) if with_log else ClusterState(cluster)
     return await live_model(settings, state, source)
 
 
@@ -140,9 +140,9 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
 
 async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tuple[Inventory, Rates | None]:
     # A cluster that is not there is told at once; one that is there may be large, and take its time.
-    async with _driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
+    async with open_driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
         await driver.identify()
-    async with _driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
+    async with open_driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
         first = await driver.inventory()
         if ingest_s is None:
             return first, None
@@ -152,7 +152,8 @@ async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tup
 
 
 @asynccontextmanager
-async def _driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+    """Open a driver of a configured cluster. Raises `ConfigurationError` for any other."""
     from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
 
     if cluster not in settings.clusters:
@@ -166,7 +167,8 @@ async def _driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIte
         await driver.close()
 
 
-async def _state(settings: Settings, cluster: str) -> ClusterState:
+async def state_of(settings: Settings, cluster: str) -> ClusterState:
+    """Return the cluster as the log says it is; where that cannot be read, a warning says so."""
     from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
 
     try:

@@ -10,10 +10,21 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
+import msgspec
+
 from drover.errors import LogUnavailableError, UnusableSnapshotError
 from drover.journal.port import Journal, Reading
 from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Chunk, Manifest, chunk_key, decode_record, encode_fold, manifest_key, restore
+from drover.shard.snapshot import (
+    Chunk,
+    Manifest,
+    chunk_key,
+    decode_record,
+    encode_fold,
+    manifest_digest,
+    manifest_key,
+    restore,
+)
 from events.codec import chain_hash
 from events.topics import TopicNames
 
@@ -32,8 +43,35 @@ class Place:
     since: int
 
 
-async def write_snapshot(journal: Journal, topics: TopicNames, fold: ShardFold) -> int:
-    """Write what a fold is, chunks first and its manifest last; returns the bytes written.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A snapshot that was written: how many bytes, and the digest by which the log vouches for it."""
+
+    size: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A complete snapshot that the topic holds."""
+
+    manifest: Manifest
+    digest: bytes
+    chunks: tuple[bytes, ...]
+
+
+class _Glance(msgspec.Struct, frozen=True):
+    """What is read of a record of the log to find out whether it vouches for a snapshot."""
+
+    previous_hash: bytes = b""
+    snapshot_digest: bytes | None = None
+
+
+_glance = msgspec.msgpack.Decoder(_Glance)
+
+
+async def write_snapshot(journal: Journal, topics: TopicNames, fold: ShardFold) -> Written:
+    """Write what a fold is, chunks first and its manifest last; nobody uses it before the log vouches for it.
 
     The fold must not change meanwhile (`ShardFold.copy`). Raises `LogUnavailableError` when not all of it is known to
     be written: what is there then does no harm.
@@ -54,7 +92,7 @@ async def write_snapshot(journal: Journal, topics: TopicNames, fold: ShardFold) 
         manifest = image.manifest(place.slot, first)
         key = manifest_key(fold.shard, place.slot)
         await sender.send(topics.snapshots, manifest, partition=fold.shard, key=key)
-    return written + len(manifest)
+    return Written(written + len(manifest), manifest_digest(manifest))
 
 
 async def _next_place(reader: Reading, topic: str, shard: int) -> Place:
@@ -101,18 +139,35 @@ async def _load(
     for shard in last.keys() - begin.keys():
         report(shard, "its last record is not understood: it may be of a newer Drover")
     found: dict[int, ShardFold] = {}
-    for shard, candidates in (await _candidates(reader, topics.snapshots, begin)).items():
-        for manifest, chunks in candidates:
-            try:
-                _check_log(manifest, shard, counts[topics.events], ends[shard])
-                found[shard] = await asyncio.to_thread(restore, manifest, chunks)
-                break
-            except UnusableSnapshotError as error:
-                report(shard, str(error))
-    for shard in await _strangers(reader, topics.events, found):
-        report(shard, f"the log does not have its last batch at offset {found[shard].chain_offset}")
-        del found[shard]
+    told: set[tuple[int, str]] = set()
+    while begin:
+        candidates = await _candidates(reader, topics.snapshots, begin)
+        while waiting := {shard: left for shard, left in candidates.items() if left and shard not in found}:
+            tried = {shard: left.pop(0) for shard, left in waiting.items()}
+            whys = {
+                shard: _fault(one.manifest, shard, counts[topics.events], ends[shard]) for shard, one in tried.items()
+            }
+            whys |= await _unproven(reader, topics.events, {shard: tried[shard] for shard in tried if not whys[shard]})
+            for shard, candidate in tried.items():
+                folded = await _restored(candidate, whys[shard])
+                if isinstance(folded, ShardFold):
+                    found[shard] = folded
+                elif (shard, folded) not in told:
+                    told.add((shard, folded))
+                    report(shard, folded)
+        # The last one may be one that its writer did not live to vouch for: the one before it is further ahead.
+        begin = {shard: 0 for shard, since in begin.items() if since and shard not in found}
     return found
+
+
+async def _restored(candidate: _Candidate, why: str | None) -> ShardFold | str:
+    """Return the fold of a snapshot, or why it is not used."""
+    if why is not None:
+        return why
+    try:
+        return await asyncio.to_thread(restore, candidate.manifest, candidate.chunks)
+    except UnusableSnapshotError as error:
+        return str(error)
 
 
 async def stored_snapshots(
@@ -122,7 +177,7 @@ async def stored_snapshots(
     counts = await reader.partition_counts((topics.snapshots,))
     there = [shard for shard in shards if shard < counts[topics.snapshots]]
     by_shard = await _candidates(reader, topics.snapshots, dict.fromkeys(there, 0))
-    return [candidate for shard in there for candidate in by_shard[shard]]
+    return [(candidate.manifest, candidate.chunks) for shard in there for candidate in by_shard[shard]]
 
 
 async def _last_records(reader: Reading, topic: str, shards: Collection[int]) -> dict[int, Chunk | Manifest | None]:
@@ -137,49 +192,91 @@ async def _last_records(reader: Reading, topic: str, shards: Collection[int]) ->
     return last
 
 
-async def _candidates(
-    reader: Reading, topic: str, begin: Mapping[int, int]
-) -> dict[int, list[tuple[Manifest, tuple[bytes, ...]]]]:
-    """Read what stands from these offsets on: each shard's manifests with their chunks, the newest first."""
-    newest: dict[int, dict[bytes, Chunk | Manifest | None]] = {shard: {} for shard in begin}
+async def _candidates(reader: Reading, topic: str, begin: Mapping[int, int]) -> dict[int, list[_Candidate]]:
+    """Read what stands from these offsets on: each shard's complete snapshots, the newest first."""
+    newest: dict[int, dict[bytes, bytes]] = {shard: {} for shard in begin}
     async for records in reader.read(topic, begin):
         for record in records:
-            newest[record.shard][record.key] = decode_record(record.payload)
+            newest[record.shard][record.key] = record.payload
     return {shard: _complete(shard, by_key) for shard, by_key in newest.items()}
 
 
-def _complete(shard: int, by_key: Mapping[bytes, Chunk | Manifest | None]) -> list[tuple[Manifest, tuple[bytes, ...]]]:
-    found: list[tuple[Manifest, tuple[bytes, ...]]] = []
+def _complete(shard: int, by_key: Mapping[bytes, bytes]) -> list[_Candidate]:
+    found: list[_Candidate] = []
     for slot in range(SLOTS):
-        manifest = by_key.get(manifest_key(shard, slot))
-        if isinstance(manifest, Manifest):
-            chunks = (by_key.get(chunk_key(shard, slot, number)) for number in range(manifest.chunks))
-            found.append((manifest, tuple(chunk.data for chunk in chunks if isinstance(chunk, Chunk))))
-    return sorted(found, key=lambda entry: entry[0].position, reverse=True)
+        value = by_key.get(manifest_key(shard, slot))
+        manifest = None if value is None else decode_record(value)
+        if value is not None and isinstance(manifest, Manifest):
+            # Anybody who may write there can name any number of them.
+            count = min(manifest.chunks, len(by_key))
+            chunks = (by_key.get(chunk_key(shard, slot, number)) for number in range(count))
+            read = (decode_record(chunk) for chunk in chunks if chunk is not None)
+            data = tuple(chunk.data for chunk in read if isinstance(chunk, Chunk))
+            found.append(_Candidate(manifest, manifest_digest(value), data))
+    return sorted(found, key=lambda candidate: candidate.manifest.position, reverse=True)
 
 
-def _check_log(manifest: Manifest, shard: int, shards: int, end: int) -> None:
+def _fault(manifest: Manifest, shard: int, shards: int, end: int) -> str | None:
     if (manifest.shard, manifest.shards) != (shard, shards):
-        raise UnusableSnapshotError(f"it is of shard {manifest.shard} of {manifest.shards}")
+        return f"it is of shard {manifest.shard} of {manifest.shards}"
     if manifest.position > end:
-        raise UnusableSnapshotError(f"it stands at offset {manifest.position}, and the log ends at {end}")
+        return f"it stands at offset {manifest.position}, and the log ends at {end}"
+    if not 0 <= manifest.chain_offset < manifest.position:
+        return f"its last batch cannot stand at offset {manifest.chain_offset}"
+    return None
 
 
-async def _strangers(reader: Reading, topic: str, folds: Mapping[int, ShardFold]) -> set[int]:
-    """Name the shards whose log has another record where the fold has its last batch: it was made anew.
+async def _unproven(reader: Reading, topic: str, candidates: Mapping[int, _Candidate]) -> dict[int, str]:
+    """Say which shards' logs do not prove a snapshot, and why: who may write snapshots has no power over the state.
 
-    Every batch is chained to its predecessors, so that this one record proves the whole past.
+    The log must have the snapshot's last batch where it says: every batch is chained to its predecessors,
+    so that this one record proves the whole past. And a later batch in that chain must carry the snapshot's digest.
     """
-    strangers: set[int] = set()
-    waiting = set(folds)
-    async with aclosing(reader.read(topic, {shard: fold.chain_offset for shard, fold in folds.items()})) as reading:
+    proofs = {shard: _Proof(candidate) for shard, candidate in candidates.items()}
+    begin = {shard: candidate.manifest.chain_offset for shard, candidate in candidates.items()}
+    async with aclosing(reader.read(topic, begin)) as reading:
         async for records in reading:
             for record in records:
-                if record.shard in waiting:
-                    waiting.discard(record.shard)
-                    fold = folds[record.shard]
-                    if record.offset != fold.chain_offset or chain_hash(record.payload) != fold.chain:
-                        strangers.add(record.shard)
-            if not waiting:
+                proofs[record.shard].take(record.offset, record.payload)
+            if all(proof.is_over for proof in proofs.values()):
                 break
-    return strangers | waiting
+    return {shard: proof.why for shard, proof in proofs.items() if not proof.is_proven}
+
+
+class _Proof:
+    """Whether the log has a snapshot's past, and vouches for it; fed with the log from its last batch on."""
+
+    def __init__(self, candidate: _Candidate) -> None:
+        self._manifest, self._digest = candidate.manifest, candidate.digest
+        # Batches that are chained to the snapshot's last one. A fenced owner may have added some of its own.
+        self._chained: set[bytes] = set()
+        self._is_stranger = self.is_proven = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing that follows in the log matters any more."""
+        return self.is_proven or self._is_stranger
+
+    @property
+    def why(self) -> str:
+        """What is missing."""
+        if self._is_stranger or not self._chained:
+            return f"the log does not have its last batch at offset {self._manifest.chain_offset}"
+        return f"no record of the log vouches for the snapshot of offset {self._manifest.position}"
+
+    def take(self, offset: int, payload: bytes) -> None:
+        """Look at the next record of the log."""
+        if self.is_over:
+            return
+        if not self._chained:
+            is_there = (offset, chain_hash(payload)) == (self._manifest.chain_offset, self._manifest.chain)
+            self._is_stranger = not is_there
+            self._chained.add(self._manifest.chain)
+            return
+        try:
+            seen = _glance.decode(payload)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            return
+        if seen.previous_hash in self._chained:
+            self._chained.add(chain_hash(payload))
+            self.is_proven = seen.snapshot_digest == self._digest

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 CONFIG_VARIABLE = "DROVER_CONFIG"
 CACHE_VARIABLE = "DROVER_CACHE_DIR"
+OWNER_VARIABLE = "DROVER_CONFIG_OWNER"
+ANY_OWNER = "any"
 FILE_NAME = "drover.toml"
 PREFIX = "DROVER_"
 NESTED = "__"
@@ -63,7 +65,7 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | Non
     `ConfigurationError` that names key, place and remedy.
     """
     file = find_file(config)
-    if file is not None and not _is_named(config):
+    if file is not None:
         _check_owner(file)
     content = b"" if file is None else _content(file)
     flags = dict(overrides or {})
@@ -89,21 +91,23 @@ def find_file(config: Path | None) -> Path | None:
     return users if users.is_file() else None
 
 
-def _is_named(config: Path | None) -> bool:
-    return config is not None or bool(os.environ.get(CONFIG_VARIABLE))
-
-
 def _check_owner(file: Path) -> None:
-    """Refuse a file that was found, and not named, if others could have put it there: it says where commands go."""
+    """Refuse a file that others could have put there, also if it is named: it says where commands go.
+
+    `DROVER_CONFIG_OWNER` names one more user who may own it, or `any`.
+    """
     try:
         found = file.stat()
     except OSError:
-        return
-    if found.st_uid not in {os.geteuid(), *TRUSTED_OWNERS} or found.st_mode & stat.S_IWOTH:
-        why = "anybody may write it" if found.st_mode & stat.S_IWOTH else f"it belongs to user {found.st_uid}"
+        return  # reading it says why
+    where = f"the settings file {file.absolute()} is not used, because"
+    if stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IWOTH:
+        raise ConfigurationError(f"{where} anybody may write it: chmod o-w {file}")
+    trusted = os.environ.get(OWNER_VARIABLE, "")
+    if found.st_uid not in {os.geteuid(), *TRUSTED_OWNERS} and trusted not in {ANY_OWNER, str(found.st_uid)}:
         raise ConfigurationError(
-            f"the settings file {file.absolute()} is not used, because {why}: name it with --config or "
-            f"{CONFIG_VARIABLE} if it is meant"
+            f"{where} it belongs to user {found.st_uid}: make it yours or root's, or set "
+            f"{OWNER_VARIABLE}={found.st_uid} if that user may say where your commands go"
         )
 
 

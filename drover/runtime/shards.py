@@ -195,11 +195,11 @@ class HostedShard:
     async def close(self) -> None:
         """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then end."""
         if self.assigned and self.holds_token:
+            if self._services.snapshots is not None:
+                await self._services.snapshots.shard_closing(self.fold, self._vouch)
             proposed = self.core.closing_batch(self._now())
             if proposed is not None:
                 await self._services.log.append(self.number, proposed.record, proposed.payload)
-                if self._services.snapshots is not None:
-                    await self._services.snapshots.shard_closing(self.fold)
         self.revoke()
 
     def _may_decide(self) -> bool:
@@ -223,7 +223,7 @@ class HostedShard:
             return await self._regain()
         await self._linger()
         tenure = self.tenure
-        arrivals = self.inbox.take(self.next_offsets)
+        arrivals = self.inbox.take(self.next_offsets, self.core.decided_early, self.core.busy_clusters)
         self._is_narrow = self._is_narrow and bool(arrivals)
         arrivals = arrivals[:1] if self._is_narrow else arrivals
         needed = self.core.facts_needed(arrivals)
@@ -296,7 +296,12 @@ class HostedShard:
         self._start_effects(is_news=True)
         self._count(proposed)
         if self._services.snapshots is not None:
-            self._services.snapshots.batch_appended(self.fold, len(proposed.payload))
+            self._services.snapshots.batch_appended(self.fold, len(proposed.payload), self._vouch)
+
+    def _vouch(self, snapshot_digest: bytes) -> None:
+        """Let the log say that a snapshot may be used."""
+        self.core.vouch_for(snapshot_digest)
+        self.wake()
 
     def _start_effects(self, *, is_news: bool = False) -> None:
         """Start what is due, after each record even if that is nothing: an idle cluster may need a look."""

@@ -1,6 +1,7 @@
 """When a worker starts from a snapshot and when it writes one; nothing that goes wrong here is fatal."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -20,6 +21,7 @@ SHORTEST_PAUSE_S = 30.0
 # A clean stop is a good moment: a tenth of the usual amount is enough.
 AT_STOP = 10
 STOP_TIMEOUT_S = 5.0
+Vouch = Callable[[bytes], None]
 _log = structlog.get_logger(__name__)
 
 
@@ -69,25 +71,28 @@ class SnapshotKeeper:
                     return replayed
         return await log.replay()
 
-    def batch_appended(self, fold: ShardFold, payload_bytes: int) -> None:
-        """Note a valid batch, and begin to write a snapshot if one is due; never waits."""
+    def batch_appended(self, fold: ShardFold, payload_bytes: int, vouch: Vouch) -> None:
+        """Note a valid batch, and begin to write a snapshot if one is due; never waits.
+
+        `vouch` is called with the digest of a snapshot that was written: nobody uses it before the log carries that.
+        """
         shard = self._shards[fold.shard]
         shard.bytes_since += payload_bytes
         if not self._is_due(fold, shard, 1) or shard.writing is not None:
             return
         if monotonic() - shard.tried_s < SHORTEST_PAUSE_S:
             return
-        shard.writing = asyncio.create_task(self._write(fold.copy(), shard))
+        shard.writing = asyncio.create_task(self._write(fold.copy(), shard, vouch))
         shard.writing.add_done_callback(lambda _: setattr(shard, "writing", None))
 
-    async def shard_closing(self, fold: ShardFold) -> None:
-        """Write a snapshot at a clean stop if enough was appended since the last one."""
+    async def shard_closing(self, fold: ShardFold, vouch: Vouch) -> None:
+        """Write a snapshot before the last record of a clean stop, if enough was appended since the last one."""
         shard = self._shards[fold.shard]
         if not self._is_due(fold, shard, AT_STOP):
             return
         try:
             async with asyncio.timeout(STOP_TIMEOUT_S):
-                await self._write(fold.copy(), shard)
+                await self._write(fold.copy(), shard, vouch)
         except TimeoutError:
             _log.warning("no snapshot was written: stopping does not wait for it", shard=fold.shard)
 
@@ -105,12 +110,12 @@ class SnapshotKeeper:
         grown = fold.position - shard.position
         return part * grown >= self._every_records or part * shard.bytes_since >= EVERY_BYTES
 
-    async def _write(self, fold: ShardFold, shard: _Shard) -> None:
+    async def _write(self, fold: ShardFold, shard: _Shard, vouch: Vouch) -> None:
         shard.tried_s = monotonic()
         async with self._one_at_a_time:
             began, since = monotonic(), shard.bytes_since
             try:
-                size = await write_snapshot(self._journal, self._topics, fold)
+                written = await write_snapshot(self._journal, self._topics, fold)
             except DroverError as error:
                 self._metrics.snapshot_ended(fold.shard, "failed")
                 _log.warning("no snapshot was written", shard=fold.shard, position=fold.position, why=str(error))
@@ -119,11 +124,14 @@ class SnapshotKeeper:
                 self._metrics.snapshot_ended(fold.shard, "failed")
                 _log.error("no snapshot was written", shard=fold.shard, position=fold.position, exc_info=error)
                 return
+        vouch(written.digest)
         shard.position = fold.position
         shard.bytes_since -= since
         self._metrics.snapshot_ended(fold.shard, "written")
         seconds = round(monotonic() - began, 2)
-        _log.info("a snapshot was written", shard=fold.shard, position=fold.position, bytes=size, seconds=seconds)
+        _log.info(
+            "a snapshot was written", shard=fold.shard, position=fold.position, bytes=written.size, seconds=seconds
+        )
 
     def _doubt(self, shard: int, why: str) -> None:
         _log.warning("a snapshot is not used", shard=shard, why=why)

@@ -19,7 +19,7 @@ from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.proposing import Draft, divided, proposed_batch
 from drover.shard.scope import ShardScope
 from events.partitions import TopicPartition
-from events.records import AnyEvent
+from events.records import AnyEvent, Cursor
 from events.topics import TopicNames, shard_of
 
 CALL_START_MS = 1000
@@ -79,6 +79,8 @@ class ShardCore:
         self._inputs: list[Input] = []
         # What did not fit into the record before: it follows at once, and nothing is called before it is durable.
         self._rest: tuple[Draft, ...] = ()
+        # A snapshot that was written, and that the log does not vouch for yet.
+        self._snapshot_digest: bytes | None = None
         self._is_proposed = False
         self._proposed_ms = 0
         # When the last valid record was proposed: until then this worker was certainly the owner.
@@ -92,6 +94,11 @@ class ShardCore:
         """Queue an input for the next batch; it is dropped if the shard is not owned."""
         if self.owned:
             self._inputs.append(entry)
+
+    def vouch_for(self, snapshot_digest: bytes) -> None:
+        """Let the next record say that this snapshot may be used; nothing if the shard is not owned."""
+        if self.owned:
+            self._snapshot_digest = snapshot_digest
 
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
         """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided.
@@ -134,7 +141,7 @@ class ShardCore:
         intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
         batch.end_decisions()
         owes = self._reconcile(batch)
-        if not (intake.taken or batch.events or owes):
+        if not (intake.taken or batch.events or owes or self._snapshot_digest):
             return None
         draft, *rest = divided(batch)
         return self._finish(draft, intake, now, tuple(rest))
@@ -175,6 +182,8 @@ class ShardCore:
         assert self.fold.sequence >= proposed.record.sequence, "a batch is committed after its record was folded"
         self._is_proposed = False
         self._proved_ms = self._proposed_ms
+        if proposed.record.snapshot_digest == self._snapshot_digest:
+            self._snapshot_digest = None
         if self._rest:
             return
         self._agenda.acting.update(self._agenda.visited)
@@ -196,15 +205,34 @@ class ShardCore:
         assert not self._is_proposed, "the last batch was neither committed nor disowned"
         self._is_proposed, self._rest = True, rest
         self._proposed_ms = now.monotonic_ms
-        cursors = following(self.next_offsets, self._topic_ids, intake.taken)
+        cursors = following(self._cursors, intake.taken)
         has_hash = with_hash or (self.fold.sequence + 1) % STATE_HASH_EVERY == 0
         state_hash = self.fold.state.hash() if has_hash else None
-        return proposed_batch(self.fold, self.token, cursors, draft, intake, state_hash)
+        return proposed_batch(self.fold, self.token, cursors, draft, intake, state_hash, self._snapshot_digest)
 
     @property
     def next_offsets(self) -> tuple[int, ...]:
         """The next offset to decide in each command topic, from the log (R4)."""
-        return tuple(cursor.next_offset for cursor in self.fold.cursors) or (0,) * len(self._topic_ids)
+        return tuple(cursor.next_offset for cursor in self._cursors)
+
+    @property
+    def decided_early(self) -> tuple[frozenset[int], ...]:
+        """The offsets beyond the next one that are decided already, in each command topic, from the log."""
+        return tuple(frozenset(cursor.ahead) for cursor in self._cursors)
+
+    @property
+    def busy_clusters(self) -> frozenset[str]:
+        """The clusters in which a command is being decided in several records: no other one is decided until then."""
+        return frozenset(name for name in self.clusters if self._clusters.is_partly_decided(name))
+
+    @property
+    def _cursors(self) -> tuple[Cursor, ...]:
+        known = self.fold.cursors or tuple(Cursor(topic_id, 0) for topic_id in self._topic_ids)
+        # The ids are those of the topics as they are now; the barrier has compared them.
+        return tuple(
+            Cursor(topic_id, cursor.next_offset, cursor.ahead)
+            for topic_id, cursor in zip(self._topic_ids, known, strict=True)
+        )
 
     # -- out
 
@@ -225,7 +253,8 @@ class ShardCore:
 
     def wake_at_ms(self, now: Moment) -> int | None:
         """Tell when (monotonic) `propose` should be called although nothing arrives; None if never."""
-        return now.monotonic_ms if self._rest else self._agenda.next_ms(now.monotonic_ms)
+        is_waiting = bool(self._rest or self._snapshot_digest)
+        return now.monotonic_ms if is_waiting else self._agenda.next_ms(now.monotonic_ms)
 
     def _at(self, now: Moment) -> Moment:
         """The same moment in log time, which goes back only after a wrong clock had set it far ahead."""

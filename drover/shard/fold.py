@@ -306,4 +306,7 @@ class ShardFold:
 
 
 def _regresses(old: Cursor, new: Cursor) -> bool:
-    return old.topic_id == new.topic_id and new.next_offset < old.next_offset
+    if old.topic_id != new.topic_id:
+        return False
+    forgotten = (offset >= new.next_offset and offset not in new.ahead for offset in old.ahead)
+    return new.next_offset < old.next_offset or any(forgotten)

@@ -1,13 +1,16 @@
-"""The inbox of one shard: four command topics merged by time, and never more than a contiguous run from each cursor.
+"""The inbox of one shard: four command topics merged by time, and shared by the clusters that live there.
 
 What ends or holds back work goes first. A freeze and an unfreeze overtake whatever stands in other topics; so does a
 cancel, unless an alter that has arrived before it is of the same author, or names one of its topics, its plan or its
-id. No topic fills more than half of a run while another one waits. Within a topic nothing overtakes: cursors move on
-in order.
+id. No topic fills more than half of a run while another one waits, and within a topic the cluster that has had the
+least comes next. The commands of one cluster keep their order in each topic.
 """
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from zlib import crc32
 
 from drover.shard.messages import Arrival
 from events.codec import Malformed
@@ -18,11 +21,69 @@ CLOSE_BYTES = 1024 * 1024
 HIGH_COUNT, LOW_COUNT = 4000, 2000
 HIGH_BYTES, LOW_BYTES = 16 * 1024 * 1024, 8 * 1024 * 1024
 ARRIVAL_OVERHEAD_BYTES = 64
+# Clusters share so many places in the order of a topic.
+GROUPS = 16
+# Of one topic: what is decided before its turn stands in every record until the cursor has passed it.
+MOST_EARLY = 256
 _ALTER, _CANCEL = COMMAND_KINDS.index("alter"), COMMAND_KINDS.index("cancel")
 
 
 class InboxGapError(AssertionError):
     """A command was skipped; going on would lose it."""
+
+
+class _Queue:
+    """What has arrived in one topic: by groups of clusters, each in its order."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, deque[Arrival]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def __iter__(self) -> Iterator[Arrival]:
+        return iter(sorted((arrival for group in self._groups.values() for arrival in group), key=_offset))
+
+    def clear(self) -> None:
+        self._groups.clear()
+
+    def append(self, arrival: Arrival) -> None:
+        self._groups.setdefault(_group(arrival), deque()).append(arrival)
+
+    def put_back(self, arrival: Arrival) -> None:
+        """Put it before those of its group; nothing of that was taken since."""
+        self._groups.setdefault(_group(arrival), deque()).appendleft(arrival)
+
+    def remove(self, arrival: Arrival) -> None:
+        """Take the first of its group."""
+        group = self._groups[_group(arrival)]
+        assert group[0] is arrival, "the commands of a cluster keep their order"
+        group.popleft()
+        if not group:
+            del self._groups[_group(arrival)]
+
+    def heads(self) -> Iterator[Arrival]:
+        """Yield the first one of each group."""
+        return (group[0] for group in self._groups.values())
+
+    def oldest(self) -> Arrival:
+        """Return what came first."""
+        if len(self._groups) == 1:
+            (group,) = self._groups.values()
+            return group[0]
+        return min(self.heads(), key=_offset)
+
+    def drop(self, next_offset: int, early: frozenset[int]) -> list[Arrival]:
+        """Take out what is decided: below that offset, or one of these."""
+        everything = list(self)
+        dropped = [one for one in everything if one.offset < next_offset or one.offset in early]
+        if dropped:
+            gone = {one.offset for one in dropped}
+            self._groups.clear()
+            for one in everything:
+                if one.offset not in gone:
+                    self.append(one)
+        return dropped
 
 
 class Inbox:
@@ -34,7 +95,7 @@ class Inbox:
     """
 
     def __init__(self) -> None:
-        self._queues: tuple[deque[Arrival], ...] = tuple(deque() for _ in COMMAND_KINDS)
+        self._queues: tuple[_Queue, ...] = tuple(_Queue() for _ in COMMAND_KINDS)
         self._next = [0] * len(COMMAND_KINDS)
         self._taken: tuple[Arrival, ...] = ()
         # Who and what the alters in here name, and the offsets of those that go before them.
@@ -79,36 +140,62 @@ class Inbox:
         self.bytes += _weight(arrival)
         return True
 
-    def take(self, cursors: Sequence[int]) -> tuple[Arrival, ...]:
-        """Take the commands whose turn it is, about 1 MiB; those below the log's cursors are dropped first."""
+    def take(
+        self,
+        next_offsets: Sequence[int],
+        early: Sequence[frozenset[int]] = (frozenset(),) * len(COMMAND_KINDS),
+        busy: frozenset[str] = frozenset(),
+    ) -> tuple[Arrival, ...]:
+        """Take the commands whose turn it is, about 1 MiB; those that the log has decided are dropped first.
+
+        These are the ones below `next_offsets` and those in `early`. Commands of `busy` clusters cannot be decided now,
+        and hold up nobody else's.
+        """
         assert not self._taken, "the last commands taken were neither settled nor given back"
-        for queue, cursor in zip(self._queues, cursors, strict=True):
-            while queue and queue[0].offset < cursor:
-                self._forget((queue.popleft(),))
+        self._drop_decided(next_offsets, early)
         taken: list[Arrival] = []
-        sizes = [0] * len(self._queues)
-        while any(self._queues):
-            following = self._following(sizes)
+        run = _Run({_group_of(name) for name in busy}, [len(offsets) for offsets in early])
+        while (following := self._following(run)) is not None:
             weight = _weight(following)
-            if taken and sum(sizes) + weight > CLOSE_BYTES:
+            if taken and run.bytes + weight > CLOSE_BYTES:
                 break
-            taken.append(self._queues[following.topic_index].popleft())
-            sizes[following.topic_index] += weight
+            queue = self._queues[following.topic_index]
+            is_early = queue.oldest() is not following
+            queue.remove(following)
+            taken.append(replace(following, is_early=True) if is_early else following)
+            run.count(following, weight, is_early=is_early)
         self._taken = tuple(taken)
         return self._taken
 
-    def _following(self, sizes: Sequence[int]) -> Arrival:
-        """Return what comes next: what goes first, else the oldest of a topic that has not had its share."""
+    def _drop_decided(self, next_offsets: Sequence[int], early: Sequence[frozenset[int]]) -> None:
+        for queue, next_offset, ahead in zip(self._queues, next_offsets, early, strict=True):
+            if queue and (ahead or queue.oldest().offset < next_offset):
+                self._forget(queue.drop(next_offset, ahead))
+
+    def _following(self, run: "_Run") -> Arrival | None:
+        """Return what comes next: what goes first, else of the oldest topic that has not had its share; or nothing."""
         cancels = self._queues[_CANCEL]
-        if cancels and cancels[0].offset in self._first:
-            return cancels[0]
-        heads = [queue[0] for queue in self._queues if queue]
-        oldest = min(heads, key=lambda arrival: (arrival.timestamp_ms, arrival.topic_index))
-        if sizes[oldest.topic_index] < CLOSE_BYTES // 2:
+        if cancels:
+            heads = cancels.heads() if run.may_be_early(_CANCEL) else (cancels.oldest(),)
+            first = [head for head in heads if head.offset in self._first and run.may_take(head)]
+            if first:
+                return min(first, key=run.rank)
+        turns = [head for queue in self._queues if queue and (head := self._fair(queue, run)) is not None]
+        if not turns:
+            return None
+        oldest = min(turns, key=lambda arrival: (arrival.timestamp_ms, arrival.topic_index))
+        if run.sizes[oldest.topic_index] < CLOSE_BYTES // 2:
             return oldest
         # A cancel that does not go first keeps its place in time.
-        others = [head for head in heads if head.topic_index not in {_CANCEL, oldest.topic_index}]
+        others = [head for head in turns if head.topic_index not in {_CANCEL, oldest.topic_index}]
         return min(others, key=lambda arrival: arrival.timestamp_ms, default=oldest)
+
+    def _fair(self, queue: _Queue, run: "_Run") -> Arrival | None:
+        """Return whose turn it is in a topic: of the group that has had the least, the older one of two."""
+        oldest = queue.oldest()
+        if not run.may_be_early(oldest.topic_index):
+            return oldest if run.may_take(oldest) else None
+        return min((head for head in queue.heads() if run.may_take(head)), key=run.rank, default=None)
 
     def _goes_first(self, command: AnyCommand | Malformed) -> bool:
         if isinstance(command, Freeze | Unfreeze):
@@ -128,7 +215,7 @@ class Inbox:
     def give_back(self) -> None:
         """Put everything taken back to the head, as if it had never been taken."""
         for arrival in reversed(self._taken):
-            self._queues[arrival.topic_index].appendleft(arrival)
+            self._queues[arrival.topic_index].put_back(replace(arrival, is_early=False))
         self._taken = ()
 
     @property
@@ -149,6 +236,46 @@ class Inbox:
                 self._first.discard(arrival.offset)
             self.count -= 1
             self.bytes -= _weight(arrival)
+
+
+class _Run:
+    """What a run has taken so far: bytes by topic, and by topic and group; and how much of each topic is early."""
+
+    def __init__(self, busy: set[int], early: list[int]) -> None:
+        self.sizes = [0] * len(COMMAND_KINDS)
+        self.bytes = 0
+        self._busy = busy
+        self._early = early
+        self._by_group: Counter[tuple[int, int]] = Counter()
+
+    def count(self, arrival: Arrival, weight: int, *, is_early: bool) -> None:
+        self.bytes += weight
+        self.sizes[arrival.topic_index] += weight
+        self._by_group[arrival.topic_index, _group(arrival)] += weight
+        self._early[arrival.topic_index] += is_early
+
+    def may_be_early(self, topic_index: int) -> bool:
+        return self._early[topic_index] < MOST_EARLY
+
+    def may_take(self, arrival: Arrival) -> bool:
+        return _group(arrival) not in self._busy
+
+    def rank(self, arrival: Arrival) -> tuple[int, int]:
+        return self._by_group[arrival.topic_index, _group(arrival)], arrival.offset
+
+
+def _group(arrival: Arrival) -> int:
+    return _group_of(arrival.command.cluster or "")
+
+
+@lru_cache(maxsize=1024)
+def _group_of(cluster: str) -> int:
+    """Name the group that a cluster shares with others: any client can think of any number of names."""
+    return crc32(cluster.encode()) % GROUPS
+
+
+def _offset(arrival: Arrival) -> int:
+    return arrival.offset
 
 
 def _weight(arrival: Arrival) -> int:

@@ -101,12 +101,25 @@ def refuse_too_large(
     return intake
 
 
-def following(next_offsets: Sequence[int], topic_ids: Sequence[str], taken: Iterable[Arrival]) -> tuple[Cursor, ...]:
-    """Move the cursors past the arrivals that a batch decides (R4)."""
-    offsets = list(next_offsets)
+def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Cursor, ...]:
+    """Move the cursors past the arrivals that a batch decides (R4); what is decided early is named until they pass it.
+
+    One that is not early has nothing undecided before it: what lies between was proven empty, or is decided.
+    """
+    offsets = [cursor.next_offset for cursor in cursors]
+    ahead = [set(cursor.ahead) for cursor in cursors]
     for arrival in taken:
-        offsets[arrival.topic_index] = arrival.offset + 1
-    return tuple(Cursor(topic_id, offset) for topic_id, offset in zip(topic_ids, offsets, strict=True))
+        if arrival.is_early:
+            ahead[arrival.topic_index].add(arrival.offset)
+        else:
+            offsets[arrival.topic_index] = arrival.offset + 1
+    return tuple(map(_cursor, cursors, offsets, ahead))
+
+
+def _cursor(before: Cursor, next_offset: int, ahead: set[int]) -> Cursor:
+    while next_offset in ahead:
+        next_offset += 1
+    return Cursor(before.topic_id, next_offset, tuple(sorted(offset for offset in ahead if offset > next_offset)))
 
 
 def _is_waiting(command: AnyCommand, clusters: ManagedClusters) -> bool:

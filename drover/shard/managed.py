@@ -231,6 +231,11 @@ class ManagedClusters:
         """Return a cluster; None if nothing has happened to it yet."""
         return self._clusters.get(name)
 
+    def is_partly_decided(self, name: str) -> bool:
+        """Whether a command of this cluster is being decided in several records."""
+        found = self._clusters.get(name)
+        return found is not None and bool(found.state.partly_decided)
+
     def with_released(self) -> set[str]:
         """List the clusters in which a deferred command, or the next part of a large one, may be decided now."""
         return {

@@ -62,8 +62,12 @@ def proposed_batch(
     draft: Draft,
     intake: Intake,
     state_hash: bytes | None,
+    snapshot_digest: bytes | None,
 ) -> ProposedBatch:
-    """Make the record that follows what is folded; `state_hash` is of the state before it, None in most records."""
+    """Make the record that follows what is folded.
+
+    `state_hash` is of the state before it, `snapshot_digest` of a snapshot that was written; None in most records.
+    """
     record = Batch(
         schema=SCHEMA_VERSION,
         token=token,
@@ -77,6 +81,7 @@ def proposed_batch(
         events=draft.events,
         state_hash=state_hash,
         state_hash_form=1 if state_hash is None else CURRENT_FORM,
+        snapshot_digest=snapshot_digest,
     )
     aside = (tuple(intake.taken), tuple(intake.forward), tuple(intake.dead_letters))
     return ProposedBatch(record, encode_record(record), *aside)

@@ -163,6 +163,11 @@ class Image:
         return _encoder.encode(manifest)
 
 
+def manifest_digest(value: bytes) -> bytes:
+    """Identify a manifest, and by it all of its snapshot: the log carries this, and so vouches for it; 16 bytes."""
+    return hashlib.blake2b(value, digest_size=16).digest()
+
+
 def chunk_key(shard: int, slot: int, number: int) -> bytes:
     """Return a chunk's record key: a snapshot written later into the slot replaces it."""
     return f"{shard}/{slot}/{number}".encode()

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from drover.capability.decision import Decision, refuse_partition
 from drover.cli.answers import exit_code, print_answers
 from drover.cli.exits import ExitCode, failure_of
 from drover.cli.main import COMMANDS, cli
@@ -20,7 +21,7 @@ from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.undo import Undo
 from drover.client.views.dead_letter_rows import shown
-from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
+from drover.errors import ClusterUnavailableError, ConfigurationError, CorruptLogError, LogUnavailableError
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
 from drover.shard.fold import ShardFold
@@ -55,6 +56,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DROVER_CONFIG", raising=False)
     Path("drover.toml").write_text(CONFIG)
     Path("plan.json").write_text(json.dumps(PLAN))
+
+    async def nobody(_settings: object, _commands: object) -> tuple[Decision, ...]:
+        raise ClusterUnavailableError("no broker of prod answers")
+
+    monkeypatch.setattr("drover.cli.trying._decided", nobody)
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
@@ -135,6 +141,22 @@ def test_a_trial_needs_no_reason_and_refuses_what_no_cluster_takes() -> None:
         assert said in result.stderr
 
 
+def test_a_trial_refuses_what_a_worker_would_refuse_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = TopicPartition("t", 0)
+    refusal = refuse_partition(key, RefusalCode.ORIGINAL_REPLICAS_DIFFER, "t:0 has the replicas 1, 2 now")
+    decision = Decision(refusals=(refusal,), unchanged=(TopicPartition("t", 1),), remarks=("the throttle stays",))
+
+    async def decided(_settings: object, commands: Sequence[object]) -> tuple[Decision, ...]:
+        return (decision,) * len(commands)
+
+    monkeypatch.setattr("drover.cli.trying._decided", decided)
+    result = run("alter", "plan.json", "--dry-run", "-o", "json")
+    assert result.exit_code == ExitCode.FAILED
+    assert json.loads(result.stdout)["commands"]
+    for said in ("would refuse 1 partition", "t:0 has the replicas 1, 2", "1 partition would stay", "throttle stays"):
+        assert said in result.stderr
+
+
 def test_an_answer_says_what_a_command_did_not_do(capsys: pytest.CaptureFixture[str]) -> None:
     said = msgspec.structs.replace(outcome("a"), remarks=("the throttle was not set",), withdrawn=("b", "c"))
     print_answers([Answer(said, 0, 7, 1000)], "table")
@@ -200,7 +222,7 @@ def test_options_for_all_commands_stand_before_or_after_the_name() -> None:
         assert run(*arguments, "--cluster", "anything").exit_code == 0
 
 
-def test_a_dry_run_shows_what_would_be_sent_and_contacts_nothing() -> None:
+def test_a_dry_run_shows_what_would_be_sent_also_where_no_cluster_answers() -> None:
     arguments = (
         "alter",
         "plan.json",
@@ -218,6 +240,7 @@ def test_a_dry_run_shows_what_would_be_sent_and_contacts_nothing() -> None:
     assert result.exit_code == 0
     assert "t:0" in result.stdout
     assert "as plan a1 to cluster prod. Nothing was sent." in result.stderr
+    assert "Only the form was checked, since the cluster could not be asked: no broker of prod" in result.stderr
     (command,) = json.loads(run(*arguments, "-o", "json").stdout)["commands"]
     assert (command["by"], command["throttle_bytes_per_second"]) == ("ann", 10_000_000)
     assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["commands"] == [command]

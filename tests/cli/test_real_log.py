@@ -27,6 +27,7 @@ from drover.shard.snapshot import differences
 from events.commands import Freeze
 from events.topics import TopicNames, shard_of
 from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
+from tests.shard.vouching import vouching
 
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[2]
@@ -257,9 +258,10 @@ async def test_from_a_snapshot_the_same_is_seen_as_from_the_first_record(
         fold = owner.folds[shard].copy()
         journal = KafkaJournal(connection, SHARDS, "test")
         try:
-            await write_snapshot(journal, connection.topics, fold)
+            written = await write_snapshot(journal, connection.topics, fold)
         finally:
             await journal.close()
+        await owner.append(shard, vouching(owner.folds[shard], written.digest))
         # Of a command that was decided before the snapshot, and of one that repeats it.
         again = await client.submit(command)
         assert await client.outcomes([again], timeout_s=20) == (replace(first[0], repeated=True),)

@@ -116,8 +116,14 @@ def test_the_image_is_of_a_python_that_the_project_takes_and_of_the_same_uv() ->
     pinned = (ROOT / ".ci" / "uv.txt").read_text(encoding="utf-8")
     assert re.findall(r"^(uv==\S+) ", pinned, re.MULTILINE) == [f"uv=={uv}"]
     assert pinned.count("--hash=sha256:") > 10, "for every machine on which it may be built"
+    backend = (ROOT / ".ci" / "build.txt").read_text(encoding="utf-8")
+    (hatchling,) = toml("pyproject.toml")["build-system"]["requires"]
+    assert f"{hatchling} \\\n    --hash=sha256:" in backend
+    assert len(re.findall(r"^\S+==\S+ ", backend, re.MULTILINE)) < backend.count("--hash=sha256:"), "all by hash"
     installs = [DOCKERFILE, (ROOT / ".ci" / "install").read_text(encoding="utf-8")]
     assert all(re.search(r"pip install .*--require-hashes", text) for text in installs)
+    assert all(re.search(r"uv pip install .*--build-constraints \S*build.txt", text) for text in installs)
+    assert all("--no-install-project" in text for text in installs)
 
 
 def test_the_image_holds_what_is_copied_and_runs_without_rights() -> None:

@@ -340,6 +340,25 @@ RECORDS: dict[str, records.Record] = {
         events=(EVENTS["plan-opened"], EVENTS["reassignment-queued"]),
         state_hash=HASH,
     ),
+    "batch-that-decides-early": records.Batch(
+        schema=1,
+        token=TOKEN,
+        epoch=3,
+        sequence=12,
+        at_ms=1_790_000_000_400,
+        cursors=(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", 19, (25, 27)), records.Cursor("QBjRZu1kRSm0SVvmuSHUxh", 3)),
+        previous_hash=HASH,
+    ),
+    "batch-that-vouches-for-a-snapshot": records.Batch(
+        schema=1,
+        token=TOKEN,
+        epoch=3,
+        sequence=11,
+        at_ms=1_790_000_000_300,
+        cursors=(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", 19),),
+        previous_hash=HASH,
+        snapshot_digest=TOKEN,
+    ),
     # The events leave out what the outcome says.
     "batch-of-a-cancel": records.Batch(
         schema=1,

@@ -17,9 +17,11 @@ from drover.local import LocalCluster
 from drover.runtime import topics
 from drover.shard import snapshot
 from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Chunk, Manifest, decode_record
+from drover.shard.snapshot import Chunk, Manifest, decode_record, manifest_digest
+from events.codec import encode_record
 from events.topics import TopicNames
 from tests.shard.random_logs import random_log
+from tests.shard.vouching import vouching
 
 NAMES = TopicNames()
 
@@ -50,11 +52,25 @@ def broker_with(log: Sequence[bytes]) -> MemoryBroker:
     return broker
 
 
+async def keep(journal: MemoryJournal, fold: ShardFold) -> None:
+    """Write a snapshot, and let the log vouch for it."""
+    written = await write_snapshot(journal, NAMES, fold)
+    broker = journal._broker
+    log = [record.value for record in broker.partitions[NAMES.events, 0] if record is not None]
+    broker.put(NAMES.events, 0, StoredRecord(encode_record(vouching(folded(log), written.digest))))
+
+
 async def found(journal: Journal, doubts: list[str] | None = None, names: TopicNames = NAMES) -> ShardFold | None:
     told = [] if doubts is None else doubts
     async with journal.reader() as reader:
         folds = await load_snapshots(reader, names, [0], lambda _, why: told.append(why))
     return folds.get(0)
+
+
+def last_value(broker: MemoryBroker) -> bytes:
+    record = positions(broker)[-1]
+    assert record is not None
+    return record.value
 
 
 def positions(broker: MemoryBroker) -> list[StoredRecord | None]:
@@ -66,7 +82,7 @@ async def test_what_was_written_is_found(log: Sequence[bytes]) -> None:
     journal = MemoryJournal(broker, 1)
     assert await found(journal) is None
     for position in (40, 80, 90):
-        await write_snapshot(journal, NAMES, folded(log, position))
+        await keep(journal, folded(log, position))
         fold = await found(journal)
         assert fold is not None
         assert (fold.position, fold.state.hash()) == (position, folded(log, position).state.hash())
@@ -90,7 +106,7 @@ async def test_a_writer_that_dies_anywhere_leaves_the_last_complete_snapshot(log
         for sends_of_successor in (0, 1, second - 1):
             broker = broker_with(log)
             journal = MemoryJournal(broker, 1)
-            await write_snapshot(journal, NAMES, folded(log, 40))
+            await keep(journal, folded(log, 40))
             for left, position in ((sends, 80), (sends_of_successor, 85)):
                 broker.aside_sends = left
                 with pytest.raises(LogUnavailableError):
@@ -99,7 +115,7 @@ async def test_a_writer_that_dies_anywhere_leaves_the_last_complete_snapshot(log
                 assert fold is not None
                 assert fold.position == 40
             broker.aside_sends = None
-            await write_snapshot(journal, NAMES, folded(log, 90))
+            await keep(journal, folded(log, 90))
             fold = await found(journal)
             assert fold is not None
             assert fold.position == 90
@@ -109,7 +125,7 @@ async def test_compaction_leaves_the_last_complete_snapshot(log: Sequence[bytes]
     broker = broker_with(log)
     journal = MemoryJournal(broker, 1)
     for position in (20, 30, 40):
-        await write_snapshot(journal, NAMES, folded(log, position))
+        await keep(journal, folded(log, position))
     broker.aside_sends = 2
     with pytest.raises(LogUnavailableError):
         await write_snapshot(journal, NAMES, folded(log, 80))
@@ -127,12 +143,12 @@ async def test_two_writers_at_once_leave_the_last_complete_snapshot(log: Sequenc
     """A fenced owner may still write: both take the same slot, and spoil each other's chunks at worst."""
     broker = broker_with(log)
     journal = MemoryJournal(broker, 1)
-    await write_snapshot(journal, NAMES, folded(log, 40))
+    await keep(journal, folded(log, 40))
     before = len(positions(broker))
-    await write_snapshot(journal, NAMES, folded(log, 80))
+    await keep(journal, folded(log, 80))
     one = positions(broker)[before:]
     del positions(broker)[before:]
-    await write_snapshot(journal, NAMES, folded(log, 85))
+    await keep(journal, folded(log, 85))
     other = positions(broker)[before:]
     del positions(broker)[before:]
     mixed = [record for pair in zip(one[:-1], other[:-1], strict=False) for record in pair]
@@ -143,7 +159,9 @@ async def test_two_writers_at_once_leave_the_last_complete_snapshot(log: Sequenc
         assert fold.position == 40
     positions(broker)[before:] = [*mixed, one[-1]]
     doubts: list[str] = []
-    assert await found(journal, doubts) is None
+    fold = await found(journal, doubts)
+    assert fold is not None
+    assert fold.position == 40
     assert doubts == ["its chunks are not those that its manifest names"]
 
 
@@ -183,7 +201,9 @@ def _manifest_with(**fields: object) -> Spoil:
         (_manifest_with(shards=2), "of shard 0 of 2"),
         (_manifest_with(shard=1), "of shard 1 of 1"),
         (_manifest_with(position=10**6), "it stands at offset 1000000, and the log ends at"),
-        (_manifest_with(state_hash=b"0" * 16), "another hash"),
+        (_manifest_with(state_hash=b"0" * 16), "no record of the log vouches"),
+        (_manifest_with(chunks=10**12), "no record of the log vouches"),
+        (_manifest_with(chain_offset=-1), "cannot stand at offset -1"),
         (_manifest_with(chain=b"0" * 16), "the log does not have its last batch"),
         (_manifest_with(chain_offset=3), "the log does not have its last batch"),
         (_manifest_with(schema=99), "its last record is not understood"),
@@ -194,21 +214,44 @@ async def test_what_is_in_doubt_is_not_used_and_the_reason_is_told(
 ) -> None:
     broker = broker_with(log)
     journal = MemoryJournal(broker, 1)
-    await write_snapshot(journal, NAMES, folded(log, 80))
+    await keep(journal, folded(log, 80))
     spoil(positions(broker))
     doubts: list[str] = []
     assert await found(journal, doubts) is None
     (doubt,) = doubts
     assert why in doubt
-    await write_snapshot(journal, NAMES, folded(log, 90))
+    await keep(journal, folded(log, 90))
     fold = await found(journal)
     assert fold is not None
     assert fold.position == 90
 
 
+async def test_who_may_write_snapshots_has_no_power_over_the_state(log: Sequence[bytes]) -> None:
+    """Whole and consistent, with the log's own past: but no owner has said that it may be used."""
+    broker = broker_with(log)
+    journal = MemoryJournal(broker, 1)
+    await keep(journal, folded(log, 40))
+    forged = folded(log, 90)
+    next(iter(forged.state.clusters.values())).blacklist = (1, 2, 3)
+    await write_snapshot(journal, NAMES, forged)
+    doubts: list[str] = []
+    fold = await found(journal, doubts)
+    assert fold is not None
+    assert fold.position == 40
+    assert doubts == ["no record of the log vouches for the snapshot of offset 90"]
+    # A record that somebody else writes to vouch for it is in no chain of the owner's.
+    fake = vouching(folded(log), None)
+    digest = manifest_digest(last_value(broker))
+    stray = msgspec.structs.replace(fake, previous_hash=b"0" * 16, snapshot_digest=digest)
+    broker.put(NAMES.events, 0, StoredRecord(encode_record(stray)))
+    fold = await found(journal)
+    assert fold is not None
+    assert fold.position == 40
+
+
 async def test_a_log_that_was_made_anew_has_another_past(log: Sequence[bytes]) -> None:
     journal = MemoryJournal(broker_with(log), 1)
-    await write_snapshot(journal, NAMES, folded(log, 80))
+    await keep(journal, folded(log, 80))
     anew = broker_with(random_log(6, 100))
     anew.partitions[NAMES.snapshots, 0] = positions(journal._broker)
     doubts: list[str] = []
@@ -221,12 +264,12 @@ async def test_nothing_is_looked_for_without_the_topic_or_in_a_short_log(
 ) -> None:
     broker = broker_with(log)
     journal = MemoryJournal(broker, 1)
-    await write_snapshot(journal, NAMES, folded(log, 80))
+    await keep(journal, folded(log, 80))
     doubts: list[str] = []
     broker.missing.add(NAMES.snapshots)
     assert await found(journal, doubts) is None
     broker.missing.clear()
-    monkeypatch.setattr(snapshots, "SHORT_LOG", len(log) + 1)
+    monkeypatch.setattr(snapshots, "SHORT_LOG", len(log) + 10)
     assert await found(journal, doubts) is None
     assert doubts == []
 
@@ -249,13 +292,16 @@ async def test_on_a_real_kafka_a_snapshot_is_written_found_and_continued(
 ) -> None:
     names = TopicNames("snapshots")
     await write_snapshot(on_kafka, names, folded(log, 40))
-    await write_snapshot(on_kafka, names, folded(log, 80))
+    written = await write_snapshot(on_kafka, names, folded(log, 80))
+    assert await found(on_kafka, names=names) is None
+    vouched = [*log, encode_record(vouching(folded(log), written.digest))]
+    await on_kafka.append(0, vouched[-1], ())
     fold = await found(on_kafka, names=names)
     assert fold is not None
     assert fold.position == 80
     on_kafka.seek([fold.position])
-    while fold.position < len(log):
+    while fold.position < len(vouched):
         for record in await on_kafka.next_records():
             assert record.offset >= 80
             fold.fold(record.offset, record.payload)
-    assert fold.state.hash() == folded(log).state.hash()
+    assert fold.state.hash() == folded(vouched).state.hash()

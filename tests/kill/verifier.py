@@ -104,7 +104,9 @@ def _verify_shard(verdicts: Verdicts, names: TopicNames, records: Records, shard
         verdicts.state_hashes[shard] += "state_hash" in record
         following = [cursor["next_offset"] for cursor in record["cursors"]]
         fault.unless(all(old <= new for old, new in zip(cursors, following, strict=True)), "a cursor goes back")
-        _take_outcomes(verdicts, names, (shard, cursors, following), record.get("outcomes", ()), stored, fault)
+        ahead = [set(cursor.get("ahead", ())) for cursor in record["cursors"]]
+        ends = [max((end, *(offset + 1 for offset in early))) for end, early in zip(following, ahead, strict=True)]
+        _take_outcomes(verdicts, names, (shard, cursors, ends), record.get("outcomes", ()), stored, fault)
         _check_identities(identities, record.get("outcomes", ()), fault)
         cursors = following
         for event in record.get("events", ()):

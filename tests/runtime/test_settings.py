@@ -312,20 +312,25 @@ def test_without_settings_the_remedy_is_one_that_works(tmp_path: Path, monkeypat
     assert load_settings(None).log.bootstrap == "kafka:9092"
 
 
-def test_a_found_file_that_others_may_write_is_refused_unless_it_is_named(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("named", [None, Path("drover.toml")])
+def test_a_file_that_others_may_write_is_refused_also_when_it_is_named(
+    file: Path, named: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(file.parent)
     file.chmod(0o666)
-    with pytest.raises(ConfigurationError, match="anybody may write it"):
-        load_settings()
-    assert load_settings(Path("drover.toml")).log.bootstrap == "kafka:9092"
+    with pytest.raises(ConfigurationError, match="anybody may write it: chmod o-w"):
+        load_settings(named)
     file.chmod(0o644)
-    assert load_settings().log.bootstrap == "kafka:9092"
-    monkeypatch.setattr("os.geteuid", lambda: file.stat().st_uid + 1)
+    assert load_settings(named).log.bootstrap == "kafka:9092"
+    owner = file.stat().st_uid
+    monkeypatch.setattr("os.geteuid", lambda: owner + 1)
     monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
-    with pytest.raises(ConfigurationError, match="it belongs to user"):
-        load_settings()
+    monkeypatch.setenv("DROVER_CONFIG_OWNER", str(owner + 2))
+    with pytest.raises(ConfigurationError, match=f"DROVER_CONFIG_OWNER={owner} if that user"):
+        load_settings(named)
+    for trusted in (str(owner), "any"):
+        monkeypatch.setenv("DROVER_CONFIG_OWNER", trusted)
+        assert load_settings(named).log.bootstrap == "kafka:9092"
 
 
 def test_options_of_spark_are_secrets_like_the_others(tmp_path: Path) -> None:

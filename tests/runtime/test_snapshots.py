@@ -12,9 +12,10 @@ from drover.journal.snapshots import write_snapshot
 from drover.runtime import snapshots
 from drover.runtime.host import ShardHost
 from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Manifest, decode_record
+from drover.shard.snapshot import Manifest, decode_record, manifest_digest
+from events.codec import decode_record as decode_log_record
 from events.codec import encode_record
-from events.records import SCHEMA_VERSION, Acquire
+from events.records import SCHEMA_VERSION, Acquire, Batch
 from tests.runtime.world import SHARDS, FakeGroup, World, arrival_of, freeze
 
 EVERY = 20
@@ -61,6 +62,12 @@ def manifests(world: World, shard: int = 0) -> list[Manifest]:
     return [record for record in records if isinstance(record, Manifest)]
 
 
+def vouched(world: World) -> list[bytes]:
+    """The digests of snapshots that the log of shard 0 carries."""
+    records = map(decode_log_record, world.broker.values(world.broker.topics.events, 0))
+    return [one.snapshot_digest for one in records if isinstance(one, Batch) and one.snapshot_digest is not None]
+
+
 def replayed(world: World, until: int | None = None) -> ShardFold:
     fold = ShardFold(0, SHARDS)
     for offset, payload in enumerate(world.broker.values(world.broker.topics.events, 0)[:until]):
@@ -77,6 +84,9 @@ async def test_a_snapshot_is_written_when_enough_was_appended(world: World) -> N
     (manifest,) = manifests(world)
     assert manifest.position >= EVERY
     assert manifest.state_hash == replayed(world, manifest.position).state.hash()
+    await world.until(lambda: vouched(world), "the log to vouch for it, although nothing else is to be recorded")
+    value = world.broker.values(world.broker.topics.snapshots, 0)[-1]
+    assert vouched(world) == [manifest_digest(value)]
     await decide(world, host, group, 3)
     assert len(manifests(world)) == 1
 
@@ -88,7 +98,8 @@ async def test_a_clean_stop_leaves_a_snapshot_and_the_next_worker_starts_from_it
     await decide(world, host, group, 5)
     await host.close_shards()
     (manifest,) = manifests(world)
-    assert manifest.position == len(world.broker.values(world.broker.topics.events, 0))
+    # The last record vouches for it.
+    assert manifest.position == len(world.broker.values(world.broker.topics.events, 0)) - 1
     second, group = await serving(world, "second")
     assert second.shards[0].fold.state.hash() == replayed(world).state.hash()
     assert list(second.shards[0].fold.known.items()) == list(replayed(world).known.items())
@@ -108,7 +119,9 @@ async def test_a_snapshot_that_the_tail_contradicts_is_not_used(
     wrong = host.shards[0].fold.copy()
     wrong.sequence += 1
     await decide(world, host, group, 2)
-    await write_snapshot(MemoryJournal(world.broker, SHARDS), world.broker.topics, wrong)
+    written = await write_snapshot(MemoryJournal(world.broker, SHARDS), world.broker.topics, wrong)
+    host.shards[0].core.vouch_for(written.digest)
+    await decide(world, host, group, 1)
     second, _ = await serving(world, "second")
     assert second.shards[0].fold.sequence == replayed(world).sequence
     assert "snapshots are not used" in said(capsys)

@@ -35,7 +35,7 @@ from events.reassignments import (
     StopRequested,
     TargetReplaced,
 )
-from events.records import AnyEvent, Batch, Outcome
+from events.records import AnyEvent, Batch, Cursor, Outcome
 from events.throttles import (
     BrokerThrottleIntended,
     BrokerThrottleLeft,
@@ -108,7 +108,7 @@ class Judge:
     epoch: int = 0
     token: bytes = b""
     sequence: int = 0
-    cursors: tuple[int, ...] = (0, 0, 0, 0)
+    cursors: tuple[Cursor, ...] = (Cursor("", 0),) * 4
     verdicts: list[RecordVerdict] = field(default_factory=list)
 
 

@@ -9,7 +9,7 @@ from events.codec import Malformed, command_digest
 from events.healing import HealChunkBegun
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued
-from events.records import Acquire, Batch, Genesis, Outcome
+from events.records import Acquire, Batch, Cursor, Genesis, Outcome
 from events.topics import COMMAND_KINDS, TopicNames, shard_of
 from events.waiting import QueueEntryRemoved
 
@@ -116,7 +116,7 @@ def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batc
     assert len(set(offsets)) == len(offsets), "S17: two outcomes of one command"
     answered = set(offsets)
     for index, cursor in enumerate(record.cursors):
-        for offset in range(judge.cursors[index], cursor.next_offset):
+        for offset in _newly_decided(judge.cursors[index], cursor):
             stored = commands.read(index, shard)[offset]
             place = (index, offset)
             if isinstance(stored.command, Malformed):
@@ -127,7 +127,13 @@ def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batc
                 assert place in answered, f"S17: {COMMAND_KINDS[index]} {offset} has no outcome"
             answered.discard(place)
     assert not answered, f"S17: outcomes of commands that the cursors do not pass: {answered}"
-    judge.cursors = tuple(cursor.next_offset for cursor in record.cursors)
+    judge.cursors = record.cursors
+
+
+def _newly_decided(before: Cursor, after: Cursor) -> list[int]:
+    """List what a record decides of a topic: what the cursor passes, and what is decided before its turn."""
+    found = {*range(before.next_offset, after.next_offset), *after.ahead}
+    return sorted(found.difference(before.ahead))
 
 
 def _sent_on(checker: "Checker", shard: int, index: int, offset: int) -> bool:

@@ -1,0 +1,75 @@
+"""`drover alter --dry-run`: what a worker would refuse, by the log and the cluster as they are now."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from drover.capability.decision import Decision
+from drover.cli.exits import Failure
+from drover.cli.model_source import CONNECT_TIMEOUT_MS, open_driver, state_of
+from drover.cli.output import plural, say
+from drover.errors import ClusterError, ConfigurationError
+from drover.facts import Observation
+from drover.reassignment.targets import refused_anywhere
+from drover.runtime.settings import Settings
+from drover.shard.trial import partitions_to_see, trial
+from drover.state.cluster import ClusterState
+from events.commands import Alter
+from events.partitions import TopicPartition
+from events.refusals import Refusal
+
+MOST_REFUSALS = 20
+# The two lists of a partition that has just changed may differ.
+LOOKS = 5
+
+
+def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:
+    """Raise `Failure` for what is wrong in any cluster."""
+    targets = [target for command in commands for target in command.partitions]
+    _refuse([refusal for target in targets if (refusal := refused_anywhere(target, own_topics)) is not None])
+
+
+def decisions_now(settings: Settings, commands: Sequence[Alter]) -> tuple[Decision, ...]:
+    """Return what a worker would decide; nothing where the cluster cannot be asked, which is told."""
+    try:
+        return asyncio.run(_decided(settings, commands))
+    except (ClusterError, ConfigurationError) as error:
+        say(f"Only the form was checked, since the cluster could not be asked: {error}", err=True)
+        return ()
+
+
+def tell(decisions: Sequence[Decision]) -> None:
+    """Say what would not be done, and raise `Failure` for what would be refused."""
+    unchanged = sum(len(decision.unchanged) for decision in decisions)
+    if unchanged:
+        say(f"{plural(unchanged, 'partition')} would stay: what is asked for is there already.", err=True)
+    for remark in dict.fromkeys(remark for decision in decisions for remark in decision.remarks):
+        say(remark, err=True)
+    _refuse([refusal for decision in decisions for refusal in decision.refusals])
+
+
+async def _decided(settings: Settings, commands: Sequence[Alter]) -> tuple[Decision, ...]:
+    cluster = commands[0].cluster
+    state = await state_of(settings, cluster)
+    seen = await _seen(settings, state, partitions_to_see(commands, state))
+    return trial(commands, state, seen, settings.log.topics.own, time.time_ns() // 1_000_000)
+
+
+async def _seen(settings: Settings, state: ClusterState, wanted: frozenset[TopicPartition]) -> Observation:
+    """Observe all of these partitions. Raises `ClusterError`."""
+    async with open_driver(settings, state.name, CONNECT_TIMEOUT_MS) as driver:
+        for _ in range(LOOKS):
+            seen = await driver.observe(wanted, with_min_isr=True)
+            if wanted <= seen.partitions.keys():
+                return seen
+    missing = next(iter(wanted - seen.partitions.keys()))
+    raise ClusterError(f"{missing} is changing: try again")
+
+
+def _refuse(refused: Sequence[Refusal]) -> None:
+    if not refused:
+        return
+    lines = "\n".join(f"  {refusal.detail}" for refusal in refused[:MOST_REFUSALS])
+    more = f"\n  and {len(refused) - MOST_REFUSALS:,} more" if len(refused) > MOST_REFUSALS else ""
+    what = plural(len(refused), "partition") if any(refusal.key for refusal in refused) else "this"
+    raise Failure(f"a worker would refuse {what}:\n{lines}{more}")

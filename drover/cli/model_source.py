@@ -140,9 +140,9 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
 
 async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tuple[Inventory, Rates | None]:
     # A cluster that is not there is told at once; one that is there may be large, and take its time.
-    async with _driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
+    async with managed_driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
         await driver.identify()
-    async with _driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
+    async with managed_driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
         first = await driver.inventory()
         if ingest_s is None:
             return first, None
@@ -152,7 +152,8 @@ async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tup
 
 
 @asynccontextmanager
-async def _driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+async def managed_driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+    """Connect to a managed cluster. Raises `ConfigurationError` for one that is not configured."""
     from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
 
     if cluster not in settings.clusters:

@@ -13,7 +13,7 @@ from events import (
 )
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
-from tests.events import leader_samples
+from tests.events import leader_samples, throttle_samples
 from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
@@ -57,6 +57,8 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", brokers=(1, 65), previous_brokers=(1, 10, 65), by="ann", reason="10 is mended"
     ),
     **leader_samples.EVENTS,
+    **throttle_samples.EVENTS,
+    **HEALING,
     "broker-failure-recorded": brokers.BrokerFailureRecorded(
         cluster="local", broker=3, failed_at_ms=1_790_000_000_000, by="watch", reason="no ping"
     ),
@@ -272,23 +274,6 @@ EVENTS: dict[str, records.AnyEvent] = {
         why=FailureReason.PARTITION_GONE,
         detail="the topic was deleted and recreated",
         replicas=(1, 2, 3),
-    ),
-    "broker-throttle-intended": throttles.BrokerThrottleIntended(
-        cluster="local", broker=1, rates=_RATES, found=throttles.Rates(leader=None, follower=None), release=True
-    ),
-    "broker-throttle-set": throttles.BrokerThrottleSet(cluster="local", broker=1),
-    "broker-throttle-left": throttles.BrokerThrottleLeft(cluster="local", broker=1, found=_RATES),
-    "broker-throttle-changed": throttles.BrokerThrottleChanged(
-        cluster="local", broker=1, found=throttles.Rates(leader=None, follower=5_000_000), bytes_per_second=10_000_000
-    ),
-    "topic-throttle-changed": throttles.TopicThrottleChanged(cluster="local", topic="orders", gone=_ENTRIES),
-    "topic-throttle-intended": throttles.TopicThrottleIntended(
-        cluster="local", topic="orders", add=_ENTRIES, remove=throttles.Entries(leader=("1:1",))
-    ),
-    "topic-throttle-set": throttles.TopicThrottleSet(cluster="local", topic="orders"),
-    **HEALING,
-    "topic-throttle-left": throttles.TopicThrottleLeft(
-        cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
     ),
 }
 

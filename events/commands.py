@@ -28,6 +28,15 @@ LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
 GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=64)] | None
 
 
+Rate = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+ThrottledReplica = Annotated[str, Meta(pattern=r"^[0-9]{1,10}:[0-9]{1,10}\Z")]
+
+
+def _check_rise(rate: int | None, bound: int | None) -> None:
+    if bound is not None and (rate is None or bound < rate):
+        raise ValueError("the rate up to which a throttle may rise needs a throttle, and is not below it")
+
+
 class PartitionName(Struct, frozen=True, forbid_unknown_fields=True):
     """A partition as commands write it: `{topic, partition}`."""
 
@@ -79,15 +88,16 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     """Move partitions to new replica lists, as one plan (KIP-455).
 
     `plan` defaults to the id. Several commands may add to an open plan; `more` says that further ones will follow, so
-    that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; of it and of `stepping`
-    the plan's last accepted value holds. `only_when_idle` refuses the whole command while Drover is moving anything on
-    the cluster (R455-12).
+    that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; of it, of the bound
+    `throttle_may_rise_to` up to which Drover may raise it, and of `stepping` the plan's last accepted value holds.
+    `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
     """
 
     partitions: tuple[PartitionTarget, ...]
     plan: Identifier | None = None
     more: bool = False
-    throttle_bytes_per_second: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
+    throttle_bytes_per_second: Rate | None = None
+    throttle_may_rise_to: Rate | None = None
     stepping: Stepping | None = None
     queue: bool = False
     allow_replication_factor_change: bool = True
@@ -101,6 +111,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
         keys = {target.key for target in self.partitions}
         if len(keys) != len(self.partitions):
             raise ValueError("partitions names a partition twice")
+        _check_rise(self.throttle_bytes_per_second, self.throttle_may_rise_to)
 
     @property
     def plan_name(self) -> str:
@@ -135,10 +146,67 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
 
 
 class Throttle(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="throttle"):
-    """Give a plan that has not ended another throttle, per broker; what it has in flight is throttled so at once."""
+    """Set the throttle of a plan that has not ended, or of the cluster; what is in flight follows at once.
 
-    plan: Identifier
-    bytes_per_second: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+    Without `plan` it is the cluster's, which holds for plans without one of their own. `clear` takes a throttle away: a
+    plan goes by the cluster's again. Where a copy cannot keep up with what is written, Drover may raise a plan's up to
+    `may_rise_to`.
+    """
+
+    plan: Identifier | None = None
+    bytes_per_second: Rate | None = None
+    clear: bool = False
+    may_rise_to: Rate | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse no rate, a rate beside `clear`, and a bound that is none."""
+        if (self.bytes_per_second is None) != self.clear:
+            raise ValueError("exactly one of bytes_per_second and clear must be given")
+        if self.may_rise_to is not None and self.plan is None:
+            raise ValueError("may_rise_to belongs to a plan")
+        _check_rise(self.bytes_per_second, self.may_rise_to)
+
+
+class StrayRates(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """The dynamic throttle rates that somebody has left on a broker, as they were seen; null where none is set."""
+
+    broker: BrokerId
+    leader: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    follower: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse nothing."""
+        if self.leader is None and self.follower is None:
+            raise ValueError("neither leader nor follower is given")
+
+
+class StrayEntries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """Entries `partition:broker` that somebody has left in a topic's lists of throttled replicas."""
+
+    topic: TopicName
+    leader: tuple[ThrottledReplica, ...] = ()
+    follower: tuple[ThrottledReplica, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse nothing."""
+        if not self.leader and not self.follower:
+            raise ValueError("neither leader nor follower is given")
+
+
+class RestoreThrottles(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="restore-throttles"):
+    """Delete throttles that an interrupted run of any tool has left; what has changed since it was seen stays."""
+
+    brokers: tuple[StrayRates, ...] = ()
+    topics: tuple[StrayEntries, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse an empty scope, and two entries for one broker or topic."""
+        if not self.brokers and not self.topics:
+            raise ValueError("neither brokers nor topics is given")
+        if len({one.broker for one in self.brokers}) != len(self.brokers):
+            raise ValueError("brokers names a broker twice")
+        if len({one.topic for one in self.topics}) != len(self.topics):
+            raise ValueError("topics names a topic twice")
 
 
 class ChangeLimits(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="limits"):
@@ -300,7 +368,7 @@ class RequestRefused(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 # Which types may arrive on which command topic; a command that is added is added here.
-OnAlter = Alter | Throttle | ChangeLimits | RequestRefused
+OnAlter = Alter | Throttle | ChangeLimits | RestoreThrottles | RequestRefused
 OnCancel = Cancel | Freeze | Unfreeze | Repair
 OnBlacklist = Blacklist | Demote | Restore | BalanceLeaders
 OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand

@@ -34,10 +34,34 @@ class PlanExtended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="pl
 
 
 class PlanThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-throttle-set"):
-    """The plan's throttle per broker from here on, for running moves as well."""
+    """The plan's throttle per broker from here on, for running moves as well; Drover may raise it to `may_rise_to`."""
 
     plan: str
     bytes_per_second: int
+    may_rise_to: int | None = None
+
+
+class PlanThrottleCleared(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-throttle-cleared"):
+    """The plan has no throttle of its own from here on: it goes by the cluster's."""
+
+    plan: str
+
+
+class PlanThrottleRaised(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-throttle-raised"):
+    """Drover raised a plan's throttle, because a copy did not keep up with what is written; `detail` says which."""
+
+    plan: str
+    bytes_per_second: int
+    previous_bytes_per_second: int
+    detail: str
+
+
+class ClusterThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-throttle-set"):
+    """The throttle per broker of plans without one of their own from here on; None: they have none."""
+
+    bytes_per_second: int | None
+    by: str
+    reason: str
 
 
 class PlanCancelled(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-cancelled"):

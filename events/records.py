@@ -22,7 +22,17 @@ from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.healing import HealingEvent
 from events.leadership import LeadershipEvent
 from events.partitions import PartitionReference
-from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened, PlansForgotten, PlanThrottleSet
+from events.plans import (
+    ClusterThrottleSet,
+    PlanCancelled,
+    PlanExtended,
+    PlanFinished,
+    PlanOpened,
+    PlansForgotten,
+    PlanThrottleCleared,
+    PlanThrottleRaised,
+    PlanThrottleSet,
+)
 from events.reassignments import (
     CallAccepted,
     CallIntended,
@@ -52,10 +62,12 @@ from events.reassignments import (
 )
 from events.refusals import Refusal
 from events.throttles import (
+    BrokerThrottleAdopted,
     BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
     BrokerThrottleSet,
+    TopicThrottleAdopted,
     TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
@@ -79,7 +91,8 @@ LimitsEvent = LimitsSet | LimitsChanged
 IdentityEvent = BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched
 ClusterEvent = IdentityEvent | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
-OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleSet | PlanCancelled | PlanFinished
+PlanThrottleEvent = PlanThrottleSet | PlanThrottleCleared | PlanThrottleRaised
+OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleEvent | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten
 CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcomeLost
 ReassignmentEvent = (
@@ -108,10 +121,13 @@ ReassignmentEvent = (
     | ReassignmentUnblocked
     | ReassignmentFailed
 )
-BrokerThrottleEvent = BrokerThrottleIntended | BrokerThrottleSet | BrokerThrottleLeft | BrokerThrottleChanged
-ThrottleEvent = (
-    BrokerThrottleEvent | TopicThrottleIntended | TopicThrottleSet | TopicThrottleLeft | TopicThrottleChanged
+BrokerThrottleEvent = (
+    BrokerThrottleIntended | BrokerThrottleSet | BrokerThrottleLeft | BrokerThrottleChanged | BrokerThrottleAdopted
 )
+TopicThrottleEvent = (
+    TopicThrottleIntended | TopicThrottleSet | TopicThrottleLeft | TopicThrottleChanged | TopicThrottleAdopted
+)
+ThrottleEvent = BrokerThrottleEvent | TopicThrottleEvent
 WaitingEvent = (
     CommandHeld
     | CommandNarrowed
@@ -129,6 +145,7 @@ AnyEvent = (
     | PlanEvent
     | ReassignmentEvent
     | ThrottleEvent
+    | ClusterThrottleSet
     | WaitingEvent
     | ForeignEvent
     | HealingEvent

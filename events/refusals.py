@@ -22,6 +22,7 @@ class RefusalCode(StrEnum):
     CLUSTER_UNAVAILABLE = "cluster-unavailable"
     PLAN_CLOSED = "plan-closed"
     UNKNOWN_PLAN = "unknown-plan"
+    DROVERS_OWN_THROTTLE = "drovers-own-throttle"
     AFTER_UNDECIDED = "after-undecided"
     HEALING_OFF = "healing-off"
     BROKER_NOT_AWAY = "broker-not-away"

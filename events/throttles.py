@@ -96,3 +96,21 @@ class TopicThrottleChanged(Event, frozen=True, kw_only=True, omit_defaults=True,
 
     topic: str
     gone: Entries
+
+
+class BrokerThrottleAdopted(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-adopted"):
+    """Somebody asked to delete rates that another tool has left on a broker; `found` is what they saw there."""
+
+    broker: int
+    found: Rates
+    by: str
+    reason: str
+
+
+class TopicThrottleAdopted(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-adopted"):
+    """Somebody asked to delete entries that another tool has left in a topic's lists."""
+
+    topic: str
+    found: Entries
+    by: str
+    reason: str

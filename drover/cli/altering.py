@@ -20,7 +20,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 def alter_options(command: Decorated) -> Decorated:
-    """Add `--plan`, `--throttle`, `--force`, `--stepping`, `--queue` and `--follow`."""
+    """Add `--plan`, `--throttle`, `--throttle-may-rise-to`, `--force`, `--stepping`, `--queue` and `--follow`."""
     for option in (
         click.option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
         click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236)."),
@@ -31,6 +31,12 @@ def alter_options(command: Decorated) -> Decorated:
             "the end; swap drops as many as it has added; single is one call.  [default: the cluster's]",
         ),
         click.option("--force", is_flag=True, help="Take a throttle under 1 kB/s or over 100 GB/s for what is meant."),
+        click.option(
+            "--throttle-may-rise-to",
+            type=Rate(),
+            metavar="RATE",
+            help="Drover may raise the throttle so far while copies cannot keep up with what is written.",
+        ),
         click.option("--throttle", type=Rate(), metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second."),
         click.option(
             "--plan", metavar="NAME", help="The plan's name; several commands may share one.  [default: the id]"
@@ -43,6 +49,8 @@ def alter_options(command: Decorated) -> Decorated:
 def check_rate_of(options: Mapping[str, Any]) -> None:
     """Refuse a throttle that is probably a mistake of units, unless it is forced."""
     if options["throttle"] is None:
+        if options["throttle_may_rise_to"] is not None:
+            raise click.UsageError("--throttle-may-rise-to needs --throttle, from which it rises")
         return
     try:
         check_rate(options["throttle"], force=options["force"])
@@ -61,6 +69,7 @@ def make_commands(
         reason=request.reason,
         plan=options["plan"],
         throttle_bytes_per_second=options["throttle"],
+        throttle_may_rise_to=options["throttle_may_rise_to"],
         stepping=None if options["stepping"] is None else Stepping(options["stepping"]),
         queue=options["queue"],
         after=request.after,

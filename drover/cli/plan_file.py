@@ -81,6 +81,7 @@ class AlterRequest:
     reason: str
     plan: str | None = None
     throttle_bytes_per_second: int | None = None
+    throttle_may_rise_to: int | None = None
     stepping: Stepping | None = None
     queue: bool = False
     after: tuple[str, ...] = ()
@@ -214,6 +215,7 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             plan=plan,
             more=number < len(parts),
             throttle_bytes_per_second=request.throttle_bytes_per_second,
+            throttle_may_rise_to=request.throttle_may_rise_to,
             stepping=request.stepping,
             queue=request.queue,
             after=request.after,

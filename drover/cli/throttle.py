@@ -1,36 +1,120 @@
-"""`drover throttle`: give a plan that is running another throttle."""
+"""`drover throttle`: throttles of plans and of the cluster, and what tools have left."""
 
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from drover.cli.invocation import Invocation, pass_invocation
-from drover.cli.parameters import Rate, check_rate
+from drover.cli.exits import ExitCode
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.output import output_option, say
+from drover.cli.parameters import Rate, check_rate, parse_rate
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
-from events.commands import Throttle
+from drover.cli.throttles import look_at_throttles, show_throttles
+from events.commands import RestoreThrottles, StrayEntries, StrayRates, Throttle
+
+if TYPE_CHECKING:
+    from drover.client.views.found_throttles import FoundEntries, FoundRates
 
 
 @click.group()
 def throttle() -> None:
-    """Give a plan that is running another throttle."""
+    """Set throttles of plans and of the cluster, show them all, and delete what tools have left."""
 
 
 @throttle.command(name="set")
-@click.argument("plan")
-@click.argument("rate", type=Rate())
+@click.argument("words", metavar="[PLAN] RATE", nargs=-1, required=True)
+@click.option(
+    "--may-rise-to", type=Rate(), metavar="RATE", help="Drover may raise it so far while copies cannot keep up."
+)
 @click.option("--force", is_flag=True, help="Take a rate under 1 kB/s or over 100 GB/s for what is meant.")
 @write_options
 @pass_invocation
-def set_(invocation: Invocation, plan: str, rate: int, *, force: bool, **options: Any) -> None:
-    """Set the throttle of PLAN to RATE, per broker: 10MB/s, 50MiB, or bytes per second.
+def set_(
+    invocation: Invocation, words: tuple[str, ...], may_rise_to: int | None, *, force: bool, **options: Any
+) -> None:
+    """Set the throttle of PLAN or, without one, of the cluster, per broker: 10MB/s, 50MiB, or bytes per second.
 
-    It holds at once for what the plan has in flight.
+    It holds at once for what is in flight. The cluster's holds for plans without one of their own. The rate none takes
+    a throttle away.
     """
+    *plans, text = words
+    if len(plans) > 1:
+        raise click.UsageError("give [PLAN] RATE")
+    rate = None if text.lower() == "none" else _rate(text, force=force)
+    plan = plans[0] if plans else None
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "throttle", cluster, options)
+    command = Throttle(
+        **request.envelope, plan=plan, bytes_per_second=rate, clear=rate is None, may_rise_to=may_rise_to
+    )
+    send_one(connection, command, request)
+
+
+def _rate(text: str, *, force: bool) -> int:
     try:
+        rate = parse_rate(text)
         check_rate(rate, force=force)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="RATE") from None
+    return rate
+
+
+@throttle.command()
+@output_option
+@common_options
+@pass_invocation
+def show(invocation: Invocation, output: str) -> None:
+    """Show every throttle that stands in the cluster and whose it is, as `drover throttles` does."""
+    show_throttles(invocation, output)
+
+
+@throttle.command()
+@click.option("--broker", "brokers", multiple=True, type=int, metavar="N", help="Only this; may be repeated.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this; may be repeated.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@write_options
+@pass_invocation
+def restore(
+    invocation: Invocation, brokers: tuple[int, ...], topics: tuple[str, ...], *, yes: bool, **options: Any
+) -> None:
+    """Delete the strays: throttles that somebody else has set and that nothing that moves needs.
+
+    It shows them and asks first. A worker reads each once more before it deletes it, and leaves what has changed.
+    """
     connection, cluster = connect(invocation)
-    request = make_request(invocation, "throttle", cluster, options)
-    send_one(connection, Throttle(**request.envelope, plan=plan, bytes_per_second=rate), request)
+    found = look_at_throttles(invocation.settings(), cluster)
+    everything = not brokers and not topics
+    rates = [row for row in found.rates if row.whose == "stray" and (everything or row.broker in brokers)]
+    entries = [row for row in found.entries if row.whose == "stray" and (everything or row.topic in topics)]
+    if not rates and not entries:
+        say("There is nothing to delete: no throttle is left over.", err=True)
+        raise click.exceptions.Exit(ExitCode.DONE)
+    _ask(rates, entries, yes=yes)
+    request = make_request(invocation, "restore-throttles", cluster, options)
+    command = RestoreThrottles(
+        **request.envelope,
+        brokers=tuple(StrayRates(broker=row.broker, leader=row.leader, follower=row.follower) for row in rates),
+        topics=tuple(StrayEntries(topic=row.topic, leader=row.leader, follower=row.follower) for row in entries),
+    )
+    send_one(connection, command, request)
+
+
+def _ask(rates: "list[FoundRates]", entries: "list[FoundEntries]", *, yes: bool) -> None:
+    """Show what would be deleted and ask, unless that was answered; without a terminal nobody can answer."""
+    for row in rates:
+        said = ", ".join(
+            f"{name} {rate:,} bytes per second"
+            for name, rate in (("out", row.leader), ("in", row.follower))
+            if rate is not None
+        )
+        say(f"broker {row.broker}: {said}", err=True)
+    for one in entries:
+        say(f"topic {one.topic}: {len(one.leader):,} leaders and {len(one.follower):,} followers", err=True)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("deleting these needs an answer: run it in a terminal, or add --yes")
+    if not click.confirm("Delete these?", err=True):
+        raise click.UsageError("nothing was deleted")

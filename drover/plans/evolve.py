@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drover.plans.state import Plan, PlansState, PlanStatus
+from drover.plans.state import ClusterThrottle, Plan, PlansState, PlanStatus
 from events import plans
 from events.base import Event
 from events.reassignments import (
@@ -77,6 +77,23 @@ def _step(state: PlansState, event: plans.PlanOpened | plans.PlanExtended) -> No
 def _throttle_set(state: PlansState, event: plans.PlanThrottleSet, _at_ms: int) -> None:
     plan = state.plans[event.plan]
     state.put_plan(replace(plan, throttle_bytes_per_second=event.bytes_per_second))
+    state.throttle_bounds.pop(event.plan, None)
+    if event.may_rise_to is not None:
+        state.throttle_bounds[event.plan] = event.may_rise_to
+
+
+def _throttle_cleared(state: PlansState, event: plans.PlanThrottleCleared, _at_ms: int) -> None:
+    state.put_plan(replace(state.plans[event.plan], throttle_bytes_per_second=None))
+    state.throttle_bounds.pop(event.plan, None)
+
+
+def _throttle_raised(state: PlansState, event: plans.PlanThrottleRaised, _at_ms: int) -> None:
+    state.put_plan(replace(state.plans[event.plan], throttle_bytes_per_second=event.bytes_per_second))
+
+
+def _cluster_throttle_set(state: PlansState, event: plans.ClusterThrottleSet, at_ms: int) -> None:
+    rate = event.bytes_per_second
+    state.cluster_throttle = None if rate is None else ClusterThrottle(rate, event.by, event.reason, at_ms)
 
 
 def _cancelled(state: PlansState, event: plans.PlanCancelled, at_ms: int) -> None:
@@ -94,12 +111,16 @@ def _forgotten(state: PlansState, event: plans.PlansForgotten, _at_ms: int) -> N
         del state.plans[name]
         del state.ended_plans[name]
         state.steppings.pop(name, None)
+        state.throttle_bounds.pop(name, None)
 
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     plans.PlanOpened: _opened,
     plans.PlanExtended: _extended,
     plans.PlanThrottleSet: _throttle_set,
+    plans.PlanThrottleCleared: _throttle_cleared,
+    plans.PlanThrottleRaised: _throttle_raised,
+    plans.ClusterThrottleSet: _cluster_throttle_set,
     plans.PlanCancelled: _cancelled,
     plans.PlanFinished: _finished,
     plans.PlansForgotten: _forgotten,

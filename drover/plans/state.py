@@ -45,13 +45,23 @@ class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
         return not self.active and not self.waiting
 
 
+class ClusterThrottle(Struct, frozen=True):
+    """The throttle per broker of plans without one of their own; who set it, why, and when (log time)."""
+
+    bytes_per_second: int
+    by: str
+    reason: str
+    since_ms: int
+
+
 @dataclass(eq=False)
 class PlansState(ClusterSlice):
     """Plans by name, until they are forgotten.
 
     `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. The fold
     decides nothing by it, so no hash covers it; snapshots keep it. `steppings` are those of plans that have one of
-    their own. `idle_plans` are the open plans with nothing left to do.
+    their own; `throttle_bounds` says how far Drover may raise a plan's throttle. `idle_plans` are the open plans with
+    nothing left to do.
     """
 
     plans: dict[str, Plan] = recorded(
@@ -61,7 +71,18 @@ class PlansState(ClusterSlice):
     steppings: dict[str, Stepping] = recorded(
         "steppings", factory=dict, content=items_by_key, told_as=("stepping of plan", "set", "forgotten")
     )
+    cluster_throttle: ClusterThrottle | None = recorded("cluster_throttle", told_as=("cluster throttle",))
+    throttle_bounds: dict[str, int] = recorded(
+        "throttle_bounds", factory=dict, content=items_by_key, told_as=("bound of the throttle of plan", "set", "gone")
+    )
     idle_plans: dict[str, None] = index(dict)
+
+    def rate_of(self, plan: str) -> int | None:
+        """Return the throttle per broker that holds for a plan: its own, or else the cluster's; None for none."""
+        own = self.plans[plan].throttle_bytes_per_second
+        if own is not None or self.cluster_throttle is None:
+            return own
+        return self.cluster_throttle.bytes_per_second
 
     def put_plan(self, plan: Plan) -> None:
         """Store a plan, and keep the index true."""

@@ -86,15 +86,23 @@ def _told_throttle(
     rate, name = command.throttle_bytes_per_second, command.plan_name
     if rate is None:
         return ()
-    plan = state.plans.get(name)
-    if is_set or (plan is not None and plan.throttle_bytes_per_second == rate):
-        return (told_rate(name, rate),)
+    if is_set or _is_throttled_so(command, state):
+        return (told_rate(name, rate, command.throttle_may_rise_to),)
     said = f"the throttle of {rate:,} bytes per second was not set: nothing was added to plan {name}"
     others = {found.plan for key in unchanged if (found := state.reassignments.get(key)) is not None} - {name}
     if others:
         what = " and ".join(f"`drover throttle set {other} {rate}`" for other in sorted(others))
         said += f"; what it names is being moved by plan {', '.join(sorted(others))}: {what}"
     return (said,)
+
+
+def _is_throttled_so(command: Alter, state: ClusterState) -> bool:
+    plan = state.plans.get(command.plan_name)
+    return (
+        plan is not None
+        and plan.throttle_bytes_per_second == command.throttle_bytes_per_second
+        and state.throttle_bounds.get(plan.name) == command.throttle_may_rise_to
+    )
 
 
 def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
@@ -174,8 +182,9 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
         stepping = command.stepping if plan is not None and (joins or unchanged) else None
         events.append(PlanExtended(cluster=state.name, plan=name, more=command.more, stepping=stepping))
     throttle = command.throttle_bytes_per_second
-    if throttle is not None and (joins or unchanged) and (plan is None or plan.throttle_bytes_per_second != throttle):
-        events.append(PlanThrottleSet(cluster=state.name, plan=name, bytes_per_second=throttle))
+    if throttle is not None and (joins or unchanged) and not _is_throttled_so(command, state):
+        bound = command.throttle_may_rise_to
+        events.append(PlanThrottleSet(cluster=state.name, plan=name, bytes_per_second=throttle, may_rise_to=bound))
     return tuple(events)
 
 

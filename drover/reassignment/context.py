@@ -29,7 +29,7 @@ def context_of(
         bytes_copied=sizes.bytes_copied(reassignment),
         bytes_unknown=not sizes.has_sample(reassignment),
         expired_calls=expired_calls(state, reassignment.key, at_ms),
-        throttle_bytes_per_second=state.plans[reassignment.plan].throttle_bytes_per_second,
+        throttle_bytes_per_second=state.rate_of(reassignment.plan),
         sizes=sizes.of_step(reassignment.key),
         failed=state.failed_brokers,
         stepping=stepping_of(state, reassignment),

@@ -137,8 +137,7 @@ def _throttle_too_low(
     detail = (
         f"the leader grows by {rate_in_words(behind.leader_rate)} and the copy on broker {behind.broker} by "
         f"{rate_in_words(behind.copy_rate)}, so it never catches up: raise the throttle of {rate_in_words(rate)} "
-        f"(`drover alter` with the same targets, --plan {reassignment.plan} and a higher --throttle; the lowest of a "
-        "broker's plans counts), or cancel"
+        f"(`drover throttle set {reassignment.plan} RATE`; the lowest of a broker's plans counts), or cancel"
     )
     return Block(Blocker.THROTTLE_TOO_LOW, detail, context.at_ms)
 

@@ -127,12 +127,12 @@ class ReassignmentReconciler(Reconciler):
             and known.reassignment is reassignment
             and known.live is self.observed.live
             and known.sizes is self._sizes.of_step(reassignment.key)
-            and known.rate == self.state.plans[reassignment.plan].throttle_bytes_per_second
+            and known.rate == self.state.rate_of(reassignment.plan)
             and known.facts == seen.facts
         )
 
     def _basis(self, reassignment: Reassignment, seen: CachedObservation) -> _Basis:
-        rate = self.state.plans[reassignment.plan].throttle_bytes_per_second
+        rate = self.state.rate_of(reassignment.plan)
         return _Basis(reassignment, self.observed.live, self._sizes.of_step(reassignment.key), rate, seen.facts)
 
     def _call_ended(self, ended: CallEnded, batch: BatchBuilder) -> None:

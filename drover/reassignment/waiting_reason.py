@@ -99,7 +99,7 @@ def _next_step(state: ClusterState, entry: Reassignment) -> WaitingReason:
 
 
 def _end_of_list(state: ClusterState, entry: Reassignment) -> str:
-    throttled = state.plans[entry.plan].throttle_bytes_per_second is not None
+    throttled = state.rate_of(entry.plan) is not None
     return ", and a topic's list of throttled replicas has an end" if throttled else ""
 
 

@@ -15,7 +15,7 @@ class Throttles(Protocol):
         ...
 
     def is_throttled(self, reassignment: Reassignment) -> bool:
-        """Whether the reassignment's plan asks for a throttle."""
+        """Whether a throttle holds for the reassignment: its plan's, or the cluster's."""
         ...
 
     def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:

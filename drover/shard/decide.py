@@ -14,6 +14,7 @@ from drover.reassignment.held_off import with_held_off
 from drover.scheduling.changing_limits import decide_limits
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
 from drover.state.cluster import ClusterState
+from drover.throttling.decide import decide_restore_throttles
 from drover.unmanaged.repair import decide_repair, looks_for_repair
 from events import commands
 from events.partitions import TopicPartition
@@ -29,6 +30,7 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.Alter: decide_alter,
     commands.Throttle: decide_throttle,
     commands.RequestRefused: decide_request_refused,
+    commands.RestoreThrottles: decide_restore_throttles,
     commands.ChangeLimits: decide_limits,
     commands.Cancel: decide_cancel,
     commands.Freeze: decide_freeze,

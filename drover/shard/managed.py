@@ -29,6 +29,7 @@ from drover.shard.fold import ShardState
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
+from drover.throttling.raising import ThrottleRaiser
 from drover.throttling.reconciler import ThrottlingReconciler
 from drover.unmanaged.reconciler import UnmanagedReconciler
 from events.partitions import TopicPartition
@@ -189,6 +190,7 @@ def _reconcilers(
         LeadershipReconciler(state, observed),
         Starter(state, observed, backoff, sizes, throttling),
         throttling,
+        ThrottleRaiser(state, observed, sizes),
         GoneTopics(state, observed),
         UnmanagedReconciler(state, observed),
         PlansReconciler(state, observed),

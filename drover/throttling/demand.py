@@ -97,7 +97,7 @@ def need_of(reassignment: Reassignment, state: ReassignmentState) -> Need | None
     step = reassignment.step
     if step is None or reassignment.phase not in _THROTTLED_PHASES or not step.adding:
         return None
-    if state.plans[reassignment.plan].throttle_bytes_per_second is None:
+    if state.rate_of(reassignment.plan) is None:
         return None
     return Need(reassignment.plan, reassignment.number, reassignment.topic_id, step.expected, step.adding)
 
@@ -122,8 +122,7 @@ class Demand:
 
     def rate(self, broker: int) -> int | None:
         """Return the lowest rate asked for on a broker; None if none is."""
-        plans = self._state.plans
-        rates = (plans[name].throttle_bytes_per_second for name in self._plans.get(broker, ()))
+        rates = (self._state.rate_of(name) for name in self._plans.get(broker, ()))
         return min((rate for rate in rates if rate is not None), default=None)
 
     def update(self, key: TopicPartition) -> None:
@@ -138,11 +137,13 @@ class Demand:
         if after is not None:
             self._add(key, after)
 
-    def plan_changed(self, name: str) -> None:
-        """Follow a plan whose rate was set."""
+    def plan_changed(self, name: str | None) -> None:
+        """Follow a plan whose rate was set; None for the cluster's, which holds for plans without one of their own."""
+        plans = self._state.plans
         for key in self._state.in_flight:
             reassignment = self._state.reassignments[key]
-            if reassignment.plan == name:
+            plan = plans[reassignment.plan]
+            if plan.throttle_bytes_per_second is None if name is None else plan.name == name:
                 self.update(key)
                 if reassignment.step is not None:
                     self.changed_brokers.update(reassignment.step.expected, reassignment.step.adding)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrottle
 from events import throttles
 from events.base import Event
-from events.throttles import NO_ENTRIES, Entries
+from events.throttles import NO_ENTRIES, NO_RATES, Entries
 
 _FEW_ENTRIES = 100
 
@@ -42,6 +42,21 @@ def _broker_left(state: ThrottlingState, event: throttles.BrokerThrottleLeft, _a
 def _broker_changed(state: ThrottlingState, event: throttles.BrokerThrottleChanged, at_ms: int) -> None:
     entry = state.broker_throttles[event.broker]
     state.broker_throttles[event.broker] = entry.as_found(event.found, event.bytes_per_second, at_ms)
+
+
+def _broker_adopted(state: ThrottlingState, event: throttles.BrokerThrottleAdopted, _at_ms: int) -> None:
+    """Take what is there for Drover's, over nothing: since no move needs it, it is released next."""
+    adopted = BrokerThrottle(baseline=NO_RATES, intended=event.found, pending=False, release=False)
+    state.broker_throttles[event.broker] = adopted
+
+
+def _topic_adopted(state: ThrottlingState, event: throttles.TopicThrottleAdopted, _at_ms: int) -> None:
+    topic = state.topic_throttles.get(event.topic, TopicThrottle())
+    present = Entries(
+        _changed(topic.present.leader, event.found.leader, ()),
+        _changed(topic.present.follower, event.found.follower, ()),
+    )
+    state.topic_throttles[event.topic] = replace(topic, present=present)
 
 
 def _topic_intended(state: ThrottlingState, event: throttles.TopicThrottleIntended, _at_ms: int) -> None:
@@ -110,8 +125,10 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     throttles.BrokerThrottleSet: _broker_set,
     throttles.BrokerThrottleLeft: _broker_left,
     throttles.BrokerThrottleChanged: _broker_changed,
+    throttles.BrokerThrottleAdopted: _broker_adopted,
     throttles.TopicThrottleIntended: _topic_intended,
     throttles.TopicThrottleSet: _topic_set,
     throttles.TopicThrottleLeft: _topic_left,
     throttles.TopicThrottleChanged: _topic_changed,
+    throttles.TopicThrottleAdopted: _topic_adopted,
 }

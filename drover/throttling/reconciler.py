@@ -23,11 +23,12 @@ from drover.throttling.ledger import is_ready, plan_throttles
 from drover.throttling.readings import Readings
 from drover.throttling.watch import Watch
 from events.base import PartitionEvent
-from events.plans import PlanThrottleSet
-from events.records import AnyEvent, BrokerThrottleEvent, ThrottleEvent
+from events.plans import ClusterThrottleSet
+from events.records import AnyEvent, BrokerThrottleEvent, PlanThrottleEvent, ThrottleEvent
 from events.throttles import (
     BrokerThrottleSet,
     Entries,
+    TopicThrottleAdopted,
     TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
@@ -71,8 +72,8 @@ class ThrottlingReconciler(Reconciler):
     # -- what others ask
 
     def is_throttled(self, reassignment: Reassignment) -> bool:
-        """Whether the reassignment's plan asks for a throttle."""
-        return self.state.plans[reassignment.plan].throttle_bytes_per_second is not None
+        """Whether a throttle holds for the reassignment: its plan's, or the cluster's."""
+        return self.state.rate_of(reassignment.plan) is not None
 
     def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
         """Whether a prepared step's throttle is in force; if not, what is missing is compared again."""
@@ -131,8 +132,12 @@ class ThrottlingReconciler(Reconciler):
         """Follow what changes the demand, and the ledger itself."""
         if isinstance(event, PartitionEvent):
             self._demand.update(event.key)
-        elif isinstance(event, PlanThrottleSet):
+        elif isinstance(event, PlanThrottleEvent):
             self._demand.plan_changed(event.plan)
+            self.version += 1
+        elif isinstance(event, ClusterThrottleSet):
+            self._demand.plan_changed(None)
+            self.version += 1
         elif isinstance(event, ThrottleEvent):
             self._ledger_changed(event)
 
@@ -246,6 +251,8 @@ def _follow_ledger(wanted: TopicDemand, event: ThrottleEvent) -> None:
             wanted.change((*event.add.leader, *event.remove.leader), (*event.add.follower, *event.remove.follower))
         case TopicThrottleChanged():
             wanted.change(event.gone.leader, event.gone.follower)
+        case TopicThrottleAdopted():
+            wanted.change(event.found.leader, event.found.follower)
         case TopicThrottleLeft():
             wanted.change_all()
         case _:

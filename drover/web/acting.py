@@ -173,7 +173,9 @@ def _remarks(command: AnyCommand, state: ClusterState, decision: Decision) -> It
         ending = state.freezes if command.all else [one for one in state.freezes if one.by == command.by]
         yield from (f"the freeze of {one.by} ends ({one.reason})" for one in ending)
     if isinstance(command, Throttle) and not decision.refusals:
-        before = state.plans[command.plan].throttle_bytes_per_second
+        known = state.cluster_throttle
+        of_cluster = None if known is None else known.bytes_per_second
+        before = of_cluster if command.plan is None else state.plans[command.plan].throttle_bytes_per_second
         yield "before, it had none" if before is None else f"before, it was {before:,} bytes per second"
     if isinstance(command, Cancel) and command.plan is not None and not decision.refusals:
         yield f"plan {command.plan} is closed: nothing can be added to it"

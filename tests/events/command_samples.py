@@ -98,6 +98,36 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "throttle": commands.Throttle(
         id="t-1", cluster="local", by="ann", reason="producers suffer", plan="friday", bytes_per_second=5_000_000
     ),
+    "throttle-of-the-cluster": commands.Throttle(
+        id="t-2", cluster="local", by="ann", reason="working hours", bytes_per_second=20_000_000
+    ),
+    "throttle-cleared": commands.Throttle(id="t-3", cluster="local", by="ann", reason="at night", clear=True),
+    "throttle-that-may-rise": commands.Throttle(
+        id="t-4",
+        cluster="local",
+        by="ann",
+        reason="a busy topic",
+        plan="friday",
+        bytes_per_second=5_000_000,
+        may_rise_to=20_000_000,
+    ),
+    "restore-throttles": commands.RestoreThrottles(
+        id="t-5",
+        cluster="local",
+        by="ann",
+        reason="the tool was killed",
+        brokers=(commands.StrayRates(broker=3, leader=1_000_000), commands.StrayRates(broker=4, follower=0)),
+        topics=(commands.StrayEntries(topic="orders", leader=("0:1", "0:2"), follower=("0:3",)),),
+    ),
+    "alter-that-may-rise": commands.Alter(
+        id="a-9",
+        cluster="local",
+        by="ann",
+        reason="a busy topic",
+        partitions=(commands.PartitionTarget(topic="orders", partition=0, replicas=(1, 2)),),
+        throttle_bytes_per_second=5_000_000,
+        throttle_may_rise_to=20_000_000,
+    ),
     "unfreeze-all": commands.Unfreeze(id="f-3", cluster="local", by="ann", reason="all is well", all=True),
     "mend": commands.Repair(id="m-1", cluster="local", by="ann", reason="it never ends"),
     "mend-partitions": commands.Repair(

@@ -120,7 +120,7 @@ def test_a_throttle_that_is_too_low_is_named_once_with_both_rates_and_the_remedy
     assert isinstance(event, ReassignmentBlocked)
     assert event.why is Blocker.THROTTLE_TOO_LOW
     assert "the leader grows by 5.2 MB/s and the copy on broker 4 by 5.0 MB/s" in event.detail
-    assert "--plan p" in event.detail
+    assert "`drover throttle set p RATE`" in event.detail
     known = reassignment(Phase.COPYING, block=Block(event.why, event.detail, 1))
     even_slower = remembered(growing(FASTER, SLOWER // 2))
     assert reconcile(known, moving(), context(sizes=even_slower, **THROTTLED)) == NOTHING

@@ -12,7 +12,7 @@ import msgspec
 from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
 from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
-from drover.plans.state import Plan, PlanStatus
+from drover.plans.state import ClusterThrottle, Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry
@@ -284,6 +284,15 @@ def _with_throttles_of_others() -> ShardFold:
     return fold
 
 
+def _with_a_throttle_of_the_cluster() -> ShardFold:
+    """A command has set the cluster's throttle, and Drover may raise one of the plans'."""
+    fold = _with_throttles_of_others()
+    state = fold.state.cluster("prod")
+    state.cluster_throttle = ClusterThrottle(20_000_000, "ann", "working hours", 1_790_000_000_985)
+    state.throttle_bounds["friday"] = 30_000_000
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -301,6 +310,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_leaders": _with_leaders,
     "snapshot_changed_limits": _with_changed_limits,
     "snapshot_throttles_of_others": _with_throttles_of_others,
+    "snapshot_cluster_throttle": _with_a_throttle_of_the_cluster,
 }
 
 

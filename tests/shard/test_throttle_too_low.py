@@ -1,8 +1,10 @@
 """A throttle below what producers write: the copy never catches up, and the log says so (L6)."""
 
 from drover.capability.messages import BytesSampled
+from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_RATE, parse_rates
 from drover.reassignment.phase import Phase
 from events.partitions import TopicPartition
+from events.plans import PlanThrottleRaised
 from events.reassignments import Blocker, ReassignmentBlocked
 from tests.shard.world import CLUSTER, World, alter
 
@@ -68,6 +70,50 @@ async def test_a_higher_throttle_lifts_the_block_and_the_copy_ends() -> None:
     assert made.reassignment(KEY).phase is Phase.COPYING
     await write(made, 120)
     assert news(made) == [*BLOCK, "reassignment-unblocked", "reassignment-completed"]
+
+
+async def test_a_throttle_that_may_rise_does_so_until_the_copy_gains_and_not_before_it_was_measured_again() -> None:
+    made = World()
+    made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1_000_000)
+    rise = {"throttle_bytes_per_second": INGEST // 4, "throttle_may_rise_to": 2 * INGEST}
+    await made.send(alter({KEY: [4, 2, 1]}, plan="friday", **rise))
+    await write(made, 75)
+    (raised,) = [event for event in made.events() if isinstance(event, PlanThrottleRaised)]
+    assert raised.previous_bytes_per_second == INGEST // 4
+    assert INGEST < raised.bytes_per_second <= INGEST * 5 // 4
+    assert "the leader of orders:0 grows by 300.0 kB/s and its copy on broker 4 by 75.0 kB/s" in raised.detail
+    await write(made, 5)
+    assert parse_rates(made.model.brokers[4].configs).follower_bytes_per_second == raised.bytes_per_second
+    made.crash()
+    await write(made, 300)
+    assert sum(isinstance(event, PlanThrottleRaised) for event in made.events()) == 1
+    assert news(made)[:2] == [*BLOCK, "reassignment-unblocked"]
+
+
+async def test_a_throttle_rises_no_further_than_its_bound() -> None:
+    made = World()
+    made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1_000_000)
+    bound = INGEST - 20_000
+    rise = {"throttle_bytes_per_second": INGEST // 4, "throttle_may_rise_to": bound}
+    await made.send(alter({KEY: [4, 2, 1]}, plan="friday", **rise))
+    await write(made, 250)
+    raised = [event.bytes_per_second for event in made.events() if isinstance(event, PlanThrottleRaised)]
+    assert raised == [bound]
+    assert news(made) == BLOCK
+
+
+async def test_a_rate_that_somebody_else_has_set_is_not_raised() -> None:
+    made = World()
+    made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1_000_000)
+    await made.send(
+        alter({KEY: [4, 2, 1]}, plan="friday", throttle_bytes_per_second=INGEST, throttle_may_rise_to=2 * INGEST)
+    )
+    await made.run(2000)
+    for broker in made.model.brokers.values():
+        broker.configs.update({LEADER_RATE: "50000", FOLLOWER_RATE: "50000"})
+    await write(made, 200)
+    assert news(made) == BLOCK
+    assert not any(isinstance(event, PlanThrottleRaised) for event in made.events())
 
 
 async def test_a_successor_keeps_the_block_until_it_has_seen_for_itself() -> None:

@@ -14,7 +14,7 @@ from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.partitions import TopicPartition
-from events.plans import PlanExtended, PlanOpened, PlanThrottleSet, Stepping
+from events.plans import PlanExtended, PlanOpened, Stepping
 from events.reassignments import (
     Call,
     CallAccepted,
@@ -37,7 +37,6 @@ from events.reassignments import (
 )
 from events.records import AnyEvent, Batch, Cursor, Outcome
 from events.throttles import (
-    BrokerThrottleIntended,
     BrokerThrottleLeft,
     BrokerThrottleSet,
     TopicThrottleLeft,
@@ -47,7 +46,7 @@ from tests.simulation import index_rules, leader_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.heal_rules import HealWitness
-from tests.simulation.throttle_rules import RatesOfOthers
+from tests.simulation.throttle_rules import ThrottleRules
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -124,8 +123,7 @@ class Checker:
         self.intents: dict[tuple[str, TopicPartition, int], Intent] = {}
         self.epochs: dict[bytes, int] = {}
         self.frozen: set[str] = set()
-        self.throttled: set[tuple[str, str]] = set()
-        self.rates_of_others = RatesOfOthers()
+        self.throttles = ThrottleRules(world)
         self.steppings: dict[tuple[str, str], set[Stepping]] = {}
         self.reported: set[tuple[str, int]] = set()
         self.mismatched_ms: dict[str, int] = {}
@@ -136,7 +134,6 @@ class Checker:
         self.isr_changed_ms: dict[Place, int] = {}
         self.hashes: list[dict[int, bytes]] = [{} for _ in range(shards)]
         self.overwritten: set[tuple[str, int]] = set()
-        self.rate_intended_ms: dict[tuple[str, int], int] = {}
         self.leaders = leader_rules.Leaders(self)
         self.steps = 0
         self.healing = HealWitness(self)
@@ -174,7 +171,7 @@ class Checker:
 
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         self.healing.follow(event)
-        self.rates_of_others.follow(event)
+        self.throttles.follow(event)
         self.leaders.follow(event, epoch)
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
@@ -213,16 +210,12 @@ class Checker:
             self.frozen.add(event.cluster)
         elif isinstance(event, ClusterUnfrozen):
             self.frozen.discard(event.cluster)
-        elif isinstance(event, PlanThrottleSet):
-            self.throttled.add((event.cluster, event.plan))
         elif isinstance(event, PlanOpened | PlanExtended):
             self._stepping(event)
         elif isinstance(event, ClusterMismatched):
             self.mismatched_ms[event.cluster] = self.world.now_ms
         elif isinstance(event, ClusterMatched):
             del self.mismatched_ms[event.cluster]
-        elif isinstance(event, BrokerThrottleIntended):
-            self.rate_intended_ms[event.cluster, event.broker] = self.world.now_ms
         elif isinstance(event, _SETTLED):
             rules.s10_throttles_are_put_back(self, event.cluster)
 
@@ -246,7 +239,7 @@ class Checker:
         else:
             rules.s6_a_way_back_was_asked_for(self.world.clusters[event.cluster], life, event)
             life.restoring = event.replicas or life.restoring
-        throttled = (event.cluster, life.plan) in self.throttled
+        throttled = self.throttles.holds_for(event.cluster, life.plan)
         life.intent = Intent(epoch, event.call, event.expected, event.replicas, life.step, self.world.now_ms, throttled)
         life.open = True
         self.intents[event.cluster, event.key, epoch] = life.intent

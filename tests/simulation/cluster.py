@@ -226,8 +226,13 @@ class SimulatedCluster:
         for broker, known in self.model.brokers.items():
             for key in RATE_KEYS:
                 known.configs.pop(key, None)
-                self._deleted[broker, key] = {None, *self._others.get((broker, key), ())}
+            self.let_go(broker)
             self.edited_ms[broker] = self.now_ms
+
+    def let_go(self, broker: int) -> None:
+        """Note that somebody wants a broker's throttles deleted."""
+        for key in RATE_KEYS:
+            self._deleted[broker, key] = {None, *self._others.get((broker, key), ())}
 
     def may_be_left(self, broker: int) -> bool:
         """Whether a broker has the throttles that it would have without Drover."""

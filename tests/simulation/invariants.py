@@ -288,7 +288,7 @@ def s10_no_throttle_of_others_is_touched(checker: "Checker", cluster: SimulatedC
     if not isinstance(change, SetBrokerRates):
         return
     edited_ms = cluster.edited_ms.get(change.broker)
-    intended_ms = checker.rate_intended_ms[cluster.name, change.broker]
+    intended_ms = checker.throttles.intended_ms[cluster.name, change.broker]
     if edited_ms is not None and edited_ms >= intended_ms - RACE_MS:
         checker.overwritten.add((cluster.name, change.broker))
 
@@ -301,6 +301,8 @@ def s10_a_step_starts_behind_its_throttle(
     topic = cluster.model.topics.get(life.key.topic)
     ledger = state.topic_throttles.get(life.key.topic)
     if intent.replicas is None or not intent.throttled or life.touched or topic is None or (ledger and ledger.left):
+        return
+    if cluster.now_ms - checker.throttles.taken_away_ms.get(cluster.name, -RACE_MS) <= 2 * RACE_MS:
         return
     listed = parse_throttled(topic.configs)
     for broker in intent.replicas:

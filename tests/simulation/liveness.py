@@ -90,7 +90,7 @@ class Copies:
             for state in fold.state.clusters.values():
                 for reassignment in state.reassignments.values():
                     step = reassignment.step
-                    rate = state.plans[reassignment.plan].throttle_bytes_per_second
+                    rate = state.rate_of(reassignment.plan)
                     if step is not None and reassignment.phase is Phase.COPYING and rate is not None:
                         for broker in step.adding:
                             self._judge(world, reassignment, (state.name, reassignment.key, broker), before)

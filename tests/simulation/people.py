@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from drover.cluster.throttle_lists import parse_rates
 from drover.plans.state import PlanStatus
 from events.codec import encode_command
 from events.commands import (
@@ -22,6 +23,8 @@ from events.commands import (
     PartitionTarget,
     Repair,
     Restore,
+    RestoreThrottles,
+    StrayRates,
     Throttle,
     Unfreeze,
 )
@@ -133,6 +136,37 @@ def _choose_throttle(random: Random, world: World) -> Arguments | None:
     return ({**fields, "plan": random.choice(plans), "bytes_per_second": rate},) if plans else None
 
 
+def _choose_any_throttle(random: Random, world: World) -> Arguments | None:
+    """Choose the cluster's throttle, one that is taken away, or one that may rise."""
+    (fields,) = _choose_throttle(random, world) or (None,)
+    if fields is None:
+        return None
+    kind = random.choice(("cluster", "cluster", "clear", "clear-cluster", "rise"))
+    if kind in {"cluster", "clear-cluster"}:
+        del fields["plan"]
+    if kind in {"clear", "clear-cluster"}:
+        del fields["bytes_per_second"]
+        fields["clear"] = True
+    if kind == "rise":
+        fields["may_rise_to"] = 2 * fields["bytes_per_second"]
+    return (fields,)
+
+
+def _choose_strays(random: Random, world: World) -> Arguments | None:
+    """Choose rates of a broker that somebody sees, whoever has set them."""
+    fields, broker = _common(random, world), a_broker(random, world)
+    found = parse_rates(world.clusters[fields["cluster"]].model.brokers[broker].configs)
+    rates = {"leader": found.leader_bytes_per_second, "follower": found.follower_bytes_per_second}
+    if rates == {"leader": None, "follower": None}:
+        return None
+    return ({**fields, "brokers": [{"broker": broker, **rates}]},)
+
+
+def _restore_throttles(world: World, fields: dict[str, Any]) -> None:
+    brokers = tuple(StrayRates(**stray) for stray in fields["brokers"])
+    command(world, 0, RestoreThrottles(**{**fields, "brokers": brokers}))
+
+
 def _choose_blacklist(random: Random, world: World) -> Arguments:
     fields = {**_common(random, world), "brokers": sorted(random.sample(range(1, 6), random.randrange(3)))}
     if random.random() < 0.3:
@@ -209,6 +243,8 @@ PEOPLE = (
     Kind("alter", "people", 20, _choose_alter, _alter),
     Kind("cancel", "people", 10, _choose_cancel, _cancel),
     Kind("throttle", "people", 2, _choose_throttle, _simple(0, Throttle)),
+    Kind("any-throttle", "throttles", 2, _choose_any_throttle, _simple(0, Throttle)),
+    Kind("restore-throttles", "throttles", 1, _choose_strays, _restore_throttles),
     Kind("freeze", "people", 2, _choose_freeze, _simple(1, Freeze)),
     Kind("unfreeze", "people", 6, _choose_unfreeze, _simple(1, Unfreeze)),
     Kind("mend", "people", 1, _just, _simple(1, Repair)),

@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drover.cluster.throttle_lists import parse_rates
+from events.plans import ClusterThrottleSet, PlanThrottleCleared
 from events.records import AnyEvent
 from events.throttles import (
+    BrokerThrottleAdopted,
     BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
     BrokerThrottleSet,
     Rates,
 )
+from events.topics import shard_of
 from tests.simulation.throttle_scan import wanted
 
 if TYPE_CHECKING:
@@ -23,19 +26,35 @@ SIDES = ("leader", "follower")
 PUT_BACK_MS = 18_000
 
 
-class RatesOfOthers:
-    """By the log alone: what Drover has found that somebody else set over its own rates is written as it was found."""
+class ThrottleRules:
+    """By the log alone: what Drover has found that somebody else set over its own rates is written as it was found.
 
-    def __init__(self) -> None:
+    `intended_ms` says when each broker's rates were last intended, `taken_away_ms` when a throttle of each cluster was.
+    """
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self.intended_ms: dict[Place, int] = {}
+        self.taken_away_ms: dict[str, int] = {}
         self._intended: dict[Place, Rates] = {}
         self._released: set[Place] = set()
         self._written: dict[Place, Rates] = {}
         self._theirs: dict[tuple[Place, str], int] = {}
 
+    def holds_for(self, cluster: str, plan: str) -> bool:
+        """Whether a throttle holds for a plan."""
+        fold = self._world.checker.folds[shard_of(cluster, self._world.settings.shards)]
+        return fold.state.clusters[cluster].rate_of(plan) is not None
+
     def follow(self, event: AnyEvent) -> None:
         """Follow one event, and hold an intent to what was found before."""
         if isinstance(event, BrokerThrottleChanged):
             self._find((event.cluster, event.broker), event.found, event.bytes_per_second)
+        elif isinstance(event, BrokerThrottleAdopted):
+            self._written[event.cluster, event.broker] = event.found
+            self._world.clusters[event.cluster].let_go(event.broker)
+        elif isinstance(event, PlanThrottleCleared | ClusterThrottleSet):
+            self.taken_away_ms[event.cluster] = self._world.now_ms
         elif isinstance(event, BrokerThrottleIntended):
             place = event.cluster, event.broker
             self._find(place, event.found, None)
@@ -44,6 +63,7 @@ class RatesOfOthers:
                 if theirs is not None and theirs == getattr(event.found, side):
                     assert getattr(event.rates, side) == theirs, f"S10: {event} takes the {side} rate of others"
             self._intended[place] = event.rates
+            self.intended_ms[place] = self._world.now_ms
             (self._released.add if event.release else self._released.discard)(place)
         elif isinstance(event, BrokerThrottleSet):
             place = event.cluster, event.broker

@@ -30,7 +30,7 @@ def wanted(state: ClusterState) -> Wanted:
     newest: dict[str, Reassignment] = {}
     for key in state.in_flight:
         reassignment = state.reassignments[key]
-        rate = state.plans[reassignment.plan].throttle_bytes_per_second
+        rate = state.rate_of(reassignment.plan)
         step = reassignment.step
         if rate is None or step is None or not step.adding or reassignment.phase not in _THROTTLED_PHASES:
             continue

@@ -99,7 +99,7 @@ class Oracle:
         tag, cluster = event["type"], event["cluster"]
         if tag.startswith("plan-"):
             self._plan_event(event, (cluster, event["plan"]), at_ms)
-        elif tag.startswith("broker-throttle"):
+        elif tag.startswith("broker-throttle") and tag != "broker-throttle-adopted":
             self._throttle_event(event, (cluster, event["broker"]), at_ms)
         elif tag.startswith("queue-entry"):
             self._queue_event(event, (cluster, event["topic"], event["partition"]))
@@ -120,14 +120,14 @@ class Oracle:
         match event["type"]:
             case "plan-opened":
                 plan |= {"requester": event["by"], "reason": event["reason"], "opened_ms": at_ms}
-            case "plan-throttle-set":
+            case "plan-throttle-set" | "plan-throttle-raised":
                 plan["throttle"] = event["bytes_per_second"]
             case "plan-cancelled":
                 plan["cancelled_ms"] = at_ms
             case "plan-finished":
                 plan["finished_ms"] = at_ms
             case _:
-                assert event["type"] == "plan-extended", event
+                assert event["type"] in {"plan-extended", "plan-throttle-cleared"}, event
 
     def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
         match event["type"]:

@@ -1,0 +1,122 @@
+"""PURE: the throttles that stand in a cluster, and whose they are: Drover's, others', or left over by a tool."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from drover.client.views.throttle_rows import BrokerThrottleRow, broker_throttle_rows, topic_throttle_rows
+from drover.facts import BrokerRates, Move, ThrottledReplicas
+from drover.state.cluster import ClusterState
+from drover.throttling.ledger import EVERY_REPLICA
+from drover.throttling.state import TopicThrottle
+from events.partitions import TopicPartition
+
+
+class Whose(StrEnum):
+    """Who has set a throttle; a stray was set by somebody else, and no move needs it."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    STRAY = "stray"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRates:
+    """The dynamic rates of one broker as it shows them, bytes per second; None where none is set."""
+
+    broker: int
+    leader: int | None
+    follower: int | None
+    whose: Whose
+    says: str
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEntries:
+    """Entries `partition:broker` of one owner in a topic's lists of throttled replicas."""
+
+    topic: str
+    leader: tuple[str, ...]
+    follower: tuple[str, ...]
+    whose: Whose
+    says: str
+
+    def document(self) -> dict[str, Any]:
+        """Return the row for programs; fields may be added and never changed."""
+        return asdict(self)
+
+
+def found_rates(
+    state: ClusterState, rates: Mapping[int, BrokerRates], moves: Mapping[TopicPartition, Move]
+) -> list[FoundRates]:
+    """Return the brokers that have a rate or are in Drover's ledger, by id; `moves` is what Kafka lists.
+
+    A broker of the ledger that is not in `rates` could not be read: its row holds what Drover has last written.
+    """
+    ours = {row.broker: row for row in broker_throttle_rows(state, {})}
+    used = _brokers_that_move(moves)
+    rows = []
+    for broker in sorted({*ours, *rates}):
+        known = rates.get(broker)
+        row = ours.get(broker)
+        if row is not None:
+            rows.append(_ours(row, known))
+        elif known is not None and (known.leader_bytes_per_second, known.follower_bytes_per_second) != (None, None):
+            whose = Whose.THEIRS if broker in used else Whose.STRAY
+            says = "moves of others use the broker" if broker in used else "left over: nothing that moves needs it"
+            leader, follower = known.leader_bytes_per_second, known.follower_bytes_per_second
+            rows.append(FoundRates(broker, leader, follower, whose, says))
+    return rows
+
+
+def _brokers_that_move(moves: Mapping[TopicPartition, Move]) -> set[int]:
+    return {broker for move in moves.values() for broker in (*move.replicas, *move.adding)}
+
+
+def _ours(row: BrokerThrottleRow, known: BrokerRates | None) -> FoundRates:
+    whose = Whose.OURS if None in {row.theirs_leader, row.theirs_follower} else Whose.THEIRS
+    if known is None:
+        says = f"{row.says}; the broker does not answer"
+        return FoundRates(row.broker, row.wanted_leader, row.wanted_follower, whose, says)
+    return FoundRates(row.broker, known.leader_bytes_per_second, known.follower_bytes_per_second, whose, row.says)
+
+
+def found_entries(
+    state: ClusterState, lists: Mapping[str, ThrottledReplicas], moves: Mapping[TopicPartition, Move]
+) -> list[FoundEntries]:
+    """Return what stands in the lists of throttled replicas, by topic and owner; `moves` is what Kafka lists."""
+    told = {row.topic: row.says for row in topic_throttle_rows(state)}
+    rows = []
+    for topic, found in sorted(lists.items()):
+        known = state.topic_throttles.get(topic, TopicThrottle())
+        own = [{*known.present.leader, *known.add.leader}, {*known.present.follower, *known.add.follower}]
+        parts = [(entry, side, _whose(topic, entry, own[side], moves)) for side, entry in _entries(found)]
+        for whose, says in (
+            (Whose.OURS, told.get(topic, "")),
+            (Whose.THEIRS, "every replica, or partitions that others move"),
+            (Whose.STRAY, "left over: their partitions are not moving"),
+        ):
+            leader, follower = (
+                tuple(entry for entry, at, owner in parts if at == side and owner is whose) for side in (0, 1)
+            )
+            if leader or follower:
+                rows.append(FoundEntries(topic, leader, follower, whose, says))
+    return rows
+
+
+def _entries(found: ThrottledReplicas) -> list[tuple[int, str]]:
+    return [*((0, entry) for entry in found.leader), *((1, entry) for entry in found.follower)]
+
+
+def _whose(topic: str, entry: str, own: set[str], moves: Mapping[TopicPartition, Move]) -> Whose:
+    if entry in own:
+        return Whose.OURS
+    partition = entry.partition(":")[0]
+    if entry == EVERY_REPLICA or not partition.isdecimal():
+        return Whose.THEIRS
+    return Whose.THEIRS if TopicPartition(topic, int(partition)) in moves else Whose.STRAY

@@ -17,6 +17,7 @@ from events.commands import (
     Repair,
     RequestRefused,
     Restore,
+    RestoreThrottles,
 )
 
 MAX_BY_BYTES = 256
@@ -119,6 +120,12 @@ def _fault_of_lists(command: Command) -> str | None:
         return _fault_of_count("topics names", "topics", len(command.topics or ()), MAX_TOPICS)
     if isinstance(command, ChangeLimits):
         return _fault_of_count("it names", "limits", len(command.values) + len(command.reset), MAX_LIMITS)
+    if isinstance(command, RestoreThrottles):
+        fault = _fault_of_count("brokers names", "brokers", len(command.brokers), MAX_BROKERS) or _fault_of_count(
+            "topics names", "topics", len(command.topics), MAX_TOPICS
+        )
+        if fault is not None:
+            return fault
     if any(_UNSEEN.search(topic) for topic in set(_topics(command))):
         return "the name of a topic has a control character"
     return None
@@ -141,5 +148,7 @@ def _fault_of_list_of_brokers(command: Blacklist) -> str | None:
 def _topics(command: Command) -> Iterator[str]:
     if isinstance(command, Alter | Cancel | Repair):
         yield from (one.topic for one in command.partitions or ())
+    if isinstance(command, RestoreThrottles):
+        yield from (one.topic for one in command.topics)
     if isinstance(command, Cancel | Demote | Restore | BalanceLeaders):
         yield from command.topics or ()

@@ -1,6 +1,6 @@
 """Deciding to delete throttles that another tool has left."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from drover.capability.decision import Decision, Facts, refuse
 from drover.throttling.evolve import without
@@ -11,12 +11,17 @@ from events.refusals import RefusalCode
 from events.throttles import NO_ENTRIES, BrokerThrottleAdopted, Entries, Rates, TopicThrottleAdopted
 
 
-def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, _facts: Facts) -> Decision:
+def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, facts: Facts) -> Decision:
     """Take what is not Drover's own into the ledger, from which it is released: read once more, then deleted.
 
-    What Drover has set itself it puts back itself; a rate that has changed since it was seen stays.
+    What Drover has set itself it puts back itself; a rate that has changed since it was seen stays. A broker that is
+    not alive is left out, since it may never come back: nothing waits for it.
     """
+    if command.brokers and not facts.live_brokers:
+        detail = f"{state.name} has not been looked at yet: send the command again under a new id"
+        return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail)
     own = [f"broker {one.broker}" for one in command.brokers if one.broker in state.broker_throttles]
+    away = [f"broker {one.broker}" for one in command.brokers if one.broker not in facts.live_brokers]
     events: list[ThrottleEvent] = [
         BrokerThrottleAdopted(
             cluster=state.name,
@@ -26,7 +31,7 @@ def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, 
             reason=command.reason,
         )
         for one in command.brokers
-        if one.broker not in state.broker_throttles
+        if one.broker not in state.broker_throttles and one.broker in facts.live_brokers
     ]
     for one in command.topics:
         found = _of_others(one, state.topic_throttles.get(one.topic, TopicThrottle()))
@@ -36,11 +41,13 @@ def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, 
         events.append(
             TopicThrottleAdopted(cluster=state.name, topic=one.topic, found=found, by=command.by, reason=command.reason)
         )
+    remarks = (
+        *_said(own, "Drover's own, which it puts back when no move needs them"),
+        *_said(away, "not alive; ask again when it is back"),
+    )
     if not events:
-        detail = f"the throttles of {_listed(own)} are Drover's own: it puts them back when no move needs them"
-        return refuse(RefusalCode.DROVERS_OWN_THROTTLE, detail)
-    left_out = (f"the throttles of {_listed(own)} are Drover's own and stay until no move needs them",) if own else ()
-    return Decision(events=tuple(events), remarks=left_out)
+        return refuse(RefusalCode.DROVERS_OWN_THROTTLE if own else RefusalCode.UNKNOWN_BROKER, "; ".join(remarks))
+    return Decision(events=tuple(events), remarks=remarks)
 
 
 def _of_others(one: StrayEntries, known: TopicThrottle) -> Entries:
@@ -51,5 +58,5 @@ def _of_others(one: StrayEntries, known: TopicThrottle) -> Entries:
     return asked
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+def _said(names: Sequence[str], what: str) -> tuple[str, ...]:
+    return (f"{', '.join(names)}: {what}",) if names else ()

@@ -13,8 +13,7 @@ from events import (
 )
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
-from tests.events import leader_samples
-from tests.events.healing_samples import HEALING
+from tests.events import leader_samples, throttle_samples
 
 TOKEN = bytes(range(16))
 HASH = bytes(range(16, 32))
@@ -57,6 +56,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", brokers=(1, 65), previous_brokers=(1, 10, 65), by="ann", reason="10 is mended"
     ),
     **leader_samples.EVENTS,
+    **throttle_samples.EVENTS,
     "broker-failure-recorded": brokers.BrokerFailureRecorded(
         cluster="local", broker=3, failed_at_ms=1_790_000_000_000, by="watch", reason="no ping"
     ),
@@ -71,23 +71,6 @@ EVENTS: dict[str, records.AnyEvent] = {
     "plan-opened": plans.PlanOpened(cluster="local", plan="friday", by="ann", reason="drain broker 1"),
     "plan-extended": plans.PlanExtended(cluster="local", plan="friday", more=True),
     "plan-throttle-set": plans.PlanThrottleSet(cluster="local", plan="friday", bytes_per_second=10_000_000),
-    "plan-throttle-that-may-rise": plans.PlanThrottleSet(
-        cluster="local", plan="friday", bytes_per_second=10_000_000, may_rise_to=20_000_000
-    ),
-    "plan-throttle-cleared": plans.PlanThrottleCleared(cluster="local", plan="friday"),
-    "plan-throttle-raised": plans.PlanThrottleRaised(
-        cluster="local",
-        plan="friday",
-        bytes_per_second=13_200_000,
-        previous_bytes_per_second=10_000_000,
-        detail="the leader of orders:0 grows by 3.0 MB/s and its copy on broker 4 by 2.5 MB/s",
-    ),
-    "cluster-throttle-set": plans.ClusterThrottleSet(
-        cluster="local", bytes_per_second=20_000_000, by="ann", reason="working hours"
-    ),
-    "cluster-throttle-taken-away": plans.ClusterThrottleSet(
-        cluster="local", bytes_per_second=None, by="ann", reason="at night"
-    ),
     "plan-cancelled": plans.PlanCancelled(cluster="local", plan="friday", by="ann", reason="too slow"),
     "plan-finished": plans.PlanFinished(cluster="local", plan="friday", completed=2, rolled_back=1, failed=0),
     "plans-forgotten": plans.PlansForgotten(cluster="local", plans=("friday", "monday")),
@@ -289,29 +272,6 @@ EVENTS: dict[str, records.AnyEvent] = {
         why=FailureReason.PARTITION_GONE,
         detail="the topic was deleted and recreated",
         replicas=(1, 2, 3),
-    ),
-    "broker-throttle-intended": throttles.BrokerThrottleIntended(
-        cluster="local", broker=1, rates=_RATES, found=throttles.Rates(leader=None, follower=None), release=True
-    ),
-    "broker-throttle-set": throttles.BrokerThrottleSet(cluster="local", broker=1),
-    "broker-throttle-left": throttles.BrokerThrottleLeft(cluster="local", broker=1, found=_RATES),
-    "broker-throttle-changed": throttles.BrokerThrottleChanged(
-        cluster="local", broker=1, found=throttles.Rates(leader=None, follower=5_000_000), bytes_per_second=10_000_000
-    ),
-    "broker-throttle-adopted": throttles.BrokerThrottleAdopted(
-        cluster="local", broker=1, found=throttles.Rates(leader=1_000_000, follower=None), by="ann", reason="left over"
-    ),
-    "topic-throttle-adopted": throttles.TopicThrottleAdopted(
-        cluster="local", topic="orders", found=_ENTRIES, by="ann", reason="left over"
-    ),
-    "topic-throttle-changed": throttles.TopicThrottleChanged(cluster="local", topic="orders", gone=_ENTRIES),
-    "topic-throttle-intended": throttles.TopicThrottleIntended(
-        cluster="local", topic="orders", add=_ENTRIES, remove=throttles.Entries(leader=("1:1",))
-    ),
-    "topic-throttle-set": throttles.TopicThrottleSet(cluster="local", topic="orders"),
-    **HEALING,
-    "topic-throttle-left": throttles.TopicThrottleLeft(
-        cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
     ),
 }
 

@@ -1,5 +1,6 @@
 """Throttles that an interrupted run of another tool has left, and a command that deletes them."""
 
+from drover.capability.messages import Identified
 from drover.cluster.throttle_lists import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from events.commands import RestoreThrottles, StrayEntries, StrayRates
 from events.partitions import TopicPartition
@@ -20,6 +21,7 @@ def left_over() -> World:
     for broker in (1, 4):
         made.model.brokers[broker].configs.update(LEFT)
     made.model.topics["orders"].configs.update(LISTS)
+    made.core.deliver(Identified(CLUSTER, made.model.kafka_cluster_id, (1, 2, 3, 4), 0))
     return made
 
 
@@ -83,17 +85,31 @@ async def test_drovers_own_throttles_are_not_deleted() -> None:
     await made.run(1000)
     refused = await made.send(restore(topics=(StrayEntries(topic="orders", follower=("0:4",)),)))
     assert [refusal.code for refusal in refused.refusals] == [RefusalCode.DROVERS_OWN_THROTTLE]
-    assert "broker 1, broker 4, topic orders" in refused.refusals[0].detail
+    assert "broker 1, broker 4, topic orders: Drover's own" in refused.refusals[0].detail
     await made.run(2000)
     assert rates(made, 4) == LEFT
 
 
-async def test_a_dead_broker_loses_them_when_it_returns() -> None:
+async def test_a_broker_that_is_away_is_left_out_and_nothing_waits_for_it() -> None:
     made = left_over()
+    made.model.stop_broker(4)
+    await made.run(1000)
+    outcome = await made.send(restore(topics=()))
+    assert outcome.remarks == ("broker 4: not alive; ask again when it is back",)
+    await made.run(3000)
+    assert (rates(made, 1), rates(made, 4)) == ({}, LEFT)
+    assert made.is_idle
+    refused = await made.send(restore("r-2", topics=(), brokers=(StrayRates(broker=99, leader=5),)))
+    assert [refusal.code for refusal in refused.refusals] == [RefusalCode.UNKNOWN_BROKER]
+
+
+async def test_a_broker_that_dies_meanwhile_loses_them_when_it_returns() -> None:
+    made = left_over()
+    await made.run(1000)
     made.model.stop_broker(4)
     await made.send(restore(topics=()))
     await made.run(3000)
-    assert (rates(made, 1), rates(made, 4)) == ({}, LEFT)
+    assert rates(made, 4) == LEFT
     made.model.start_broker(4)
     await made.run(5000)
     assert rates(made, 4) == {}

@@ -14,6 +14,7 @@ from events import (
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
 from tests.events import leader_samples, throttle_samples
+from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
 HASH = bytes(range(16, 32))
@@ -57,6 +58,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     ),
     **leader_samples.EVENTS,
     **throttle_samples.EVENTS,
+    **HEALING,
     "broker-failure-recorded": brokers.BrokerFailureRecorded(
         cluster="local", broker=3, failed_at_ms=1_790_000_000_000, by="watch", reason="no ping"
     ),

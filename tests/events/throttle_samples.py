@@ -42,7 +42,6 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", topic="orders", add=_ENTRIES, remove=throttles.Entries(leader=("1:1",))
     ),
     "topic-throttle-set": throttles.TopicThrottleSet(cluster="local", topic="orders"),
-    **HEALING,
     "topic-throttle-left": throttles.TopicThrottleLeft(
         cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
     ),

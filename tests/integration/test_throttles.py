@@ -15,7 +15,7 @@ from events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import Installation, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 RATE = 50_000

@@ -87,6 +87,8 @@ TABLES = CapabilityTables(
             throttles.TopicThrottleSet,
             throttles.TopicThrottleLeft,
             throttles.TopicThrottleChanged,
+            throttles.BrokerThrottleAdopted,
+            throttles.TopicThrottleAdopted,
         }
     ),
     memory=ThrottlingMemory,

@@ -22,6 +22,7 @@ RATE = 50_000
 OURS, NONE = BrokerRates(RATE, RATE), BrokerRates(None, None)
 # One after the other: those that are copied at full speed before anybody notices are few of them.
 COUNT = 80
+WHY = ("--reason", "integration test")
 
 
 async def stock_cancel(drover: Installation, topic: str, directory: Path) -> str:
@@ -52,31 +53,48 @@ async def test_wiped_rates_come_back_a_changed_one_is_theirs_and_strays_are_dele
     await drover.create_topic("wiped", {number: [1, 2] for number in range(COUNT)}, kilobytes=128)
     before = await drover.throttles("wiped")
     assert set(before[0].values()) == {NONE}
-    why = ("--reason", "integration test")
-    assert (await drover.drover("limits", "set", "max_partitions_in_flight=1", *why)).code == 0
-    said = await drover.drover("throttle", "set", "50kB/s", *why)
+    assert (await drover.drover("limits", "set", "max_partitions_in_flight=1", *WHY)).code == 0
+    said = await drover.drover("throttle", "set", "50kB/s", *WHY)
     assert "are throttled to 50,000 bytes per second per broker" in said.output, said.errors
     # The plan has no throttle of its own.
     moves = {TopicPartition("wiped", number): [3, 2] for number in range(COUNT)}
     assert (await drover.alter("wiped", moves)).code == 0
+    await wiped_rates_come_back(drover, tmp_path)
+    await a_changed_rate_is_theirs(drover)
 
+    assert (await drover.drover("throttle", "set", "none", *WHY)).code == 0
+    assert (await drover.drover("limits", "reset", "--all", *WHY)).code == 0
+    await drover.wait_until_settled(120)
+    assert (await drover.plan("wiped")).completed == COUNT
+    assert (await rates(drover))[3] == BrokerRates(None, 3_000_000)
+    await strays_are_deleted(drover)
+
+    async def as_before() -> bool:
+        return await drover.throttles("wiped") == before
+
+    await wait_for(as_before, "every throttle to be as before")
+    await drover.wait_until_settled()
+    assert (await read_story(drover.connection)).faults == []
+
+
+async def wiped_rates_come_back(drover: Installation, directory: Path) -> None:
     async def in_force() -> bool:
         found = await rates(drover)
         return {found[1], found[2], found[3]} == {OURS}
-
-    await wait_for(in_force, "the cluster's throttle to be in force")
-    told = await stock_cancel(drover, "bystander", tmp_path)
-    assert "broker-level throttles" in told
 
     async def recorded() -> bool:
         known = (await drover.managed()).broker_throttles
         return all(it in known and known[it].others is not None for it in (1, 2, 3))
 
+    await wait_for(in_force, "the cluster's throttle to be in force")
+    assert "broker-level throttles" in await stock_cancel(drover, "bystander", directory)
     await wait_for(recorded, "the log to say that somebody has deleted the rates", timeout_s=30)
     await wait_for(in_force, "the rates to be back", timeout_s=30)
     assert (await drover.managed()).reassignments, "the moves have ended: nothing was throttled any more"
     assert "somebody else has deleted the throttle of broker 1, 2, 3" in (await drover.drover("status")).output
 
+
+async def a_changed_rate_is_theirs(drover: Installation) -> None:
     await drover.driver.change_throttles([SetBrokerRates(3, BrokerRates(RATE, 3_000_000))])
 
     async def theirs() -> bool:
@@ -90,25 +108,14 @@ async def test_wiped_rates_come_back_a_changed_one_is_theirs_and_strays_are_dele
     assert (row["leader"], row["follower"]) == (RATE, 3_000_000)
     assert row["says"] == "somebody else has set the rate: theirs until they delete it"
 
-    assert (await drover.drover("throttle", "set", "none", *why)).code == 0
-    assert (await drover.drover("limits", "reset", "--all", *why)).code == 0
-    await drover.wait_until_settled(120)
-    assert (await drover.plan("wiped")).completed == COUNT
-    assert (await rates(drover))[3] == BrokerRates(None, 3_000_000)
 
+async def strays_are_deleted(drover: Installation) -> None:
     entries = ThrottledReplicas(("0:1",), ("0:3", "5:3"))
     await drover.driver.change_throttles([AddThrottledReplicas("wiped", entries)])
     found = (await drover.drover("throttles", "-o", "json")).document
     assert [row["whose"] for row in (*found["brokers"], *found["topics"])] == ["stray", "stray"]
-    asked = await drover.drover("throttle", "restore", *why)
+    asked = await drover.drover("throttle", "restore", *WHY)
     assert asked.code != 0
     assert "needs an answer" in asked.errors
-    restored = await drover.drover("throttle", "restore", "--yes", *why)
+    restored = await drover.drover("throttle", "restore", "--yes", *WHY)
     assert restored.code == 0, restored.errors
-
-    async def as_before() -> bool:
-        return await drover.throttles("wiped") == before
-
-    await wait_for(as_before, "every throttle to be as before")
-    await drover.wait_until_settled()
-    assert (await read_story(drover.connection)).faults == []

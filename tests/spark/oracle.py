@@ -127,7 +127,10 @@ class Oracle:
             case "plan-finished":
                 plan["finished_ms"] = at_ms
             case _:
-                assert event["type"] in {"plan-extended", "plan-throttle-cleared"}, event
+                if event["type"] == "plan-throttle-cleared":
+                    plan["throttle"] = None
+                else:
+                    assert event["type"] == "plan-extended", event
 
     def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
         match event["type"]:

@@ -174,7 +174,8 @@ class HealingReconciler(Reconciler):
             batch.emit(HealChunkTakenBack(cluster=state.name, heal=running.heal, chunk=running.number, why=why))
         for key in keys:
             known = state.reassignments.get(key)
-            if known is not None and known.plan == running.plan and not known.is_cancelled:
+            # One that is held off was asked for, and is tried again by itself.
+            if known is not None and known.plan == running.plan and not known.is_cancelled and known.asked is None:
                 found = cancel(known, CancelMode.ROLLBACK, Asking(BY, why), state.name)
                 if not isinstance(found, Refusal):
                     batch.emit_all(found)

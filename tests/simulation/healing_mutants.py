@@ -3,6 +3,7 @@
 from tests.simulation.mutant import Mutant
 
 HEALING = "drover/healing/reconciler.py"
+HEAL_CHUNKS = "drover/healing/chunks.py"
 HEAL_TIMERS = "drover/healing/timers.py"
 OUTAGES = "drover/healing/outages.py"
 HEAL_PLANNING = "drover/healing/planning.py"
@@ -42,6 +43,34 @@ HEALING_MUTANTS = (
         "        if plan is None or plan.is_idle:\n            cancelled",
         "        if plan is None or plan.active < 2:\n            cancelled",
         layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "heal-who-lives",
+        HEALING,
+        "        return is_fresh and bool(self.observed.live) and self.observed.live.isdisjoint(brokers)",
+        "        return is_fresh",
+        layer="tests/healing/test_timers.py",
+    ),
+    Mutant(
+        "heal-with-one-replica-less",
+        HEAL_CHUNKS,
+        "        target=one.target,",
+        "        target=one.target[:-1],",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "heal-what-others-move",
+        HEAL_CHUNKS,
+        "    if known is not None:\n        return (LeftReason.MOVING",
+        "    if known is None and key in state.queue:\n        return (LeftReason.MOVING",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "keep-an-absence-after-the-return",
+        OUTAGES,
+        "        return known.seen or at_ms - known.since_ms >= REPORT_COUNTS_MS",
+        "        return not known.seen and at_ms - known.since_ms >= REPORT_COUNTS_MS",
+        layer="tests/healing/test_timers.py",
     ),
     Mutant(
         "forget-the-first-report",

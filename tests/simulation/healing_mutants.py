@@ -19,22 +19,22 @@ HEALING_MUTANTS = (
     Mutant(
         "two-chunks-at-a-time",
         HEALING,
-        " or timers.is_braked(state) or state.heal_running is not None:",
-        " or timers.is_braked(state):",
+        "        if state.heal_running is not None:\n            # What",
+        "        if state.heal_running is not None and state.heal is None:\n            # What",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(
         "heal-while-frozen",
         HEALING,
-        "        if state.freeze is not None or timers.is_braked(state)",
-        "        if timers.is_braked(state)",
+        "        if state.freeze is not None or timers.is_braked(state):",
+        "        if timers.is_braked(state):",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(
         "heal-without-brakes",
         HEALING,
-        " or timers.is_braked(state) or state.heal_running",
-        " or state.heal_running",
+        "        if state.freeze is not None or timers.is_braked(state):",
+        "        if state.freeze is not None:",
         layer="tests/healing/test_brakes.py",
     ),
     Mutant(
@@ -43,13 +43,6 @@ HEALING_MUTANTS = (
         "        if plan is None or plan.is_idle:\n            cancelled",
         "        if plan is None or plan.active < 2:\n            cancelled",
         layer="tests/healing/test_chunks.py",
-    ),
-    Mutant(
-        "heal-who-lives",
-        HEALING,
-        "        return is_fresh and bool(self.observed.live) and self.observed.live.isdisjoint(brokers)",
-        "        return is_fresh",
-        layer="tests/healing/test_timers.py",
     ),
     Mutant(
         "heal-with-one-replica-less",

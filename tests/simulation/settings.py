@@ -14,6 +14,7 @@ from events.plans import Stepping
 CLUSTERS = ("east", "west")
 TOPICS = ("orders", "payments")
 PARTITIONS_PER_TOPIC = 3
+WALL_START_MS = 1_700_000_000_000
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -158,7 +158,7 @@ SCENARIOS = (
             _RUN,
         ),
     ),
-    Scenario("healed", _HEALED, (_RUN, ("stop-broker", "east", 3), ("run", 20_000))),
+    Scenario("healed", _HEALED, (_RUN, ("stop-broker", "east", 3), ("run", 40_000))),
     Scenario(
         "healed-until-it-returns",
         _HEALED_SLOWLY,

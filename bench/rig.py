@@ -154,10 +154,12 @@ async def run_program(command: Sequence[str], environment: Mapping[str, str]) ->
 
 
 @asynccontextmanager
-async def fresh_cluster(broker_settings: Mapping[str, object] | None = None) -> AsyncIterator[LocalCluster]:
-    """Run a cluster of four brokers in a temporary directory; `broker_settings` are added to their files."""
+async def fresh_cluster(
+    broker_settings: Mapping[str, object] | None = None, brokers: int = 4
+) -> AsyncIterator[LocalCluster]:
+    """Run a cluster in a temporary directory; `broker_settings` are added to the brokers' files."""
     with tempfile.TemporaryDirectory(prefix="drover-bench-") as directory:
-        async with local_cluster(Path(directory)) as cluster:
+        async with local_cluster(Path(directory), brokers=brokers) as cluster:
             if broker_settings:
                 await _set(cluster, broker_settings)
             yield cluster
@@ -175,7 +177,12 @@ async def _set(cluster: LocalCluster, settings: Mapping[str, object]) -> None:
 
 @asynccontextmanager
 async def drover_on(
-    cluster: LocalCluster, prefix: str, *, names: Sequence[str] = (MANAGED,), limits: Limits | None = None
+    cluster: LocalCluster,
+    prefix: str,
+    *,
+    names: Sequence[str] = (MANAGED,),
+    limits: Limits | None = None,
+    healing: Mapping[str, int] | None = None,
 ) -> AsyncIterator[tuple[Rig, Tail]]:
     """Make topics and settings under a prefix of their own; the clusters of these names are all this one.
 
@@ -191,6 +198,9 @@ async def drover_on(
         f"max_moves_per_broker = {allowed.max_moves_per_broker}"
         for name in names
     ]
+    if healing is not None:
+        section = [f"{name} = {value}" for name, value in healing.items()]
+        tables += ["\n".join((f"[clusters.{name}.healing]", *section)) for name in names]
     (directory / "drover.toml").write_text("\n\n".join(tables) + "\n", encoding="utf-8")
     connection = LogConnection(cluster.bootstrap, TopicNames(prefix))
     rig = Rig(cluster, directory, connection, KafkaDriver("observer", cluster.bootstrap))

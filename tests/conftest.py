@@ -28,6 +28,7 @@ LONG_S = {
     "faults": 150,
     "secure": 90,
     "simulation/test_seeds": 60,
+    "healing/test_live": 100,
     "projections": 50,
     "docs": 40,
 }

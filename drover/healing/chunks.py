@@ -18,7 +18,10 @@ BY = "drover"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One observation of a chunk's partitions (None: it does not exist), with the brokers that were alive."""
+    """One observation of a chunk's partitions, with the brokers that were alive.
+
+    None is a partition that does not exist, or that Drover moves and that was not looked at.
+    """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None]
     moving: Collection[TopicPartition]
@@ -90,14 +93,14 @@ def _queued(one: HealAssignment, cluster: str, plan: str) -> ReassignmentQueued:
 
 def _why_not(one: HealAssignment, heal: Heal, state: ClusterState, seen: Seen) -> tuple[LeftReason, str] | None:
     key = TopicPartition(one.topic, one.partition)
-    facts = seen.partitions[key]
-    if facts is None or facts.topic_id != one.topic_id:
-        return (LeftReason.GONE, "")
     known = state.reassignments.get(key)
     if known is not None:
         return (LeftReason.MOVING, f"plan {known.plan} moves it to {list(known.target)}")
     if key in state.queue:
         return (LeftReason.MOVING, f"it is in the queue, in plan {state.queue[key].plan}")
+    facts = seen.partitions[key]
+    if facts is None or facts.topic_id != one.topic_id:
+        return (LeftReason.GONE, "")
     if facts.move is not None or key in seen.moving:
         return (LeftReason.MOVING, "somebody else moves it")
     if not set(heal.brokers) & set(facts.replicas):

@@ -105,9 +105,12 @@ class HealingReconciler(Reconciler):
         due = timers.due_brokers(state, limits, batch.at_ms)
         if state.heal is not None:
             self._check_heal(state.heal, due, batch)
-        if state.freeze is not None or timers.is_braked(state) or state.heal_running is not None:
+        if state.freeze is not None or timers.is_braked(state):
             return
-        if state.heal is not None:
+        if state.heal_running is not None:
+            # What is known when this chunk ends lets the next one begin in the same record.
+            self._needed = _keys_of_next(state)
+        elif state.heal is not None:
             self._begin_next(state.heal, limits, batch)
         elif due:
             self._plan(due, limits, batch)
@@ -174,7 +177,8 @@ class HealingReconciler(Reconciler):
             batch.emit(HealChunkTakenBack(cluster=state.name, heal=running.heal, chunk=running.number, why=why))
         for key in keys:
             known = state.reassignments.get(key)
-            if known is not None and known.plan == running.plan and not known.is_cancelled:
+            # One that is held off was asked for, and is tried again by itself.
+            if known is not None and known.plan == running.plan and not known.is_cancelled and known.asked is None:
                 found = cancel(known, CancelMode.ROLLBACK, Asking(BY, why), state.name)
                 if not isinstance(found, Refusal):
                     batch.emit_all(found)
@@ -294,6 +298,11 @@ class HealingReconciler(Reconciler):
         """Watch closely what is about to begin, and everything while a broker is away."""
         if self._limits is None:
             return Urgency.IDLE
-        if self._needed or self._is_planning:
+        if self._is_planning or (self._needed and self.state.heal_running is None):
             return Urgency.BUSY
         return Urgency.WAITING if self.state.absent_brokers or self._watch.is_unsure else Urgency.IDLE
+
+
+def _keys_of_next(state: ClusterState) -> tuple[TopicPartition, ...]:
+    chunk = next_chunk(state)
+    return () if chunk is None else keys_of(chunk)

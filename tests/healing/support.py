@@ -15,11 +15,18 @@ INTERVAL_MS, ALARM_MS = 24_000, 8_000
 
 
 def healing_world(
-    *, brokers: int = 6, partitions: int = 6, model: dict[str, Any] | None = None, **limits: Any
+    *,
+    brokers: int = 6,
+    partitions: int = 6,
+    model: dict[str, Any] | None = None,
+    max_partitions_in_flight: int = 1250,
+    **limits: Any,
 ) -> World:
     """Make a world whose cluster is healed soon; topic `orders` has three replicas per partition."""
     given = {"failure_interval_ms": INTERVAL_MS, "alarm_ms": ALARM_MS, "chunk_partitions": 2, **limits}
-    world = World(brokers=brokers, limits=Limits(healing=HealingLimits(**given)), **(model or {}))
+    world = World(
+        brokers=brokers, limits=Limits(max_partitions_in_flight, healing=HealingLimits(**given)), **(model or {})
+    )
     lists = {number: [(number + place) % brokers + 1 for place in range(3)] for number in range(partitions)}
     world.model.create_topic("orders", lists, partition_bytes=1_000_000)
     return world

@@ -1,6 +1,7 @@
 """Brakes: mass failure, bytes per day, flapping; and several brokers at once."""
 
 from events.healing import BrakeReason, HealEnd, HealEnded, HealingBraked, HealingReleased, HealPlanned, LeftReason
+from events.reassignments import RollbackRequested, RollbackSkipped
 from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
 
 
@@ -128,3 +129,21 @@ async def test_somebody_may_start_what_flaps() -> None:
     await world.run(5000)
     await world.send(heal_command("start", 3))
     await heal_to_the_end(world, 3, within_ms=20_000)
+
+
+async def test_a_chunk_that_cannot_be_taken_back_yet_is_asked_once() -> None:
+    world = healing_world(
+        model={"copy_bytes_per_second": 1000}, partitions=0, mass_failure_brokers=6, failure_interval_ms=5000
+    )
+    world.model.create_topic("one", {0: [1, 2, 3]}, partition_bytes=1_000_000)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(20_000)
+    running = world.state.heal_running
+    assert running is not None
+    (newcomer,) = set(world.reassignment(running.partitions[0]).target) - {1, 2, 3}
+    for broker in (1, 2, newcomer):
+        world.model.stop_broker(broker)
+    await world.run(120_000)
+    assert told(world, RollbackSkipped), "nobody is left in sync"
+    assert len(told(world, RollbackRequested)) == 1

@@ -254,3 +254,35 @@ async def test_a_rack_that_is_gone_with_its_broker_does_not_hold_back_the_repair
     world.model.stop_broker(2)
     await heal_to_the_end(world, 2)
     assert world.replicas(TopicPartition("narrow", 0)) == (1, 4, 3)
+
+
+async def test_a_manual_plan_that_waits_for_its_slot_wins_too() -> None:
+    world = healing_world(model=SLOW, chunk_partitions=1, max_partitions_in_flight=1)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(INTERVAL_MS + 6000)
+    later = world.state.heal_chunks[2].assignments[0]
+    key = TopicPartition(later.topic, later.partition)
+    target = (5, *(broker for broker in later.original if broker not in {3, 5}))[:3]
+    await world.send(alter({key: target}, plan="mine", allow_replication_factor_change=True))
+    assert not world.reassignment(key).in_flight
+    await world.finish(within_ms=120_000)
+    (skipped,) = [
+        one for event in told(world, HealChunkBegun) for one in event.skipped if one.partition == key.partition
+    ]
+    assert skipped.why is LeftReason.MOVING
+    assert "plan mine" in skipped.detail
+    assert world.replicas(key) == target
+
+
+async def test_the_next_chunk_begins_in_the_record_that_ends_the_one_before() -> None:
+    world = healing_world(model=SLOW, chunk_partitions=1)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await heal_to_the_end(world, 3)
+    ends = [
+        {type(event) for event in batch.events}
+        for batch in world.batches()
+        if any(isinstance(event, HealChunkEnded) for event in batch.events)
+    ]
+    assert [HealChunkBegun in kinds for kinds in ends] == [True, True, False]

@@ -46,6 +46,7 @@ from tests.simulation import index_rules, leader_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.heal_rules import HealWitness
+from tests.simulation.settings import WALL_START_MS
 from tests.simulation.throttle_rules import ThrottleRules
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ class Checker:
         assert isinstance(folded.record, Batch)
         log_rules.s14_each_command_is_decided_once(self, shard, folded.record)
         log_rules.s17_nothing_is_skipped_silently(self, shard, folded.record)
+        self.healing.written_ms = folded.record.at_ms - WALL_START_MS
         for event in folded.record.events:
             rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)

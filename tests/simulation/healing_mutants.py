@@ -3,6 +3,7 @@
 from tests.simulation.mutant import Mutant
 
 HEALING = "drover/healing/reconciler.py"
+HEAL_CHUNKS = "drover/healing/chunks.py"
 HEAL_TIMERS = "drover/healing/timers.py"
 OUTAGES = "drover/healing/outages.py"
 HEAL_PLANNING = "drover/healing/planning.py"
@@ -18,22 +19,22 @@ HEALING_MUTANTS = (
     Mutant(
         "two-chunks-at-a-time",
         HEALING,
-        " or timers.is_braked(state) or state.heal_running is not None:",
-        " or timers.is_braked(state):",
+        "        if state.heal_running is not None:\n            # What",
+        "        if state.heal_running is not None and state.heal is None:\n            # What",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(
         "heal-while-frozen",
         HEALING,
-        "        if state.freeze is not None or timers.is_braked(state)",
-        "        if timers.is_braked(state)",
+        "        if state.freeze is not None or timers.is_braked(state):",
+        "        if timers.is_braked(state):",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(
         "heal-without-brakes",
         HEALING,
-        " or timers.is_braked(state) or state.heal_running",
-        " or state.heal_running",
+        "        if state.freeze is not None or timers.is_braked(state):",
+        "        if state.freeze is not None:",
         layer="tests/healing/test_brakes.py",
     ),
     Mutant(
@@ -42,6 +43,27 @@ HEALING_MUTANTS = (
         "        if plan is None or plan.is_idle:\n            cancelled",
         "        if plan is None or plan.active < 2:\n            cancelled",
         layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "heal-with-one-replica-less",
+        HEAL_CHUNKS,
+        "        target=one.target,",
+        "        target=one.target[:-1],",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "heal-what-others-move",
+        HEAL_CHUNKS,
+        "    if known is not None:\n        return (LeftReason.MOVING",
+        "    if known is None and key in state.queue:\n        return (LeftReason.MOVING",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "keep-an-absence-after-the-return",
+        OUTAGES,
+        "        return known.seen or at_ms - known.since_ms >= REPORT_COUNTS_MS",
+        "        return not known.seen and at_ms - known.since_ms >= REPORT_COUNTS_MS",
+        layer="tests/healing/test_timers.py",
     ),
     Mutant(
         "forget-the-first-report",

@@ -137,7 +137,8 @@ def _promise(failure: str) -> str:
         return re.split(r"::| |\[", failure)[2]
     kind, _, rest = failure.partition(": ")
     promise = rest.split(":")[0]
-    return promise if kind == "AssertionError" and promise[:1] in {"S", "L"} and len(promise) <= 3 else kind
+    is_named = re.fullmatch(r"[SL]\d+|R\d+-\d+", promise) is not None
+    return promise if kind == "AssertionError" and is_named else kind
 
 
 if __name__ == "__main__":

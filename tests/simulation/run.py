@@ -38,13 +38,17 @@ class Script(Struct, frozen=True):
 
 
 class Finished(Struct, frozen=True):
-    """How a run went: how much was done, how much virtual time passed, and what was broken, if anything."""
+    """How a run went: how much was done, how much virtual time passed, and what was broken, if anything.
+
+    `heal_chunks` is how many chunks of heals began.
+    """
 
     script: Script
     steps: int
     virtual_ms: int
     trace: str
     failure: str | None = None
+    heal_chunks: int = 0
 
     @property
     def rule(self) -> str | None:
@@ -88,4 +92,4 @@ def _run(world: World, actions: Iterable[Action], done: list[Action]) -> Finishe
         except FAULTS as error:
             failure = f"{type(error).__name__}: {error}"
     script = Script(world.settings, tuple(list(action) for action in done[:steps]))
-    return Finished(script, world.checker.steps, world.now_ms, world.trace(), failure)
+    return Finished(script, world.checker.steps, world.now_ms, world.trace(), failure, world.checker.healing.chunks)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from events.healing import HealingLimits
 from tests.simulation.cluster import Loss
 from tests.simulation.settings import Settings
 
@@ -11,6 +12,12 @@ Actions = tuple[tuple[Any, ...], ...]
 _PLAIN = Settings()
 # So slow that nothing is ever in sync by itself: whenever the worker dies, the move is still under way.
 _ENDLESS = Settings(copy_bytes_per_second=1)
+# A broker is healed as soon as it is missed, in three chunks; in the end it is still dead.
+_HEALED = Settings(healing=HealingLimits(failure_interval_ms=0, alarm_ms=-1, chunk_partitions=2), heals_brokers=False)
+_HEALED_SLOWLY = Settings(
+    healing=HealingLimits(failure_interval_ms=0, alarm_ms=-1, chunk_partitions=2), copy_bytes_per_second=200_000
+)
+_WHEN = "what was healed when the broker came back depends on when the worker died"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,13 @@ SCENARIOS = (
             ("duplicate", 1, 0),
             _RUN,
         ),
+    ),
+    Scenario("healed", _HEALED, (_RUN, ("stop-broker", "east", 3), ("run", 40_000))),
+    Scenario(
+        "healed-until-it-returns",
+        _HEALED_SLOWLY,
+        (_RUN, ("stop-broker", "east", 3), ("run", 16_500), ("start-broker", "east", 3), _RUN),
+        differs={"replicas": _WHEN, "plans": _WHEN},
     ),
     Scenario(
         "topic-deleted",

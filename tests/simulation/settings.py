@@ -14,6 +14,7 @@ from events.plans import Stepping
 CLUSTERS = ("east", "west")
 TOPICS = ("orders", "payments")
 PARTITIONS_PER_TOPIC = 3
+WALL_START_MS = 1_700_000_000_000
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -58,6 +59,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             self.lazy_leadership,
             self.balances_after_return,
         )
+
+    @property
+    def outage_ms(self) -> int:
+        """How long a dead broker stays so at least: long enough to be healed, except where brokers shall flap."""
+        return 0 if self.healing is None or self.healing.flapping_returns == 1 else 12_000
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,15 +121,17 @@ def _with_throttles_of_others(random: Random, settings: Settings) -> Settings:
 def _with_healing(random: Random, settings: Settings) -> Settings:
     """Let brokers be healed so soon that it happens in the few seconds that a seed has."""
     healing = HealingLimits(
-        failure_interval_ms=random.choice([-1, 0, 1500, 4000]),
+        failure_interval_ms=random.choice([-1, 0, 0, 1500, 1500, 4000]),
         alarm_ms=random.choice([-1, 1000]),
         chunk_partitions=random.choice([1, 2, 10]),
-        mass_failure_brokers=random.choice([1, 2, 3]),
+        mass_failure_brokers=random.choice([1, 2, 2, 3]),
         max_bytes_per_day=random.choice([None, None, 900_000]),
-        flapping_returns=random.choice([1, 3]),
+        flapping_returns=random.choice([1, 3, 3]),
         flapping_window_ms=10_000,
         rolls_back_on_return=random.choice([False, True]),
         throttle_bytes_per_second=random.choice([None, 250_000]),
     )
-    brokers = max(2, settings.rates["brokers"])
-    return replace(settings, healing=healing, rates={**settings.rates, "brokers": brokers, "healing": 1})
+    # What people move is not healed: most of these worlds are quieter, so that there is something to heal.
+    people = random.choice([1, 1, 2, settings.rates["people"]])
+    rates = {**settings.rates, "people": people, "brokers": max(4, settings.rates["brokers"]), "healing": 1}
+    return replace(settings, healing=healing, rates=rates)

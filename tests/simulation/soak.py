@@ -50,6 +50,7 @@ class Tally:
     seeds: int = 0
     steps: int = 0
     virtual_ms: int = 0
+    heal_chunks: int = 0
     cpu_s: float = 0.0
     failures: dict[int, str] = field(default_factory=dict)
 
@@ -58,6 +59,7 @@ class Tally:
         self.seeds += other.seeds
         self.steps += other.steps
         self.virtual_ms += other.virtual_ms
+        self.heal_chunks += other.heal_chunks
         self.cpu_s += other.cpu_s
         self.failures |= other.failures
 
@@ -70,6 +72,7 @@ def run_seeds(seeds: range, steps: int) -> Tally:
         tally.seeds += 1
         tally.steps += finished.steps
         tally.virtual_ms += finished.virtual_ms
+        tally.heal_chunks += finished.heal_chunks
         if finished.failure is not None:
             tally.failures[seed] = finished.failure
     tally.cpu_s = time.process_time() - began

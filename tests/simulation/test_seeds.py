@@ -5,6 +5,9 @@ import pytest
 from tests.simulation.mutate import MAX_SEEDS, STEPS
 from tests.simulation.soak import Tally, again, in_parallel
 
+# Promises about heals say little unless heals happen.
+MIN_HEAL_CHUNKS = 200
+
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
@@ -17,3 +20,4 @@ def test_every_promise_holds_in_every_seed() -> None:
     assert not told, "\n".join(told[:5])
     assert total.seeds == MAX_SEEDS
     assert total.steps >= MAX_SEEDS * STEPS
+    assert total.heal_chunks >= MIN_HEAL_CHUNKS

@@ -136,7 +136,13 @@ def _choose_broker(random: Random, world: World) -> Arguments:
 
 def _choose_dead_broker(random: Random, world: World) -> Arguments | None:
     name = a_cluster(random, world)
-    dead = [broker for broker, state in world.clusters[name].model.brokers.items() if not state.alive]
+    cluster = world.clusters[name]
+    since_ms = cluster.now_ms - world.settings.outage_ms
+    dead = [
+        broker
+        for broker, state in cluster.model.brokers.items()
+        if not state.alive and cluster.died_ms[broker] <= since_ms
+    ]
     return (name, random.choice(dead)) if dead else None
 
 

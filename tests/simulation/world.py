@@ -23,10 +23,9 @@ from tests.simulation.checker import Checker
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.log import CommandTopics, EventLog
 from tests.simulation.projector import Projector
-from tests.simulation.settings import Settings
+from tests.simulation.settings import WALL_START_MS, Settings
 from tests.simulation.worker import Shard, Silence, Worker
 
-WALL_START_MS = 1_700_000_000_000
 SESSION_TIMEOUT_MS = 10_000
 # How long a worker that was stopped goes on before it hears that the group has gone on without it.
 HEARTBEAT_MS = 100

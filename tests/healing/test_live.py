@@ -1,0 +1,210 @@
+"""Real brokers are killed for good, come back, and die two at a time; the owner dies in the middle."""
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from drover.local import LocalCluster
+from events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealEnd, HealEnded, HealPlanned
+from events.topics import DEFAULT_SHARDS, shard_of
+from tests.healing.live import ForeignClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
+from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+BROKERS = 5
+INTERVAL_MS, ALARM_MS = 12_000, 5000
+# The rest of what is recorded waits for a look, and for a machine that has other things to do.
+LATE_MS = 20_000
+PATIENCE_S = 180
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def five(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
+    """Five brokers in three racks, so that two can die and three replicas have a place."""
+    cluster = LocalCluster(tmp_path_factory.mktemp("five"))
+    await cluster.up(BROKERS, 3)
+    try:
+        yield cluster
+    finally:
+        await cluster.down()
+
+
+def layout(partitions: int, *brokers: int) -> dict[int, list[int]]:
+    return {number: [brokers[(number + place) % len(brokers)] for place in range(3)] for number in range(partitions)}
+
+
+async def healing_recorded(drover: Installation) -> None:
+    async def recorded() -> bool:
+        return (await drover.managed()).limits.healing is not None
+
+    await wait_for(recorded, "the settings of healing to be recorded", timeout_s=60)
+
+
+async def until_over(drover: Installation, *brokers: int) -> None:
+    """Wait until no list names these brokers and no heal goes on."""
+
+    async def over() -> bool:
+        state = await drover.managed()
+        if state.heal is not None or state.heal_running is not None or not set(brokers) <= set(state.emptied_brokers):
+            return False
+        return not await holders(drover, *brokers)
+
+    await wait_for(over, f"every replica of {brokers} to be replaced", timeout_s=PATIENCE_S, pause_s=LOOK_S)
+
+
+async def test_a_dead_broker_is_replaced_although_the_owner_dies_and_stays_empty_when_it_is_back(
+    five: LocalCluster, tmp_path: Path
+) -> None:
+    """The log itself has replicas on the dead broker, and is healed like everything else.
+
+    The cluster is frozen meanwhile, so that there is time to look at what would be done: the timer goes on (X12).
+    """
+    healing = {"failure_interval_ms": INTERVAL_MS, "alarm_ms": ALARM_MS, "chunk_partitions": 20}
+    async with installation(five, tmp_path, "healing", healing=healing) as drover:
+        topic = "to-be-healed"
+        await drover.create_topic(topic, layout(10, 1, 2, 3, 4, 5), kilobytes=512)
+        await drover.start_worker("first")
+        await drover.wait_until_owned("first")
+        await drover.start_worker("second")
+        await healing_recorded(drover)
+        await _command(drover, "freeze")
+        await five.kill(3)
+        try:
+            await _is_shown_before_it_is_done(drover, topic)
+            await _command(drover, "unfreeze")
+            await _owner_dies_in_the_middle(drover)
+            await until_over(drover, 3)
+        finally:
+            await five.start(3)
+
+        async def is_back() -> bool:
+            return 3 not in (await drover.managed()).emptied_brokers
+
+        await wait_for(is_back, "the return to be recorded", timeout_s=60, pause_s=LOOK_S)
+        assert await is_whole(drover, topic, without=(3,))
+        await chunks_follow_each_other(drover)
+        await happens_when_it_should(drover, 3, ALARM_MS, INTERVAL_MS, is_frozen=True)
+
+
+async def _command(drover: Installation, *arguments: str) -> None:
+    done = await drover.drover(*arguments, "--reason", "test")
+    assert done.code == 0, done.errors
+
+
+async def _is_shown_before_it_is_done(drover: Installation, topic: str) -> None:
+    async def is_away() -> bool:
+        return 3 in (await drover.managed()).absent_brokers
+
+    await wait_for(is_away, "broker 3 to be missed", timeout_s=60)
+    dry = (await drover.drover("heal", "plan", "-o", "json")).document
+    assert dry["brokers"] == [3]
+    named = {one["partition"] for one in dry["partitions"] if one["topic"] == topic}
+    assert named == {number for number, replicas in layout(10, 1, 2, 3, 4, 5).items() if 3 in replicas}
+    status = (await drover.drover("heal", "status", "-o", "json")).document
+    assert [row["broker"] for row in status["clusters"][0]["outages"]] == [3]
+
+
+async def _owner_dies_in_the_middle(drover: Installation) -> None:
+    async def is_under_way() -> bool:
+        return (await drover.managed()).heal_running is not None
+
+    await wait_for(is_under_way, "the first chunk to begin", timeout_s=PATIENCE_S)
+    owner = (await drover.owners())[shard_of(MANAGED, DEFAULT_SHARDS)]
+    drover.signal(owner, signal.SIGKILL)
+    await drover.gone(owner)
+
+
+async def happens_when_it_should(
+    drover: Installation, broker: int, alarm_ms: int, interval_ms: int, *, is_frozen: bool
+) -> None:
+    """The alarm and the first plan come after their times, by the log's clock, and soon; a frozen cluster's later."""
+    noted_ms: int | None = None
+    ages: dict[type, int] = {}
+    for batch in await batches(drover):
+        for event in batch.events:
+            if isinstance(event, BrokerOutageNoted) and event.broker == broker and noted_ms is None:
+                noted_ms = batch.at_ms
+            elif isinstance(event, BrokerOutageAlarmed | HealPlanned) and noted_ms is not None:
+                ages.setdefault(type(event), batch.at_ms - noted_ms)
+    assert alarm_ms <= ages[BrokerOutageAlarmed] <= alarm_ms + LATE_MS
+    assert interval_ms <= ages[HealPlanned]
+    assert is_frozen or ages[HealPlanned] <= interval_ms + LATE_MS
+
+
+async def test_a_return_in_the_middle_stops_a_heal_and_two_dead_brokers_are_replaced_by_one_plan(
+    five: LocalCluster, tmp_path: Path
+) -> None:
+    """All failures are reported by a client of somebody else, before the cluster shows them."""
+    healing = {
+        "failure_interval_ms": INTERVAL_MS // 2,
+        "alarm_ms": ALARM_MS,
+        "chunk_partitions": 2,
+        "throttle_bytes_per_second": 300_000,
+    }
+    async with installation(five, tmp_path, "twice", healing=healing) as drover:
+        topic, client = "twice-dead", ForeignClient(drover)
+        await drover.create_topic(topic, layout(10, 4, 1, 5, 2, 3), kilobytes=2048)
+        await drover.start_worker("first")
+        await drover.wait_until_owned("first")
+        await healing_recorded(drover)
+        await gather_on(drover, (1, 2, 3), besides=topic)
+        await five.kill(4)
+        try:
+            await _returns_in_the_middle(drover, client)
+            await five.kill(4)
+            await client.reports(4)
+            await _until_under_way(drover, 4)
+            await five.kill(5)
+            await client.reports(5)
+            await client.send("heal", action="start", broker=5)
+            await _command(drover, "limits", "set", "heal.throttle_bytes_per_second=50MB")
+            await until_over(drover, 4, 5)
+        finally:
+            await five.start(4)
+            await five.start(5)
+        assert await is_whole(drover, topic, without=(4, 5))
+        await chunks_follow_each_other(drover)
+        await happens_when_it_should(drover, 4, ALARM_MS, INTERVAL_MS // 2, is_frozen=False)
+        events = [event for batch in await batches(drover) for event in batch.events]
+        ends = [event.why for event in events if isinstance(event, HealEnded)]
+        assert ends[0] is HealEnd.RETURNED
+        assert HealEnd.REPLANNED in ends
+        assert [event.brokers for event in events if isinstance(event, HealPlanned)][-1] == (4, 5)
+        first = {
+            broker: event.seen
+            for broker in (4, 5)
+            for event in reversed(events)
+            if isinstance(event, BrokerOutageNoted) and event.broker == broker
+        }
+        assert first == {4: False, 5: False}, "the client's report was the first"
+
+
+async def _until_under_way(drover: Installation, broker: int) -> None:
+    async def is_under_way() -> bool:
+        running = (await drover.managed()).heal_running
+        return running is not None and running.brokers == (broker,)
+
+    await wait_for(is_under_way, f"a chunk of broker {broker} to begin", timeout_s=PATIENCE_S)
+
+
+async def _returns_in_the_middle(drover: Installation, client: ForeignClient) -> None:
+    """Broker 4 is back while the first of several chunks is copied: the rest of its replicas stay where they are."""
+    await client.reports(4)
+
+    async def is_reported() -> bool:
+        return 4 in (await drover.managed()).absent_brokers
+
+    await wait_for(is_reported, "the report to be decided", timeout_s=60)
+    await _until_under_way(drover, 4)
+    await drover.cluster.start(4)
+
+    async def is_over() -> bool:
+        state = await drover.managed()
+        return state.heal is None and state.heal_running is None and 4 not in state.absent_brokers
+
+    await wait_for(is_over, "the heal to end with the return", timeout_s=PATIENCE_S, pause_s=LOOK_S)
+    assert await holders(drover, 4), "what had not begun stays on the broker that is back"

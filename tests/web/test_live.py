@@ -74,6 +74,7 @@ async def test_a_real_move_is_seen_from_the_command_to_its_end_and_in_the_past(
     await acting.get_by_label("Reason").fill("latency alarm")
     await acting.get_by_role("button", name="Send").click()
     await expect(acting.get_by_role("status").last).to_contain_text("accepted · 2 partitions · recorded at log")
+    assert '"by": "ann"' in drover.worker_log("web")
     await page.goto(f"{place}/?view=story&partition=seen:0")
     await drover.wait_until_settled()
     await expect(page.locator("main tbody tr").first).to_contain_text("reassignment rolled back")

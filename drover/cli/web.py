@@ -13,6 +13,7 @@ from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import say
 from drover.cli.spark import directory_of
 from drover.errors import ConfigurationError
+from drover.runtime.logs import configure_logging
 from drover.runtime.settings import Settings
 
 TABLES = ("refusals", "requests", "takeovers")
@@ -39,6 +40,7 @@ async def _serve(settings: Settings) -> None:
     from drover.web.identity import Doorkeeper  # noqa: PLC0415
     from drover.web.serving import serving  # noqa: PLC0415
 
+    configure_logging(settings.worker.log_format)
     stop = asyncio.Event()
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,5 @@
 """Commands from the page: shown first, sent by a user who is known, and answered by what the log records."""
 
-import logging
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import structlog
 from aiohttp import web
 
 from drover.client.answers import Answer, OutcomeMissingError
@@ -23,7 +23,7 @@ from events.codec import Malformed
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 OUTCOME_TIMEOUT_S = 20.0
 # Each opens a connection to the log and waits: people act one after the other.
@@ -105,8 +105,14 @@ class Writes:
     async def _send(self, command: AnyCommand, peer: str | None) -> Reply:
         if self._sending >= MAX_SENDING:
             return 503, {"error": f"{MAX_SENDING} commands are being sent already: try again in a moment"}
-        kind = type(command).__struct_config__.tag
-        _log.info("%s sends %s %s to %s, by way of %s", command.by, kind, command.id, command.cluster, peer)
+        _log.info(
+            "a user sends a command",
+            by=command.by,
+            type=type(command).__struct_config__.tag,
+            id=command.id,
+            cluster=command.cluster,
+            peer=peer,
+        )
         self._sending += 1
         try:
             answer = await self.send(command)

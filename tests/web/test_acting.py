@@ -99,11 +99,19 @@ async def test_a_throttle_says_back_what_it_would_be(open_page: Open) -> None:
             await expect(page.locator(".meaning")).to_contain_text("Say the rate")
         await rate.fill("40MB/s")
         await expect(page.locator(".meaning")).to_contain_text("40,000,000 bytes per second per broker")
+        await page.get_by_label("Reason").fill("at night")
+        # What is typed and what was shown are not the same any more: it cannot be sent until it is shown.
+        assert await rate.evaluate("""(field) => {
+            field.value = "50MB";
+            field.dispatchEvent(new Event("input"));
+            return document.querySelector("#act button.strong").disabled;
+        }""")
+        await expect(page.locator(".meaning")).to_contain_text("50,000,000 bytes per second per broker")
         await send(page, "at night")
         await expect(page.get_by_role("status").last).to_contain_text("accepted")
         (sent,) = shown.sent
         assert isinstance(sent, Throttle)
-        assert sent.bytes_per_second == 40_000_000
+        assert sent.bytes_per_second == 50_000_000
 
 
 async def test_a_limit_is_changed_and_reset_and_the_throttles_view_says_by_whom(open_page: Open) -> None:
@@ -136,3 +144,5 @@ async def test_who_is_not_named_sees_no_way_to_act(open_page: Open) -> None:
         page = await open_page(shown.address)
         await expect(page.locator("section.plan")).to_have_count(1)
         await expect(page.get_by_role("button", name="Act on")).to_have_count(0)
+        await expect(page.locator("header .user")).to_have_text("read-only")
+        assert "named 0" in str(await page.locator("header .user").get_attribute("title"))

@@ -18,6 +18,8 @@ from tests.web.showing import USER_HEADER
 pytestmark = pytest.mark.cluster
 ADDRESS = re.compile(r"The page is at (http://127\.0\.0\.1:\d+)/")
 RECORDED = 12
+# A review looks at all of the cluster.
+CLUSTER_LOOKED_AT_MS = 30_000
 # Every view, while replicas move, and something that it says.
 VIEWS = {
     "plan": "seen:0", "brokers": "of 300.0", "throttles": "in force", "story": "friday", "time": "seen:0",
@@ -74,6 +76,7 @@ async def test_a_real_move_is_seen_from_the_command_to_its_end_and_in_the_past(
     await acting.get_by_label("Reason").fill("latency alarm")
     await acting.get_by_role("button", name="Send").click()
     await expect(acting.get_by_role("status").last).to_contain_text("accepted · 2 partitions · recorded at log")
+    assert '"by": "ann"' in drover.worker_log("web")
     await page.goto(f"{place}/?view=story&partition=seen:0")
     await drover.wait_until_settled()
     await expect(page.locator("main tbody tr").first).to_contain_text("reassignment rolled back")
@@ -85,7 +88,8 @@ async def test_a_real_move_is_seen_from_the_command_to_its_end_and_in_the_past(
     await page.goto(f"{place}/?view=review")
     await page.get_by_label("A plan").fill('{"partitions": [{"topic": "seen", "partition": 0, "replicas": [4, 2, 3]}]}')
     await page.get_by_role("button", name="Judge").click()
-    await expect(page.locator("tr[data-key='seen:0']")).to_contain_text("another preferred leader")
+    judged = page.locator("tr[data-key='seen:0']")
+    await expect(judged).to_contain_text("another preferred leader", timeout=CLUSTER_LOOKED_AT_MS)
     await page.goto(f"{place}/?view=health")
     await expect(page.locator("main tbody tr").first).to_contain_text("solo")
 

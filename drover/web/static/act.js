@@ -107,7 +107,7 @@ export function open(about) {
   };
   replace(form.choices, actions.map((action) => h("label", { class: "choice" }, h("input", { type: "radio", name: "action", onchange: () => choose(form, action) }), action.word)));
   let typing = null;
-  const soon = () => { clearTimeout(typing); typing = setTimeout(() => look(form), TYPING_MS); };
+  const soon = () => { forget(form); clearTimeout(typing); typing = setTimeout(() => look(form), TYPING_MS); };
   for (const field of [form.rate, form.limit, form.value]) field.lastChild.addEventListener("input", soon);
   form.reason.addEventListener("input", () => ready(form));
   form.word.addEventListener("input", () => ready(form));
@@ -120,7 +120,15 @@ export function open(about) {
   return form;
 }
 
+// What was shown is of another command than what the fields say now: nothing can be sent until it is shown anew.
+function forget(form) {
+  form.trial = null;
+  form.asking += 1;
+  ready(form);
+}
+
 async function choose(form, action) {
+  forget(form);
   form.chosen = action;
   form.rate.hidden = action.more !== "rate";
   form.limit.hidden = !["value", "reset"].includes(action.more);
@@ -153,11 +161,10 @@ function command({ about, chosen }, fields) {
 }
 
 async function look(form) {
-  form.trial = null;
+  forget(form);
   form.id = newId(form.chosen.command.type);
-  ready(form);
   const fields = fieldsOf(form);
-  const number = ++form.asking;
+  const number = form.asking;
   if (fields === null) return replace(form.meaning, h("p", { class: "quiet" }, MISSING[form.chosen.more]));
   const asked = command(form, fields);
   const { found } = await ask("/api/trial", { command: asked });

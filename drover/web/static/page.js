@@ -139,6 +139,7 @@ keys.listen();
 setInterval(tick, 1000);
 // Who may act is known before anything is drawn: the buttons stand in what is drawn.
 act.begin((session) => {
-  replace(top.user, session.user ?? "");
+  replace(top.user, session.user ?? (session.why ? "read-only" : ""));
+  top.user.title = session.why ?? "";
   open(address.read());
 });

@@ -39,6 +39,11 @@ class JobFiles(NamedTuple):
         """What Spark itself says."""
         return self.directory / "spark.log"
 
+    @property
+    def java_log(self) -> Path:
+        """What Java and Python's workers print."""
+        return self.directory / "java.log"
+
     def checkpoint(self, sink: str) -> Path:
         """The checkpoint of one sink's query."""
         return self.directory / "checkpoints" / sink

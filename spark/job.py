@@ -16,6 +16,7 @@ from drover.errors import SparkJobError
 from spark.applying import batch_applier, checkpoint_identity
 from spark.files import JobFiles
 from spark.heartbeat import JobState, heartbeat
+from spark.java_process import end_of_java
 from spark.only_one import only_job, remember_jvm
 from spark.reading import LogSource, read_stream
 from spark.session import jvm_pid, open_session
@@ -86,7 +87,7 @@ def run(
         except (PySparkException, Py4JError, ConnectionError) as error:
             # Whoever stops a whole group of processes, as systemd does, has stopped Java, too.
             if not stop.is_set():
-                raise SparkJobError(f"Spark failed: {root_cause(str(error))} (more in {files.spark_log})") from error
+                raise SparkJobError(_why(str(error), files)) from error
         finally:
             with suppress(Py4JError, ConnectionError):  # a Java that is gone needs no stop
                 session.stop()
@@ -126,6 +127,14 @@ def _watch(queries: Sequence[StreamingQuery], files: JobFiles, stop: threading.E
 def _stop(queries: Sequence[StreamingQuery]) -> None:
     for query in queries:
         query.stop()
+
+
+def _why(said: str, files: JobFiles) -> str:
+    """Say what ended the job: a Java that is gone, whoever noticed it, or what Spark says."""
+    ended = end_of_java()
+    if ended is not None:
+        return f"{ended}; start the job again, it continues where it was (more in {files.java_log})"
+    return f"Spark failed: {root_cause(said)} (more in {files.spark_log})"
 
 
 def _cause(query: StreamingQuery, files: JobFiles) -> str:

@@ -3,15 +3,18 @@
 import contextlib
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pyspark.sql import SparkSession
 
 from drover.jars import ensure
 from spark.java_home import java_home
+from spark.java_process import keep_accumulators_quiet, start_java
 
 LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
@@ -44,7 +47,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.cleaner.referenceTracking.blocking": "false",
 }
 LOCAL: Mapping[str, str] = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
@@ -57,8 +60,9 @@ def open_session(
     """Open Spark, or take the session that spark-submit has opened for this process.
 
     Downloads the jars of the set `spark` once; resolves nothing at run time. What Spark logs goes to `spark.log` in
-    `directory`, its scratch files below it. `master` defaults to what spark-submit said, else two threads of this
-    machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing Java or jar.
+    `directory`, what Java prints to `java.log`, scratch files below it. `master` defaults to what spark-submit said,
+    else two threads of this machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing
+    Java or jar, and `SparkJobError` for a Java that does not start.
     """
     directory.mkdir(parents=True, exist_ok=True)
     jars = ensure("spark")
@@ -78,12 +82,34 @@ def open_session(
     }
     own = dict(settings or {})
     options[_JVM_OPTIONS] = f"{_quiet(directory)} {own.pop(_JVM_OPTIONS, '')}".strip()
+    if not is_submitted:
+        scratch = scratch_of_this_process(directory)
+        options["spark.local.dir"] = str(scratch)
+        options[_JVM_OPTIONS] += f" -Djava.io.tmpdir={scratch}"
     given = {key: value for key, value in options.items() if key not in own}
     for key, value in ({**given, **own} if is_submitted else given).items():
         builder = builder.config(key, value)
-    with contextlib.nullcontext() if is_submitted else _handed_over(directory, own):
+    if is_submitted:
         session: SparkSession = builder.getOrCreate()
+        # What spark-submit itself says before this is for its own configuration.
+        session.sparkContext.setLogLevel("WARN")
+    else:
+        with _handed_over(directory, own):
+            start_java({**({} if master is None else {"spark.master": master}), **given}, directory / "java.log")
+            session = builder.getOrCreate()
+    keep_accumulators_quiet(session.sparkContext)
     return session
+
+
+def scratch_of_this_process(directory: Path) -> Path:
+    """Make the folder for Spark's temporary files, and remove what processes left there that are gone."""
+    scratch = directory / "scratch"
+    own = scratch / str(os.getpid())
+    own.mkdir(parents=True, exist_ok=True)
+    for other in scratch.iterdir():
+        if other.name.isdigit() and not psutil.pid_exists(int(other.name)):
+            shutil.rmtree(other, ignore_errors=True)  # its Java may still be removing it, too
+    return own
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from drover.runtime.settings import Settings
 from events.topics import shard_of
 
 if TYPE_CHECKING:
+    from spark.audit.page import Made
     from spark.audit.parts import Wish
     from spark.audit.report import Report
     from spark.audit.running import Log
@@ -213,10 +215,23 @@ def _show(found: "Report", log: "Log", asked: dict[str, Any], named: dict[str, s
         case "csv" if to is None:
             audit_view.print_csv(found, section)
         case "html":
-            end_ms = asked["until_ms"] or round(datetime.now(UTC).timestamp() * 1000)
-            audit_view.write_page(found, log.source.topics.events, named, end_ms, to)
+            audit_view.write_page(found, _made(log, asked, named), to)
         case _:
             audit_view.write_files(found, output, to)
+
+
+def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
+    from spark.audit.page import Made  # noqa: PLC0415 - drawing is loaded only to draw
+
+    now_ms = round(datetime.now(UTC).timestamp() * 1000)
+    return Made(
+        log=log.source.topics.events,
+        version=metadata.version("drover"),
+        made_ms=now_ms,
+        end_ms=asked["until_ms"] or now_ms,
+        since_ms=asked["since_ms"],
+        asked=named,
+    )
 
 
 @audit.command()

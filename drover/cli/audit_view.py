@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,6 +14,9 @@ from spark.audit.files import csv_text, write_csv, write_parquet
 from spark.audit.report import Report
 from spark.audit.sections import SECTIONS
 from spark.audit.verifying import Found, Verification
+
+if TYPE_CHECKING:
+    from spark.audit.page import Made
 
 Cell = Callable[[Row], str]
 
@@ -171,11 +174,11 @@ def print_csv(found: Report, section: str) -> None:
     say(csv_text(section, found.sections[section]), nl=False)
 
 
-def write_page(found: Report, log: str, asked: Mapping[str, str], end_ms: int, file: Path | None) -> None:
+def write_page(found: Report, made: "Made", file: Path | None) -> None:
     """Write the HTML page to a file, or print it; raises `OSError`."""
     from spark.audit.page import page  # noqa: PLC0415 - drawing is loaded only to draw
 
-    text = page(found, log=log, asked=asked, end_ms=end_ms)
+    text = page(found, made)
     if file is None:
         say(text)
     else:

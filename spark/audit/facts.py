@@ -8,12 +8,20 @@ from spark.audit.parts import ShardPart
 Row = dict[str, Any]
 
 
+class ShardDamage(NamedTuple):
+    """A record that breaks a rule of the log, or that cannot be read: what follows it in its shard is missing."""
+
+    shard: int
+    offset: int
+    what: str
+
+
 class Facts(NamedTuple):
     """What the log says up to the end of the part audited.
 
     `plans` are those of the stream by cluster and name, as they stood at that end. `lives` are the reassignments that
     ended in the part, or were under way at its end. `commands`, `refusals` and `unreadable`, how many records could not
-    be read, are of the part alone.
+    be read, are of the part alone. `damages` are those up to its end that nobody has declared to be passed over.
     """
 
     parts: tuple[ShardPart, ...]
@@ -22,3 +30,4 @@ class Facts(NamedTuple):
     commands: tuple[Row, ...]
     refusals: tuple[Row, ...]
     unreadable: int
+    damages: tuple[ShardDamage, ...] = ()

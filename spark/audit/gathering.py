@@ -10,9 +10,9 @@ import pyarrow as pa
 from msgspec import msgpack
 from pyspark.sql import DataFrame
 
-from spark.audit.facts import Facts, Row
+from spark.audit.facts import Facts, Row, ShardDamage
 from spark.audit.parts import ShardPart, Wish
-from spark.audit.shards import BOUNDS, COLUMNS, COMMANDS, LIVES_ROWS, PLANS, REFUSALS, UNREADABLE, Line, audited
+from spark.audit.shards import BOUNDS, COLUMNS, COMMANDS, DAMAGE, LIVES_ROWS, PLANS, REFUSALS, UNREADABLE, Line, audited
 from spark.executing import records_in, stored
 
 Offsets = Mapping[int, int]
@@ -46,6 +46,7 @@ def facts(lines: Iterable[Line], wish: Wish, starts: Offsets, ends: Offsets) -> 
         lives=tuple(found[LIVES_ROWS]),
         commands=tuple(found[COMMANDS]),
         refusals=tuple(found[REFUSALS]),
+        damages=tuple(sorted(ShardDamage(**row) for row in found[DAMAGE])),
         unreadable=sum(_is_in(parts, row["shard"], row["offset"]) for row in found[UNREADABLE]),
     )
 

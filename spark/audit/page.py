@@ -4,22 +4,50 @@ Every value is escaped by the template's engine, since users wrote some of them;
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spark.audit import plots
+from spark.audit.cells import Cell, cell, copied, span
+from spark.audit.facts import Row
 from spark.audit.report import Report
 from spark.audit.sections import SECTIONS
 
 # A browser takes seconds for more; the other forms have all rows.
 MAX_ROWS = 5000
+# The totals in groups, each with its title; those in the second list stand out when they are not 0.
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Asked": ("commands", "accepted_commands", "refused_commands", "repeated_commands", "refusals"),
+    "Done": ("plans", "reassignments", "completed", "rolled_back", "stopped", "failed", "under_way"),
+    "Copied": ("bytes_copied", "cancels_asked_for"),
+    "Durations of completed moves": ("completed_p50_ms", "completed_p95_ms", "completed_longest_ms"),
+}
+_ALERTS = frozenset({"refused_commands", "refusals", "rolled_back", "failed"})
+_TITLES = {"completed_p50_ms": "median", "completed_p95_ms": "95th percentile", "completed_longest_ms": "longest"}
 
 
-def page(report: Report, *, log: str, asked: Mapping[str, str], end_ms: int) -> str:
-    """Return the page; `log` names the log, `asked` holds the filters in words, `end_ms` is when the part ends."""
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the page says of itself: the log, by which version and when it was made, and the filters in words.
+
+    `since_ms` and `end_ms` are the moments between which the part lies, None for the log's beginning.
+    """
+
+    log: str
+    version: str
+    made_ms: int
+    end_ms: int
+    since_ms: int | None = None
+    asked: Mapping[str, str] = field(default_factory=dict)
+
+
+def page(report: Report, made: Made) -> str:
+    """Return the page of an audit."""
     environment = Environment(
         loader=PackageLoader("spark.audit"),
         autoescape=True,
@@ -29,32 +57,76 @@ def page(report: Report, *, log: str, asked: Mapping[str, str], end_ms: int) -> 
     )
     reassignments = report.sections["reassignments"]
     drawn = {
-        "Moves per broker": plots.moves_per_broker(reassignments, end_ms),
+        "Moves per broker": plots.moves_per_broker(reassignments, made.end_ms),
         "Bytes copied, summed up": plots.bytes_over_time(reassignments),
     }
+    places = _Places(report)
     return environment.get_template("audit.html").render(
         report=report,
-        log=log,
-        asked=asked,
+        made=made,
+        clusters=sorted({row["cluster"] for rows in report.sections.values() for row in rows if "cluster" in row}),
         # Made here from numbers and fixed words.
         plots={title: Markup(svg) for title, svg in drawn.items() if svg},  # noqa: S704
-        totals={name: _cell(name, value) for name, value in report.totals.items()},
+        groups=_groups(report.totals),
         sections=[SECTIONS[name] for name in report.sections],
         max_rows=MAX_ROWS,
-        cell=_cell,
+        moment=_moment,
+        places=places,
+        cell=partial(cell, moment=_moment),
     )
 
 
-def _cell(name: str, value: Any) -> str:
-    """Write a value as people read it: moments in UTC, durations in seconds, bytes in groups of three digits."""
-    if value is None:
-        return "-"
+def _groups(totals: Mapping[str, int | None]) -> dict[str, dict[str, Cell]]:
+    """Return the totals that there are, by group and name."""
+    groups = {}
+    for title, names in _GROUPS.items():
+        found = {
+            _TITLES.get(name, name.replace("_", " ")): _total(name, value, totals)
+            for name in names
+            if (value := totals.get(name)) is not None
+        }
+        if found:
+            groups[title] = found
+    return groups
+
+
+def _total(name: str, value: int, totals: Mapping[str, int | None]) -> Cell:
+    if name == "bytes_copied":
+        return copied(value, totals.get("bytes_unknown") or 0)
     if name.endswith("_ms"):
-        is_span = name == "duration_ms" or name.startswith("completed_")
-        return f"{value / 1000:,.1f} s" if is_span else _moment(value)
-    return (
-        f"{value:,}" if isinstance(value, int) and name not in {"offset", "began_offset", "partition"} else str(value)
-    )
+        return Cell(span(value), f"{value:,} ms")
+    return Cell(f"{value:,}", kind="alert" if value and name in _ALERTS else None)
+
+
+class _Places:
+    """The rows that others refer to: each plan, each requester, and the first reassignment of a plan."""
+
+    def __init__(self, report: Report) -> None:
+        self._ids: dict[int, str] = {}
+        self._plans: dict[Any, str] = {}
+        self._moves: dict[Any, str] = {}
+        self._people: dict[Any, str] = {}
+        sections = report.sections
+        for number, row in enumerate(sections["plans"][:MAX_ROWS]):
+            self._plans[row["cluster"], row["plan"]] = self._ids[id(row)] = f"plans-{number}"
+        for number, row in enumerate(sections["requesters"][:MAX_ROWS]):
+            self._people[row["requester"]] = self._ids[id(row)] = f"requesters-{number}"
+        for number, row in enumerate(sections["reassignments"][:MAX_ROWS]):
+            name = (row["cluster"], row["plan"])
+            if name not in self._moves:
+                self._moves[name] = self._ids[id(row)] = f"reassignments-{number}"
+
+    def id_of(self, row: Row) -> str | None:
+        """Return the id of a row that others refer to."""
+        return self._ids.get(id(row))
+
+    def link(self, section: str, column: str, row: Row) -> str | None:
+        """Return the id of the row that a value refers to: from a plan to its moves, from a move to its plan."""
+        if column == "plan":
+            return (self._moves if section == "plans" else self._plans).get((row["cluster"], row["plan"]))
+        if column in {"requester", "by", "cancelled_by"} and section != "requesters":
+            return self._people.get(row[column])
+        return None
 
 
 def _moment(at_ms: int) -> str:

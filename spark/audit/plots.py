@@ -19,6 +19,10 @@ from spark.audit.facts import Row
 
 # So many lines are drawn as lines; more of them as one picture, or the page would not open.
 MAX_LINES = 2000
+# In inches: the page is about 14 wide.
+WIDTH = 13
+# No line is shorter than this part of the plot.
+LEAST_SHARE = 0.002
 _COLOURS = {
     "completed": "#1b7f4d",
     "rolled-back": "#c77700",
@@ -49,23 +53,33 @@ def moves_per_broker(reassignments: Iterable[Row], end_ms: int | None) -> str:
     if not lanes:
         return ""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9, 1.2 + 0.6 * len(lanes)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.2 + 0.6 * len(lanes)), layout="constrained")
         axes = figure.add_subplot()
+        span_days = max(last for lane in lanes.values() for _, last, _ in lane) - min(
+            first for lane in lanes.values() for first, _, _ in lane
+        )
         lines, colours = [], []
         for number, lane in enumerate(sorted(lanes)):
             for place, (first, last, colour) in enumerate(sorted(lanes[lane])):
                 # Beside each other, so that moves at the same time are seen as several.
                 height = number + 0.35 * ((place % 9) / 4 - 1)
-                lines.append([(first, height), (last, height)])
+                # A move that took a moment is seen as well.
+                lines.append([(first, height), (max(last, first + span_days * LEAST_SHARE), height)])
                 colours.append(colour)
         axes.add_collection(
             LineCollection(lines, colors=colours, linewidths=2, capstyle="round", rasterized=len(lines) > MAX_LINES)
         )
         axes.set_yticks(range(len(lanes)), [_lane(lane, lanes) for lane in sorted(lanes)])
         axes.set_ylim(len(lanes) - 0.5, -0.5)
+        for number in range(1, len(lanes)):
+            axes.axhline(number - 0.5, color="#bbbbbb", linewidth=0.8)
         axes.autoscale_view(scaley=False)
         _in_time(axes)
-        shown = [Line2D([], [], color=colour, linewidth=2, label=state) for state, colour in _COLOURS.items()]
+        shown = [
+            Line2D([], [], color=colour, linewidth=2, label=state)
+            for state, colour in _COLOURS.items()
+            if colour in colours
+        ]
         figure.legend(handles=shown, loc="outside upper center", ncols=len(shown), frameon=False)
         return _svg(figure)
 
@@ -81,7 +95,7 @@ def bytes_over_time(reassignments: Iterable[Row]) -> str:
         days.append(_day(at_ms))
         sums.append(total)
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9, 2.6), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 2.6), layout="constrained")
         axes = figure.add_subplot()
         axes.step(days, sums, where="post", color="#2f6fab", linewidth=1.5, rasterized=len(days) > MAX_LINES)
         axes.plot(days, sums, ".", color="#2f6fab", markersize=4, rasterized=len(days) > MAX_LINES)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spark.audit.facts import Facts, Row
+from spark.audit.facts import Facts, Row, ShardDamage
 from spark.audit.parts import ShardPart, written
 from spark.audit.sections import SECTIONS
 from spark.folding.records import PART
@@ -37,11 +37,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """An audit: the part of the log it is about, its totals, and its sections by name."""
+    """An audit: the part of the log it is about, its totals, its sections by name, and where shards are damaged."""
 
     parts: tuple[ShardPart, ...]
     totals: Mapping[str, int | None]
     sections: Mapping[str, Rows]
+    damages: tuple[ShardDamage, ...] = ()
 
     @property
     def offsets(self) -> str:
@@ -54,6 +55,7 @@ class Report:
             "offsets": self.offsets,
             "parts": [part._asdict() for part in self.parts],
             "totals": dict(self.totals),
+            "damages": [damage._asdict() for damage in self.damages],
             **{name: list(rows) for name, rows in self.sections.items()},
         }
 
@@ -66,12 +68,12 @@ def report(facts: Facts, wanted: Wanted) -> Report:
     named = {(row["cluster"], row["plan"]) for row in (*commands, *reassignments) if row["plan"] is not None}
     sections: dict[str, Rows] = {
         "requesters": _requesters(commands, refusals, reassignments),
-        "plans": tuple(_plan(plans[key]) for key in sorted(named & plans.keys())),
+        "plans": tuple(sorted((_plan(plans[key]) for key in named & plans.keys()), key=_by_opening)),
         "commands": commands,
         "reassignments": reassignments,
         "refusals": refusals,
     }
-    return Report(facts.parts, _totals(facts, sections), sections)
+    return Report(facts.parts, _totals(facts, sections), sections, facts.damages)
 
 
 def _shaped(section: str, row: Row) -> Row:
@@ -81,6 +83,10 @@ def _shaped(section: str, row: Row) -> Row:
 
 def _by_place(row: Row) -> tuple[int, int, int, int]:
     return (row["at_ms"], row["shard"], row["offset"], row["index"])
+
+
+def _by_opening(row: Row) -> tuple[Any, ...]:
+    return (row["opened_ms"] or 0, row["cluster"], row["plan"])
 
 
 def _by_beginning(row: Row) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from drover.shard.fold import RecordVerdict
 from drover.tables.registry import CAPABILITIES, tables_of
 from drover.tables.sheet import Sheet
 from events.records import Batch, Outcome
+from spark.audit.facts import ShardDamage
 from spark.audit.lives import LIVES, under_way
 from spark.audit.parts import Wish
 from spark.folding.parts import Stored
@@ -14,14 +15,8 @@ from spark.folding.records import LOG_TABLES, verdicts
 from spark.folding.shard import TellingFold, Tellings, shards_by
 
 # The kinds of lines that a shard gives; those of the two tables have their columns, keys first.
-BOUNDS, UNREADABLE, COMMANDS, REFUSALS, PLANS, LIVES_ROWS = (
-    "bounds",
-    "unreadable",
-    "commands",
-    "refusals",
-    "plans",
-    "lives",
-)
+BOUNDS, UNREADABLE, DAMAGE = "bounds", "unreadable", "damage"
+COMMANDS, REFUSALS, PLANS, LIVES_ROWS = "commands", "refusals", "plans", "lives"
 _TABLES = {**tables_of((*CAPABILITIES, LIVES)), **{table.name: table for table in LOG_TABLES}}
 _TOLD = Tellings((*CAPABILITIES, LIVES))
 _OF_COMMAND = ("at_ms", "shard", "offset", "index", "cluster", "id", "command", "by", "reason", "plan")
@@ -32,6 +27,7 @@ COLUMNS = {
     REFUSALS: (*_OF_COMMAND, "topic", "partition", "code", "detail"),
     PLANS: _TABLES[PLANS].names,
     LIVES_ROWS: _TABLES[LIVES_ROWS].names,
+    DAMAGE: ShardDamage._fields,
 }
 _Values = tuple[Any, ...]
 
@@ -89,6 +85,8 @@ class AuditFold(TellingFold):
             for key, row in under_way(state, self.memories_of(cluster)[LIVES.name], self.shard).items():
                 self.sheet.put(LIVES_ROWS, key, **row)
         yield Line(BOUNDS, [(self.shard, self.first, self.after)])
+        if self.damage is not None:
+            yield Line(DAMAGE, [(self.shard, *self.damage)])
         yield Line(COMMANDS, self.commands)
         yield Line(REFUSALS, self.refusals)
         for name, rows in self.sheet.complete():

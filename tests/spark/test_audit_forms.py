@@ -1,6 +1,7 @@
 """What is written of an audit: the page, CSV, Parquet and tables, with hostile words in them."""
 
 import csv
+import dataclasses
 import io
 import re
 from html.parser import HTMLParser
@@ -16,8 +17,10 @@ from drover.shard.fold import Rule
 from drover.shard.inspection import Finding, Summary
 from spark.audit import files, plots
 from spark.audit import page as pages
+from spark.audit.cells import size, span
+from spark.audit.facts import ShardDamage
 from spark.audit.files import csv_text, write_csv, write_parquet
-from spark.audit.page import page
+from spark.audit.page import Made, page
 from spark.audit.parts import ShardPart
 from spark.audit.report import Report
 from spark.audit.sections import SECTIONS
@@ -101,7 +104,10 @@ class Elements(HTMLParser):
 
 
 def drawn(report: Report) -> str:
-    return page(report, log="drover.events", asked={"by": HOSTILE}, end_ms=BEGAN_MS + 60_000)
+    made = Made(
+        log="drover.events", version="1.2.3", made_ms=BEGAN_MS + 70_000, end_ms=BEGAN_MS + 60_000, asked={"by": HOSTILE}
+    )
+    return page(report, made)
 
 
 def test_the_page_refers_to_nothing_outside_itself_and_runs_nothing() -> None:
@@ -133,8 +139,68 @@ def test_the_page_tells_totals_plots_and_every_row() -> None:
     assert text.count("<svg") == 2
     for words in ("Moves per broker", "Bytes copied", "0:0-39", "1,234", "3,000,000", "4.5 s", "could not be read"):
         assert words in text
-    assert text.count("<tr>") == 5 + sum(len(rows) for rows in report_of(MOVES).sections.values())
+    assert len(re.findall(r"<tr[ >]", text)) == 5 + sum(len(rows) for rows in report_of(MOVES).sections.values())
     assert "2026-09-21 14:13:20.000Z" in text
+
+
+def test_the_page_says_of_what_it_is_who_made_it_and_what_was_checked() -> None:
+    text = " ".join(Elements(drawn(report_of(MOVES))).texts)
+    for words in (
+        "2026-09-21 14:14:30.000Z by Drover 1.2.3",
+        "the log's beginning to 2026-09-21 14:14:20.000Z",
+        "local",
+    ):
+        assert words in text
+    assert "None is broken." in text
+    damaged = dataclasses.replace(report_of(MOVES), damages=(ShardDamage(3, 17, "its chain is wrong"),))
+    told = " ".join(Elements(drawn(damaged)).texts)
+    assert "Shard 3 breaks a rule at offset 17" in told
+    assert "None is broken." not in told
+
+
+def test_links_lead_from_a_plan_to_its_moves_from_a_move_to_its_plan_and_to_who_asked() -> None:
+    elements = Elements(drawn(report_of(MOVES))).elements
+    ids = {attributes["id"] for _, attributes in elements if "id" in attributes}
+    links = [str(attributes["href"])[1:] for tag, attributes in elements if tag == "a"]
+    assert set(links) <= ids
+    assert links.count("plans-0") == len(MOVES) + 2, "every move, the command and the refusal"
+    assert links.count("reassignments-0") == 1
+    assert links.count("requesters-0") >= len(MOVES) + 3
+    assert set(SECTIONS) <= set(links), "the contents"
+
+
+def test_amounts_are_told_in_words_and_exactly_and_outcomes_also_without_their_colour() -> None:
+    moves = (*MOVES, move(6, "completed", bytes_copied=5, bytes_unknown=1))
+    found = Elements(drawn(report_of(moves)))
+    exact = {attributes["data-exact"] for _, attributes in found.elements if "data-exact" in attributes}
+    assert {"3,000,000 B", ">= 5 B", "5,000 ms"} <= exact
+    assert {"3.0 MB", ">= 5 B", "5.0 s"} <= set(found.texts)
+    marked = {attributes.get("class") for tag, attributes in found.elements if tag == "span"}
+    assert {"completed", "rolled-back", "failed", "under-way", "accepted"} <= marked
+    assert {"completed", "rolled-back", "failed", "copying"} <= set(found.texts)
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (3 * 10**12, "3.0 TB")])
+def test_sizes_are_written_as_people_say_them(count: int, words: str) -> None:
+    assert size(count) == words
+
+
+@pytest.mark.parametrize(("ms", "words"), [(4500, "4.5 s"), (90_000, "1.5 min"), (5_400_000, "1.5 h")])
+def test_spans_are_written_as_people_say_them(ms: int, words: str) -> None:
+    assert span(ms) == words
+
+
+def test_the_legend_has_what_is_drawn_and_a_short_move_is_seen() -> None:
+    short = move(0, "completed", ended_ms=BEGAN_MS + 11, started_ms=BEGAN_MS + 10)
+    long = move(1, "completed", started_ms=BEGAN_MS, ended_ms=BEGAN_MS + 1_000_000)
+    text = plots.moves_per_broker((short, long), None)
+    assert "completed" in text
+    assert "rolled-back" not in text
+    collection = re.search(r'<g id="LineCollection_1">(.*?)</g>', text, re.DOTALL)
+    assert collection is not None
+    lines = re.findall(r'd="M ([\d.]+) [\d.]+\s+L ([\d.]+) ', collection[1])
+    assert len(lines) == 2
+    assert min(float(last) - float(first) for first, last in lines) >= 1.0, "points of a plot of some 900"
 
 
 def test_an_audit_without_rows_has_a_page_without_plots() -> None:

@@ -103,7 +103,7 @@ class Oracle:
             self._throttle_event(event, (cluster, event["broker"]), at_ms)
         elif tag.startswith("queue-entry"):
             self._queue_event(event, (cluster, event["topic"], event["partition"]))
-        elif "partition" in event:
+        elif "partition" in event and not tag.startswith("leader-"):
             self._partition_event(event, (cluster, event["topic"], event["partition"]), at_ms, stored)
         states = [move["state"] for key, move in self.moves.items() if key[0] == cluster and "ended_ms" not in move]
         pending = states.count("queued")

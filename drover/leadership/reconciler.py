@@ -341,7 +341,14 @@ class LeadershipReconciler(Reconciler):
         now_ms, room = now.monotonic_ms, min(MAX_LOOKS, self._room)
         may_look = (key for key in self._candidates if self._may_look(key, now_ms))
         yield from islice(may_look, room)
-        old = (key for key in self.state.waiting if self._may_look(key, now_ms) and not self._is_fresh(key, now_ms))
+        # What waits for its own move is looked at when that goes on, and by every survey.
+        old = (
+            key
+            for key, wait in self.state.waiting.items()
+            if wait.why is not LeaderWaitReason.BEING_MOVED
+            and self._may_look(key, now_ms)
+            and self.observed.fresh(key, now_ms) is None
+        )
         yield from islice(old, min(MAX_WAITING_LOOKS, room))
 
     def _may_look(self, key: TopicPartition, now_ms: int) -> bool:
@@ -351,9 +358,6 @@ class LeadershipReconciler(Reconciler):
             and self.observed.call_ended_ms(key) <= now_ms
             and self._backoff.may_try(key, now_ms)
         )
-
-    def _is_fresh(self, key: TopicPartition, now_ms: int) -> bool:
-        return self.observed.fresh(key, now_ms) is not None
 
     def due_ms(self, now: Moment) -> int | None:
         """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from drover.cli.exits import ExitCode
 from drover.local import LocalCluster
 from drover.local.layout import CONTROLLER, CONTROLLER_ID, Layout
 from events.partitions import TopicPartition
@@ -85,8 +86,8 @@ async def traffic(made: Installation, topic: str) -> AsyncIterator[list[int]]:
 
 
 @asynccontextmanager
-async def own_rebalance(cluster: LocalCluster) -> AsyncIterator[None]:
-    """Let Kafka itself elect preferred leaders every 5 s, as `auto.leader.rebalance.enable` does every 300."""
+async def own_rebalance(cluster: LocalCluster, *, is_on: bool) -> AsyncIterator[None]:
+    """Let Kafka itself elect preferred leaders every 5 s, as it does every 300 by default; or never."""
     file = Layout(cluster.directory).settings_file(CONTROLLER)
     before = file.read_text(encoding="utf-8")
 
@@ -95,12 +96,21 @@ async def own_rebalance(cluster: LocalCluster) -> AsyncIterator[None]:
         await cluster.kill(CONTROLLER_ID)
         await cluster.start(CONTROLLER_ID)
 
-    more = f"auto.leader.rebalance.enable=true\nleader.imbalance.check.interval.seconds={BALANCES_EVERY_S}\n"
+    enabled = str(is_on).lower()
+    more = f"auto.leader.rebalance.enable={enabled}\nleader.imbalance.check.interval.seconds={BALANCES_EVERY_S}\n"
     await restart(before + more)
     try:
         yield
     finally:
         await restart(before)
+
+
+async def leads_again(made: Installation, topic: str) -> None:
+    async def again() -> bool:
+        found = await seen(made, topic)
+        return all(leader == replicas[0] for leader, replicas in found.values())
+
+    await wait_for(again, "the preferred leaders to lead again", timeout_s=90)
 
 
 async def _all_listed(made: Installation, topic: str) -> None:
@@ -119,7 +129,7 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
     topic = "eager"
     async with installation(local_cluster, tmp_path_factory.mktemp("eager"), "eager") as made:
         await made.create_topic(topic, LAYOUT)
-        async with own_rebalance(local_cluster), traffic(made, topic) as written:
+        async with own_rebalance(local_cluster, is_on=True), traffic(made, topic) as written:
             # Killed with -9 between the reorder and the election; its successor goes on.
             await made.start_worker("first", program=ELECTOR)
             await made.wait_until_owned("first")
@@ -150,11 +160,7 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
             await made.start_worker("third")
             await is_restored(made, topic)
 
-            async def leads_again() -> bool:
-                found = await seen(made, topic)
-                return all(leader == replicas[0] for leader, replicas in found.values())
-
-            await wait_for(leads_again, "the preferred leaders to lead again", timeout_s=90)
+            await leads_again(made, topic)
             assert written[0]
         shown = (await made.drover("leaders", "show", "-o", "json")).document
         assert shown["reordered"] == shown["waiting_count"] == 0
@@ -170,7 +176,7 @@ async def test_lazily_no_leader_moves_before_an_election_is_asked_for(
         await made.create_topic(topic, LAYOUT)
         await made.start_worker("solo")
         await made.wait_until_owned("solo")
-        async with own_rebalance(local_cluster):
+        async with own_rebalance(local_cluster, is_on=True):
             led = {key: leader for key, (leader, _) in (await seen(made, topic)).items()}
             await leaders_command(made, "demote", "3", "--topic", topic)
 
@@ -186,3 +192,65 @@ async def test_lazily_no_leader_moves_before_an_election_is_asked_for(
             assert drained.code == 0, drained.errors
             assert f"of {MANAGED} is back" in drained.output
             await is_restored(made, topic)
+
+
+async def set_limit(made: Installation, assignment: str) -> None:
+    done = await made.drover("limits", "set", assignment, "--reason", "another mode")
+    assert done.code == 0, done.errors
+
+
+async def test_without_kafkas_rebalance_both_modes_do_what_they_say(
+    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Eager first, then lazy: a broker fails, returns and is balanced by itself; a drain of a lazy cluster says so."""
+    topic = "modes"
+    async with installation(local_cluster, tmp_path_factory.mktemp("modes"), "modes") as made:
+        await made.create_topic(topic, LAYOUT)
+        await made.start_worker("solo")
+        await made.wait_until_owned("solo")
+        async with own_rebalance(local_cluster, is_on=False), traffic(made, topic) as written:
+            drained = await made.drover("broker", "drain-leaders", "3", "--reason", "upgrade", "--timeout", "90s")
+            assert drained.code == 0, drained.errors
+            await leads_nothing(made, topic, 3)
+            before = await seen(made, topic)
+            undone = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done", "--timeout", "90s")
+            assert undone.code == 0, undone.errors
+            await is_restored(made, topic)
+            await leads_again(made, topic)
+            assert {key: leader for key, (leader, _) in before.items()} != {
+                key: leader for key, (leader, _) in (await seen(made, topic)).items()
+            }
+
+            await set_limit(made, "lazy_leadership=true")
+            await set_limit(made, "balances_after_return=true")
+            lazily = await made.drover("broker", "drain-leaders", "3", "--reason", "lazy", "--timeout", "90s")
+            assert lazily.code == ExitCode.UNFINISHED
+            assert "no leader moves before" in lazily.errors
+            assert all(leader == LAYOUT[key.partition][0] for key, (leader, _) in (await seen(made, topic)).items())
+
+            # The list counts when a broker fails: what broker 1 led goes to broker 2, whom (1, 3, 2) has last.
+            await local_cluster.kill(1)
+
+            async def is_gone() -> bool:
+                counted = (await made.managed()).leader_counts
+                return 1 in counted and not counted[1].leaders
+
+            await wait_for(is_gone, "the log to say that broker 1 leads nothing", timeout_s=90)
+            found = await seen(made, topic)
+            assert all(leader == 2 for key, (leader, _) in found.items() if LAYOUT[key.partition][0] == 1)
+
+            # Its return begins a balance, in which the list counts as well.
+            await local_cluster.start(1)
+            await leads_nothing(made, topic, 3)
+
+            async def leads_where_it_is_first() -> bool:
+                now = await seen(made, topic)
+                return all(leader == 1 for key, (leader, _) in now.items() if LAYOUT[key.partition][0] == 1)
+
+            await wait_for(leads_where_it_is_first, "broker 1 to lead where it is first", timeout_s=90)
+            assert written[0]
+        told = await made.drover("history", "--by", "drover", "-o", "json")
+        begun = [row["reason"] for row in told.document["history"] if row["what"] == "leader-balance-begun"]
+        assert "broker 1 is back" in begun
+        causes = {row["reason"] for row in told.document["history"] if row["what"] == "leader-election-ended"}
+        assert causes == {"broker 1 is back"}, "what the list caused is told under who changed it"

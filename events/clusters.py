@@ -44,12 +44,25 @@ class ClusterWithinReach(Event, frozen=True, kw_only=True, omit_defaults=True, t
     """The owner can look at the cluster again."""
 
 
+class Budgets(Struct, frozen=True, omit_defaults=True):
+    """Bounds of what is in flight beside the number of partitions; None is no bound.
+
+    Copies into and out of a broker are counted apart; None is `max_moves_per_broker`. A step begins while fewer bytes
+    than `max_bytes_in_flight` are being copied. What exceeds a bound by itself goes alone.
+    """
+
+    max_incoming_per_broker: int | None = None
+    max_outgoing_per_broker: int | None = None
+    max_replica_copies_in_flight: int | None = None
+    max_bytes_in_flight: int | None = None
+
+
 class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limits-set"):
     """The limits of the settings from here on (they hold for the next step only, R435-1).
 
     What a command has set holds in spite of them, see `LimitsChanged`.
 
-    `max_moves_per_broker` counts a move at its leader as outgoing and at each added broker as incoming.
+    `max_moves_per_broker` bounds the copies into a broker, and as many out of it, where `budgets` do not say otherwise.
     `mends_by_itself` says that moves which can never end are cancelled without being asked. `stepping` is for plans
     that do not say their own. `healing` says when replicas on dead brokers are replaced; None: absent brokers are not
     even noted. `max_leader_movements` is how many leaders may be on their way to another broker. With
@@ -66,6 +79,7 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     max_leader_movements: int = 1000
     lazy_leadership: bool = False
     balances_after_return: bool = False
+    budgets: Budgets | None = None
 
 
 # A number, a switch or a word; None is no bound.

@@ -74,20 +74,25 @@ class ReassignmentQueued(PartitionEvent, frozen=True, kw_only=True, omit_default
 
 
 class StepPrepared(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="step-prepared"):
-    """The reassignment took a slot and its next step is known; the call follows when the plan's throttle is set."""
+    """The reassignment took a slot and its next step is known; the call follows when the plan's throttle is set.
+
+    `copy_bytes` is the size of one of its copies, as far as it is known.
+    """
 
     step: int
     final: bool
     expected: tuple[int, ...]
     replicas: tuple[int, ...]
     leader: int
+    copy_bytes: int | None = None
 
 
 class CallIntended(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-intended"):
     """An alter call will be made: the intent, durable before the call.
 
     `expected` is the list before the call, `replicas` the list sent (None cancels). `step`, `final` and `leader` say
-    about a step which one it is, whether it is the last, and who led when it was planned.
+    about a step which one it is, whether it is the last, and who led when it was planned; `copy_bytes` is the size of
+    one of its copies, as far as it is known.
     """
 
     call: Call
@@ -96,6 +101,7 @@ class CallIntended(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True
     step: int = 0
     final: bool = False
     leader: int | None = None
+    copy_bytes: int | None = None
 
 
 class CallAccepted(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-accepted"):

@@ -245,9 +245,10 @@ class LeadershipReconciler(Reconciler):
 
     @property
     def _room(self) -> int:
-        """How many more leaders may be on their way."""
+        """How many more leaders may be on their way, beside those that steps move."""
         state = self.state
-        return max(0, state.limits.max_leader_movements - len(state.elections) - self._reorders.under_way)
+        under_way = len(state.elections) + self._reorders.under_way + state.leader_steps
+        return max(0, state.limits.max_leader_movements - under_way)
 
     def _some(self, keys: dict[TopicPartition, None]) -> Iterable[TopicPartition]:
         """Take as many as may be acted on in this batch."""

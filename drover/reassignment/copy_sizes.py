@@ -9,14 +9,40 @@ from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment, ReassignmentState
 from events.partitions import TopicPartition
 
+# How long the sizes of what only waits are good enough.
+REFRESH_MS = 60_000
+
 
 class CopySizes:
-    """Measured sizes of partitions that are being copied."""
+    """Measured sizes of partitions that are being copied, or wait for it."""
 
     def __init__(self, observed: ObservationCache) -> None:
         self._observed = observed
         self._last: dict[TopicPartition, Mapping[int, int]] = {}
         self._of_step: dict[TopicPartition, tuple[SizeSample, ...]] = {}
+        # Topics of partitions that wait and have no size yet; the others are read anew once in a while.
+        self._unsized: dict[str, None] = {}
+        self._refreshed_ms: int | None = None
+
+    def waits(self, key: TopicPartition) -> None:
+        """Note a partition that waits to be copied."""
+        if key not in self._last:
+            self._unsized[key.topic] = None
+
+    def topics_to_sample(self, state: ReassignmentState, now_ms: int) -> frozenset[str]:
+        """List the topics whose waiting partitions have no size yet, or one that is old, once each."""
+        if self._refreshed_ms is None or now_ms - self._refreshed_ms >= REFRESH_MS:
+            self._refreshed_ms = now_ms
+            topics = frozenset(key.topic for key in state.pending)
+        else:
+            topics = frozenset(self._unsized)
+        self._unsized.clear()
+        return topics
+
+    def copy_bytes(self, key: TopicPartition) -> int | None:
+        """Return the size of the partition's largest copy, by the last sample; None if it was never measured."""
+        sizes = self._last.get(key)
+        return max(sizes.values()) if sizes else None
 
     def sample(self, sampled: BytesSampled, state: ReassignmentState) -> None:
         """Add sizes. They are read by topic; of partitions that are being copied, earlier samples are kept too."""

@@ -133,7 +133,7 @@ def evolve(before: Reassignment, event: ReassignmentEvent, at_ms: int) -> Reassi
 
 
 def _prepared(before: Reassignment, event: reassignments.StepPrepared, at_ms: int) -> Reassignment:
-    step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader))
+    step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader), event.copy_bytes)
     return replace(before, phase=_PREPARED, step=step, since_ms=at_ms, block=None)
 
 
@@ -141,7 +141,8 @@ def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: in
     step = before.step
     if event.call is _STEP:
         assert event.replicas is not None, "a step sends a list"
-        step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader))
+        leader = _leader(event.leader)
+        step = Step(event.step, event.final, event.expected, event.replicas, leader, event.copy_bytes)
     restoring = event.replicas if event.call is _RESTORE else None
     phase = _INTENDED[event.call]
     return replace(before, phase=phase, step=step, since_ms=at_ms, unsure=False, block=None, restoring=restoring)

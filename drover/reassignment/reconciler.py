@@ -22,7 +22,7 @@ from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import NOTHING
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
-from events.reassignments import CallIntended
+from events.reassignments import CallIntended, ReassignmentQueued
 from events.records import AnyEvent, ReassignmentEvent
 
 MAX_PARTITIONS_PER_CALL = 1000
@@ -59,6 +59,8 @@ class ReassignmentReconciler(Reconciler):
     def begin(self, now: Moment) -> None:
         """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel."""
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
+        for key in self.state.pending:
+            self._sizes.waits(key)
         for key in self.state.in_flight:
             if self.state.reassignments[key].call_open:
                 self.observed.predecessor_calls(key, until_ms)
@@ -154,6 +156,8 @@ class ReassignmentReconciler(Reconciler):
         """Collect intended calls, and drop what has ended."""
         if isinstance(event, CallIntended):
             self._proposed.append(event.key)
+        elif isinstance(event, ReassignmentQueued):
+            self._sizes.waits(event.key)
         elif isinstance(event, Ending):
             self.observed.forget(event.key)
             self._backoff.forget(event.key)

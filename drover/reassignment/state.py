@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from drover.plans.state import PlansState
 from drover.reassignment.phase import OPEN_PHASES, Phase, Stage
+from drover.reassignment.ports import Port, Ports, ports_of
 from drover.state.declared import index, items_by_key, recorded, values_in_order
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, Call, CancelMode, SkipReason
@@ -35,7 +36,7 @@ _WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED}
 class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     """One alter call on the way: `expected` is the list it starts from, `replicas` the list it asks for.
 
-    `leader` led when the step was planned (None: nobody).
+    `leader` led when the step was planned (None: nobody). `copy_bytes` is the size of one copy, as far as it was known.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     expected: tuple[int, ...]
     replicas: tuple[int, ...]
     leader: int | None
+    copy_bytes: int | None = None
 
     @property
     def adding(self) -> tuple[int, ...]:
@@ -50,21 +52,22 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         return _adding(self.expected, self.replicas)
 
     @property
-    def load(self) -> tuple[int, ...]:
-        """The brokers this step weighs on: the leader as source and each added broker; none if nothing is copied."""
-        return _load(self.expected, self.replicas, self.leader)
+    def load(self) -> Ports:
+        """The ports this step weighs on: the leader's way out and the way into each added broker, once per copy."""
+        return ports_of(self.adding, self.leader)
+
+    @property
+    def moves_leader(self) -> bool:
+        """Whether leadership moves with it (R435-8): the leader goes, or what is to lead is brought in first."""
+        return self.leader is not None and (
+            self.leader not in self.replicas or self.replicas[0] not in {self.leader, *self.expected}
+        )
 
 
 # Asked for at every event of a partition; a cluster has few different pairs of lists.
 @lru_cache(maxsize=4096)
 def _adding(expected: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(broker for broker in replicas if broker not in expected)
-
-
-@lru_cache(maxsize=4096)
-def _load(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> tuple[int, ...]:
-    adding = _adding(expected, replicas)
-    return adding if leader is None or not adding else (leader, *adding)
 
 
 class Block(Struct, frozen=True, omit_defaults=True):
@@ -189,12 +192,16 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.destination if set(self.destination) <= set(self.current) else self.current
 
     @property
-    def load(self) -> tuple[int, ...]:
-        """The brokers it weighs on now; none between two steps, and none once it is being restored."""
+    def weighing_step(self) -> Step | None:
+        """The step that weighs on the cluster now; None between two steps, and once it is being restored."""
         step = self.step
-        if step is None or self.phase in _WEIGHTLESS or self.current == step.replicas:
-            return ()
-        return _load(step.expected, step.replicas, step.leader)
+        return None if step is None or self.phase in _WEIGHTLESS or self.current == step.replicas else step
+
+    @property
+    def load(self) -> Ports:
+        """The ports it weighs on now."""
+        step = self.weighing_step
+        return () if step is None else step.load
 
 
 class ExpiredCalls(Struct, frozen=True, omit_defaults=True):
@@ -217,7 +224,8 @@ class ReassignmentState(PlansState):
     `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what
     calls of ended reassignments may still do. `pending` and `in_flight` split the keys of `reassignments`;
     `unblocked_pending` counts the pending ones without a block; `before_step` are those in flight that wait for a step
-    to start; `loads` counts moves per broker.
+    to start; `loads` counts copies per way into and out of a broker, `copies_in_flight` all of them, `bytes_in_flight`
+    how much they copy, where that is known, and `leader_steps` the steps in flight with which a leader moves.
     """
 
     reassignments: dict[TopicPartition, Reassignment] = recorded(
@@ -235,13 +243,16 @@ class ReassignmentState(PlansState):
     in_flight: dict[TopicPartition, None] = index(dict)
     before_step: dict[TopicPartition, None] = index(dict)
     unblocked_pending: int = index(int)
-    loads: dict[int, int] = index(dict)
+    loads: dict[Port, int] = index(dict)
+    copies_in_flight: int = index(int)
+    bytes_in_flight: int = index(int)
+    leader_steps: int = index(int)
 
     def rebuild_indexes(self) -> None:
         """Index every reassignment anew."""
         super().rebuild_indexes()
         self.pending, self.in_flight, self.before_step, self.loads = {}, {}, {}, {}
-        self.unblocked_pending = 0
+        self.unblocked_pending = self.copies_in_flight = self.bytes_in_flight = self.leader_steps = 0
         for reassignment in self.reassignments.values():
             self._index(reassignment)
 
@@ -261,7 +272,7 @@ class ReassignmentState(PlansState):
             self.in_flight[key] = None
             if reassignment.phase in _BEFORE_STEP:
                 self.before_step[key] = None
-            self._weigh((), reassignment.load)
+            self._weigh(None, reassignment.weighing_step)
 
     def change(self, before: Reassignment, after: Reassignment) -> None:
         """Replace a reassignment and keep the indexes true."""
@@ -277,7 +288,7 @@ class ReassignmentState(PlansState):
         # Most events change neither step nor list: what they weigh need not be asked.
         same = before.step is after.step and before.current is after.current
         if not same or (was in _WEIGHTLESS) is not (now in _WEIGHTLESS):
-            self._weigh(before.load, after.load)
+            self._weigh(before.weighing_step, after.weighing_step)
 
     def _change_phase(self, key: TopicPartition, was: Phase, now: Phase) -> None:
         if (was is _PENDING) is not (now is _PENDING):
@@ -299,17 +310,27 @@ class ReassignmentState(PlansState):
         else:
             del self.in_flight[key]
             self.before_step.pop(key, None)
-            self._weigh(reassignment.load, ())
+            self._weigh(reassignment.weighing_step, None)
 
-    def _weigh(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+    def _weigh(self, before: Step | None, after: Step | None) -> None:
         if before == after:
             return
         loads = self.loads
-        for broker in before:
-            moves = loads[broker] - 1
-            if moves:
-                loads[broker] = moves
-            else:
-                del loads[broker]
-        for broker in after:
-            loads[broker] = loads.get(broker, 0) + 1
+        if before is not None:
+            self._count(before, -1)
+            for port in before.load:
+                copies = loads[port] - 1
+                if copies:
+                    loads[port] = copies
+                else:
+                    del loads[port]
+        if after is not None:
+            self._count(after, 1)
+            for port in after.load:
+                loads[port] = loads.get(port, 0) + 1
+
+    def _count(self, step: Step, by: int) -> None:
+        copies = by * len(step.adding)
+        self.copies_in_flight += copies
+        self.bytes_in_flight += copies * (step.copy_bytes or 0)
+        self.leader_steps += by * step.moves_leader

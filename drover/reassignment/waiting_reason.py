@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import ports_of
 from drover.reassignment.replica_sets import adding
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
@@ -114,12 +115,33 @@ def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
 
 
 def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
-    limit = state.limits.max_moves_per_broker
+    """Name the first way into or out of a broker, or else the budget, that has no room for a copy that it needs."""
     added = adding(entry.current, entry.heading)
     leader = None if entry.step is None else entry.step.leader
-    needed = added if leader is None or not added else (leader, *added)
-    full = [str(broker) for broker in needed if state.loads.get(broker, 0) >= limit]
-    if not full:
-        return None
-    unblocks = f"the end of one of its moves (max_moves_per_broker is {limit})"
-    return WaitingReason(f"a slot, broker {', '.join(full)} has {limit} moves", unblocks, entry.since_ms)
+    limits = state.limits
+    for port in ports_of(added, leader) if added else ():
+        copies, limit = state.loads.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
+        if copies >= limit:
+            of_way = limits.budgets.max_incoming_per_broker, limits.budgets.max_outgoing_per_broker
+            own = of_way[port.way == "out"] is not None
+            name = f"max_{'incoming' if port.way == 'in' else 'outgoing'}_per_broker" if own else "max_moves_per_broker"
+            why = f"a slot, broker {port.broker} has {copies} of {limit} copies {port.way}"
+            return WaitingReason(why, f"the end of one of them ({name} is {limit})", entry.since_ms)
+    return _full_budget(state, entry, min(len(added), limits.max_replicas_per_step)) if added else None
+
+
+def _full_budget(state: ClusterState, entry: Reassignment, needed: int) -> WaitingReason | None:
+    budgets = state.limits.budgets
+    copies, most = state.copies_in_flight, budgets.max_replica_copies_in_flight
+    if most is not None and copies and copies + needed > most:
+        unblocks = f"the end of one of them (max_replica_copies_in_flight is {most})"
+        return WaitingReason(f"a slot, {copies} copies are under way", unblocks, entry.since_ms)
+    size, most = state.bytes_in_flight, budgets.max_bytes_in_flight
+    if most is not None and size >= most:
+        unblocks = f"the end of some of their copies (max_bytes_in_flight is {most:,})"
+        return WaitingReason(f"a slot, {size:,} bytes are being copied", unblocks, entry.since_ms)
+    leaders, most = state.leader_steps + len(state.elections), state.limits.max_leader_movements
+    if leaders >= most and entry.current[0] != entry.heading[0]:
+        unblocks = f"one of them has arrived (max_leader_movements is {most})"
+        return WaitingReason(f"a slot, {leaders} leaders are on their way", unblocks, entry.since_ms)
+    return None

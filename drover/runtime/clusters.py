@@ -178,14 +178,14 @@ class ClusterServices:
         self._metrics.healing(state.name, away=len(state.absent_brokers), alarmed=alarmed, unhealed=left)
 
     async def _sample(self, core: ShardCore, cluster: str) -> None:
-        """Sample the bytes of what is being copied, at most every second."""
+        """Sample the bytes of what is being copied, at most every second, and now and then of what waits for it."""
         driver = self._drivers[cluster]
         while core.owned:
             started, started_ms = time.monotonic(), now().monotonic_ms
-            copying = core.cluster(cluster).copying()
-            if copying:
+            copying, topics = core.cluster(cluster).copying(), core.cluster(cluster).topics_to_sample(now())
+            if topics:
                 try:
-                    sizes = await driver.replica_bytes({key.topic for key in copying})
+                    sizes = await driver.replica_bytes(topics)
                 except ClusterError as error:
                     self._out_of_reach(cluster, error)
                     sizes = {}

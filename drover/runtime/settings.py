@@ -21,6 +21,7 @@ from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.web_settings import WebSettings
 from drover.scheduling.limit_names import check
 from drover.scheduling.state import Limits
+from events.clusters import Budgets
 from events.plans import Stepping
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions
@@ -188,6 +189,10 @@ class ClusterSettings:
     max_leader_movements: int = 1000
     lazy_leadership: bool = False
     balances_after_return: bool = False
+    max_incoming_per_broker: int | None = None
+    max_outgoing_per_broker: int | None = None
+    max_replica_copies_in_flight: int | None = None
+    max_bytes_in_flight: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""
@@ -207,6 +212,12 @@ class ClusterSettings:
             self.max_leader_movements,
             self.lazy_leadership,
             self.balances_after_return,
+            Budgets(
+                self.max_incoming_per_broker,
+                self.max_outgoing_per_broker,
+                self.max_replica_copies_in_flight,
+                self.max_bytes_in_flight,
+            ),
         )
 
 

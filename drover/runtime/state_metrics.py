@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec import structs
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from drover.scheduling.limit_names import KNOWN, value_of
 from drover.state.cluster import ClusterState
 
 Labelled = tuple[tuple[str, ...], float]
@@ -73,9 +73,10 @@ def _unmanaged(state: ClusterState, _: int) -> Iterator[Labelled]:
 
 
 def _limits(state: ClusterState, _: int) -> Iterator[Labelled]:
-    for name, value in structs.asdict(state.limits).items():
+    for known in KNOWN:
+        value = value_of(state.limits, known.name)
         if isinstance(value, int):
-            yield (name,), float(value)
+            yield (known.name,), float(value)
 
 
 # Name: what it says, its labels, and how it is read.

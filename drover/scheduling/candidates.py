@@ -11,12 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from drover.scheduling.resources import Needs, Resource
 from events.partitions import TopicPartition
 
-# What can be full: a broker by its id, a topic's list of throttled replicas by its name.
-Resource = int | str
-# Everything that a step needs room at.
-Needs = tuple[Resource, ...]
 # In flight before pending, then in the order of acceptance.
 Rank = tuple[int, int]
 
@@ -193,14 +190,19 @@ class Candidates:
                 self._move(key, rank, Where.LOOKING, self._entries[key].expected)
                 self.looks[key] = None
 
-    def wake_parked(self, has_room: Callable[[Resource], bool]) -> None:
+    def wake_parked(self, has_room: Callable[[Resource], bool], lacking: Callable[[Needs], list[Resource]]) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
         for resource in tuple(self._full):
             if has_room(resource):
                 del self._full[resource]
-                self.wake_next(resource, has_room)
+                self.wake_next(resource, has_room, lacking)
 
-    def wake_next(self, resource: Resource, has_room: Callable[[Resource], bool]) -> None:
+    def wake_next(
+        self,
+        resource: Resource,
+        has_room: Callable[[Resource], bool],
+        lacking: Callable[[Needs], list[Resource]],
+    ) -> None:
         """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here."""
         if not has_room(resource):
             self._full[resource] = None
@@ -210,7 +212,7 @@ class Candidates:
             heap = self._head(needs)
             if heap is None or (first is not None and heap[0] >= first[0]):
                 continue
-            full = [one for one in needs if not has_room(one)]
+            full = lacking(needs)
             if full:
                 self._full.update(dict.fromkeys(full))
             else:
@@ -227,7 +229,7 @@ class Candidates:
         if heap:
             return heap
         del self._parked[needs]
-        for resource in needs:
+        for resource in dict.fromkeys(needs):
             del self._needing[resource][needs]
             if not self._needing[resource]:
                 del self._needing[resource]

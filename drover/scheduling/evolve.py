@@ -18,7 +18,7 @@ from drover.scheduling.state import (
 )
 from drover.state.cluster import ClusterState
 from events.base import Event
-from events.clusters import ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsChanged, LimitsSet
+from events.clusters import Budgets, ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsChanged, LimitsSet
 from events.waiting import (
     CommandAdvanced,
     CommandBegun,
@@ -43,6 +43,7 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.max_leader_movements,
         event.lazy_leadership,
         event.balances_after_return,
+        event.budgets or Budgets(),
     )
     for name, changed in state.changed_limits.items():
         state.changed_limits[name] = replace(changed, settings_value=value_of(settings, name))

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import structs
 
 from drover.scheduling.state import ChangedLimit, Limits, SchedulingState
-from events.clusters import LimitValue
+from events.clusters import Budgets, LimitValue
 from events.healing import HealingLimits
 from events.plans import Stepping
 
@@ -94,12 +94,23 @@ KNOWN: tuple[KnownLimit, ...] = (
     ),
     KnownLimit(
         "max_moves_per_broker",
-        "moves that a broker takes part in at a time",
+        "copies into a broker at a time, and as many out of it",
         aliases=(
             "num.concurrent.partition.movements.per.broker",
             "concurrent_partition_movements_per_broker",
             "concurrentPartitionMovementsPerBroker",
         ),
+    ),
+    KnownLimit("max_incoming_per_broker", "copies into a broker at a time", none_means="max_moves_per_broker"),
+    KnownLimit("max_outgoing_per_broker", "copies out of a broker at a time", none_means="max_moves_per_broker"),
+    KnownLimit("max_replica_copies_in_flight", "copies in the cluster at a time", none_means="no bound"),
+    KnownLimit(
+        "max_bytes_in_flight",
+        "bytes that are being copied while a further step begins",
+        Unit.BYTES,
+        1,
+        MOST_BYTES,
+        "no bound",
     ),
     KnownLimit(
         "max_replicas_per_step",
@@ -195,7 +206,9 @@ def of_section(section: str = "") -> Iterator[KnownLimit]:
 def value_of(limits: Limits, name: str) -> LimitValue:
     """Return the value of a limit by its own name; None for one of healing where healing is not set up."""
     known = BY_NAME[name]
-    if not name.startswith(HEALING):
+    if name in Budgets.__struct_fields__:
+        value = getattr(limits.budgets, name)
+    elif not name.startswith(HEALING):
         value = getattr(limits, known.field)
     else:
         value = None if limits.healing is None else getattr(limits.healing, known.field)
@@ -208,6 +221,9 @@ def with_values(limits: Limits, values: Mapping[str, LimitValue]) -> Limits:
         return limits
     healing = limits.healing
     own: dict[str, Any] = {name: value for name, value in values.items() if not name.startswith(HEALING)}
+    budgets = {name: own.pop(name) for name in Budgets.__struct_fields__ if name in own}
+    if budgets:
+        own["budgets"] = structs.replace(limits.budgets, **budgets)
     if "stepping" in own:
         own["stepping"] = Stepping(own["stepping"])
     if healing is not None:

@@ -6,7 +6,7 @@ from drover.capability.observations import ObservationCache
 from drover.scheduling.limit_names import of_settings
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
-from events.clusters import LimitsSet
+from events.clusters import Budgets, LimitsSet
 
 
 class LimitsReconciler(Reconciler):
@@ -33,5 +33,6 @@ class LimitsReconciler(Reconciler):
                 max_leader_movements=limits.max_leader_movements,
                 lazy_leadership=limits.lazy_leadership,
                 balances_after_return=limits.balances_after_return,
+                budgets=None if limits.budgets == Budgets() else limits.budgets,
             )
         )

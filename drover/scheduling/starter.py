@@ -1,6 +1,8 @@
 """Starting steps: what may begin now, in the order of acceptance, within the limits and behind the throttles."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec.structs import replace
 
 from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
@@ -14,12 +16,15 @@ from drover.reassignment.context import context_of, stepping_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import Ports, without
 from drover.reassignment.route import next_call
 from drover.reassignment.start import dead_destination, todays_heading
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import blocked, gone
-from drover.scheduling.candidates import Candidate, Candidates, Needs, Rank, Resource
+from drover.scheduling.candidates import Candidate, Candidates, Rank, Where
+from drover.scheduling.resources import Needs, Resource
+from drover.scheduling.room import Room, exhausted
 from drover.scheduling.steps import intend_step, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -33,8 +38,6 @@ from events.records import AnyEvent
 MIN_LOOKS, MAX_LOOKS = 20, 500
 # How many are tried in vain in one batch, and how many start: the rest follows in the next one.
 MAX_VAIN_TRIES, MAX_STARTS = 40, 1000
-# Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
-MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
 
 
 class Starter(Reconciler):
@@ -54,6 +57,7 @@ class Starter(Reconciler):
         self._throttles = throttles
         self._unconfirmed = Unconfirmed()
         self.candidates = Candidates()
+        self._room = Room(state, observed, throttles, self.candidates.expected)
         # Who led a waiting partition when it was last observed: a hint, so that nothing without room is observed.
         self._leaders: dict[TopicPartition, int] = {}
         # Prepared steps whose throttle is not in force yet.
@@ -104,7 +108,7 @@ class Starter(Reconciler):
         if seen is not None and seen.facts is not None and seen.facts.leader is not None:
             self._leaders[key] = seen.facts.leader
         rank = self._rank(key)
-        if not self._is_parked(key, rank, self._likely_needs(self.state.reassignments[key])):
+        if not self._is_parked(key, rank, self._likely_step(self.state.reassignments[key])):
             self.candidates.offer(key, rank)
 
     def _drop(self, key: TopicPartition) -> None:
@@ -143,10 +147,8 @@ class Starter(Reconciler):
         self.candidates.wake_line()
 
     def _limit_looks(self) -> None:
-        limits, state = self.state.limits, self.state
-        room = len(self.observed.live) * limits.max_moves_per_broker - sum(state.loads.values())
-        room = min(room, limits.max_partitions_in_flight - len(state.in_flight))
-        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + 2 * max(0, room))
+        slots = max(0, self.state.limits.max_partitions_in_flight - len(self.state.in_flight))
+        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + 2 * min(slots, self._room.copies))
 
     def _is_full(self, key: TopicPartition) -> bool:
         state = self.state
@@ -164,13 +166,13 @@ class Starter(Reconciler):
                 self._offer(key)
             self._unthrottled = {}
         self.candidates.wake_due(now_ms)
-        self.candidates.wake_parked(self._may_have_room_at)
+        self.candidates.wake_parked(self._room.has_room, self._room.lacking_beside_looks)
         return self.candidates.wake_rechecked(MAX_VAIN_TRIES)
 
     def _try(self, candidate: Candidate, batch: BatchBuilder) -> None:
         self._try_start(self.state.reassignments[candidate.key], batch)
-        if candidate.woken_by is not None:
-            self.candidates.wake_next(candidate.woken_by, self._may_have_room_at)
+        if candidate.woken_by is not None and self.candidates.where(candidate.key) is not Where.PARKED:
+            self.candidates.wake_next(candidate.woken_by, self._room.has_room, self._room.lacking_beside_looks)
 
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
@@ -205,18 +207,18 @@ class Starter(Reconciler):
 
     def _look(self, reassignment: Reassignment, rank: Rank) -> None:
         """Look before the start, if there is room for what the next step would be."""
-        needs = self._likely_needs(reassignment)
-        if not self._is_parked(reassignment.key, rank, needs):
-            self.candidates.look(reassignment.key, rank, needs)
+        step = self._likely_step(reassignment)
+        if not self._is_parked(reassignment.key, rank, step):
+            self.candidates.look(reassignment.key, rank, () if step is None else step.load)
 
-    def _likely_needs(self, reassignment: Reassignment) -> Needs:
-        """Tell, without a look at the cluster, what the next step is likely to need; nothing if that is not known.
+    def _likely_step(self, reassignment: Reassignment) -> Step | None:
+        """Tell, without a look at the cluster, what the next step is likely to be; None if that is not known.
 
         A prepared step has its room; and that a destination is dead must be found out, room or not.
         """
         live = self.observed.live
         if reassignment.phase is Phase.PREPARED or not live:
-            return ()
+            return None
         leader, most = self._leaders.get(reassignment.key), self.state.limits.max_replicas_per_step
         listed = self.state.listed_for(reassignment.key.topic)
         # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
@@ -234,20 +236,30 @@ class Starter(Reconciler):
         )
         step = next_step(reassignment, stepping_of(self.state, reassignment), now)
         if step is None or any(broker not in live for broker in step.adding):
-            return ()
-        return step.load
+            return None
+        return step
 
-    def _is_parked(self, key: TopicPartition, rank: Rank, needs: Needs) -> bool:
-        full = [broker for broker in needs if not self._may_have_room_at(broker)]
+    def _is_parked(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
+        if step is None:
+            return False
+        needs, full = self._wanting(step, step.load, self._room.lacking_beside_looks)
         if full:
             self.candidates.park(key, rank, needs, full)
         return bool(full)
 
+    def _wanting(
+        self, step: Step, ports: Ports, lacking: Callable[[Needs], list[Resource]]
+    ) -> tuple[Needs, list[Resource]]:
+        """Say for what a step waits: what it needs, and what of it is full.
+
+        For a budget of the cluster it waits among all others that do, whatever they need at brokers.
+        """
+        budget = exhausted(self.state, step)
+        return (ports, lacking(ports)) if budget is None else ((budget,), [budget])
+
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
-        full = self._full(reassignment, step)
+        needs, full = self._needed(reassignment, step)
         if full:
-            # A prepared step holds room at its leader already.
-            needs = tuple(broker for broker in step.load if broker not in reassignment.load)
             self.candidates.park(reassignment.key, rank, needs, full)
             dead = [] if reassignment.phase is not Phase.PREPARED else self._dead(reassignment)
             if dead:
@@ -261,38 +273,32 @@ class Starter(Reconciler):
             # It now waits only for a slot or its throttle.
             batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
 
-    def _full(self, reassignment: Reassignment, step: Step) -> list[Resource]:
-        """List the resources that have no room for the step; a prepared step has its room already."""
+    def _needed(self, reassignment: Reassignment, step: Step) -> tuple[Needs, list[Resource]]:
+        """List what the step needs beside the room that it holds, and what of it is full.
+
+        A prepared step has its room already; one that is planned anew has it where it copies to the same brokers.
+        """
         if _is_prepared(reassignment, step):
-            return []
-        return [broker for broker in step.load if broker not in reassignment.load and not self._has_room_at(broker)]
+            return (), []
+        if reassignment.phase is Phase.PREPARED:
+            ports = without(step.load, reassignment.load)
+            return ports, self._room.lacking(ports)
+        return self._wanting(step, step.load, self._room.lacking)
 
     def _dead(self, reassignment: Reassignment) -> list[int]:
         """List the brokers to which a prepared step would copy and that have died."""
         added = () if reassignment.step is None else reassignment.step.adding
         return [broker for broker in added if broker not in self.observed.live]
 
-    def _has_room_at(self, resource: Resource) -> bool:
-        if isinstance(resource, str):
-            return self._throttles.entries_of(resource) < MAX_THROTTLED_ENTRIES_PER_TOPIC
-        return self.state.loads.get(resource, 0) < self.state.limits.max_moves_per_broker
-
-    def _may_have_room_at(self, resource: Resource) -> bool:
-        """Whether there is room beside what is being observed; nothing waits for room at a dead broker."""
-        if isinstance(resource, str):
-            return self._has_room_at(resource)
-        if resource not in self.observed.live:
-            return True
-        taken = self.state.loads.get(resource, 0) + self.candidates.expected[resource]
-        return taken < self.state.limits.max_moves_per_broker
-
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""
         key, cluster = reassignment.key, self.state.name
+        if step.adding:
+            step = replace(step, copy_bytes=self._sizes.copy_bytes(key))
         if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))
         elif not _is_prepared(reassignment, step):
-            if self._throttles.entries_of(key.topic) + len(step.expected) > MAX_THROTTLED_ENTRIES_PER_TOPIC:
+            if not self._room.may_throttle(key.topic, len(step.expected)):
                 self.candidates.park(key, rank, (key.topic,), (key.topic,))
             else:
                 batch.emit(prepare_step(cluster, key, step))

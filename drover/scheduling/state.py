@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct, field
 
 from drover.state.declared import ClusterSlice, items_by_key, items_in_order, not_default, recorded
-from events.clusters import LimitValue
+from events.clusters import Budgets, LimitValue
 from events.healing import HealingLimits
 from events.partitions import TopicPartition
 from events.plans import Stepping
@@ -24,6 +24,19 @@ class Limits(Struct, frozen=True):
     max_leader_movements: int = 1000
     lazy_leadership: bool = False
     balances_after_return: bool = False
+    budgets: Budgets = Budgets()
+
+    @property
+    def max_incoming(self) -> int:
+        """How many copies may enter a broker at a time."""
+        most = self.budgets.max_incoming_per_broker
+        return self.max_moves_per_broker if most is None else most
+
+    @property
+    def max_outgoing(self) -> int:
+        """How many copies may leave a broker at a time."""
+        most = self.budgets.max_outgoing_per_broker
+        return self.max_moves_per_broker if most is None else most
 
 
 class ChangedLimit(Struct, frozen=True):

@@ -16,6 +16,7 @@ class _StepFields(TypedDict):
     expected: tuple[int, ...]
     replicas: tuple[int, ...]
     leader: int
+    copy_bytes: int | None
 
 
 def prepare_step(cluster: str, key: TopicPartition, step: Step) -> StepPrepared:
@@ -38,4 +39,5 @@ def _fields(cluster: str, key: TopicPartition, step: Step) -> _StepFields:
         "expected": step.expected,
         "replicas": step.replicas,
         "leader": -1 if step.leader is None else step.leader,
+        "copy_bytes": step.copy_bytes,
     }

@@ -168,6 +168,11 @@ class ManagedCluster:
                 found.add(key.topic)
         return frozenset(found)
 
+    def topics_to_sample(self, now: Moment) -> frozenset[str]:
+        """List the topics whose sizes are to be read now: of what is being copied, and of what waits for it."""
+        copying = frozenset(key.topic for key in self.copying())
+        return copying | self._sizes.topics_to_sample(self.state, now.monotonic_ms)
+
     def phases(self) -> Mapping[str, int]:
         """Count the reassignments under way by phase."""
         counts = Counter(self.state.reassignments[key].phase.value for key in self.state.in_flight)

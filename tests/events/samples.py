@@ -39,6 +39,13 @@ EVENTS: dict[str, records.AnyEvent] = {
     "limits-set": clusters.LimitsSet(
         cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
     ),
+    "limits-set-budgets": clusters.LimitsSet(
+        cluster="local",
+        max_partitions_in_flight=1250,
+        max_moves_per_broker=5,
+        max_replicas_per_step=1,
+        budgets=clusters.Budgets(4, 3, 200, 500_000_000_000),
+    ),
     "limits-changed": clusters.LimitsChanged(
         cluster="local",
         by="ann",
@@ -95,6 +102,17 @@ EVENTS: dict[str, records.AnyEvent] = {
         replicas=(2, 3, 4),
         leader=1,
     ),
+    "step-prepared-of-known-size": reassignments.StepPrepared(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        step=1,
+        final=True,
+        expected=(1, 2, 3),
+        replicas=(2, 3, 4),
+        leader=1,
+        copy_bytes=1_000_000,
+    ),
     "call-intended": reassignments.CallIntended(
         cluster="local",
         topic="orders",
@@ -105,6 +123,18 @@ EVENTS: dict[str, records.AnyEvent] = {
         step=1,
         final=True,
         leader=1,
+    ),
+    "call-intended-of-known-size": reassignments.CallIntended(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        call=Call.STEP,
+        expected=(1, 2, 3),
+        replicas=(2, 3, 4),
+        step=1,
+        final=True,
+        leader=1,
+        copy_bytes=1_000_000,
     ),
     "call-intended-cancel": reassignments.CallIntended(
         cluster="local", topic="orders", partition=0, call=Call.CANCEL, expected=(2, 3, 4, 1)

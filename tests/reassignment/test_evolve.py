@@ -15,6 +15,7 @@ from drover.reassignment.cancel import decide_cancel
 from drover.reassignment.evolve import APPLYING, EVOLVING, evolve
 from drover.reassignment.next_calls import SendStep, Wait
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import Port
 from drover.reassignment.reconcile import reconcile
 from drover.reassignment.route import next_call
 from drover.reassignment.verdict import blocked
@@ -58,7 +59,7 @@ def test_what_is_queued_keeps_the_order_of_acceptance() -> None:
     apply(state, intended(key=KEYS[0]), 2000)
     assert list(state.pending) == list(KEYS[1:])
     assert list(state.in_flight) == [KEYS[0]]
-    assert state.loads == {1: 1, 4: 1}
+    assert state.loads == {Port(1, "out"): 1, Port(4, "in"): 1}
 
 
 def test_an_end_is_counted_in_its_plan_and_leaves_nothing_behind() -> None:

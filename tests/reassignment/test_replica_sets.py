@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Partition
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import Port
 from drover.reassignment.replica_sets import adding, after_cancel, removing
 from drover.reassignment.state import Step
 from drover.reassignment.stepping import Situation, next_step
@@ -63,7 +64,7 @@ def test_replicas_on_dead_brokers_come_last_and_then_it_waits() -> None:
 
 
 def test_a_prepared_step_weighs_on_its_leader_and_on_what_it_adds() -> None:
-    assert reassignment(Phase.PREPARED).load == (1, 4)
+    assert reassignment(Phase.PREPARED).load == (Port(1, "out"), Port(4, "in"))
     assert reassignment(Phase.PENDING, step=None).load == ()
     assert reassignment(Phase.RESTORING).load == ()
 
@@ -72,7 +73,7 @@ def test_a_confirmed_step_weighs_on_nobody_even_when_a_rollback_is_asked_for() -
     step = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
     for phase in (Phase.CONFIRMED, Phase.ROLLING_BACK):
         assert reassignment(phase, step=step, current=(1, 2, 3, 4)).load == ()
-    assert reassignment(Phase.ROLLING_BACK, step=step).load == (1, 4)
+    assert reassignment(Phase.ROLLING_BACK, step=step).load == (Port(1, "out"), Port(4, "in"))
 
 
 @PATIENT

@@ -12,7 +12,7 @@ from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from drover.state.hashing import state_hash
-from events.clusters import LimitChange, LimitsChanged, LimitsSet
+from events.clusters import Budgets, LimitChange, LimitsChanged, LimitsSet
 from events.commands import ChangeLimits
 from events.healing import HealingLimits
 from events.partitions import TopicPartition
@@ -203,8 +203,8 @@ def test_every_limit_can_be_set_and_is_read_back() -> None:
 
 def test_every_field_of_the_limits_has_a_name() -> None:
     named = {known.name for known in KNOWN}
-    for kind, prefix in ((Limits, ""), (HealingLimits, "heal.")):
-        assert {prefix + field for field in kind.__struct_fields__} - {"healing"} <= named
+    for kind, prefix in ((Limits, ""), (HealingLimits, "heal."), (Budgets, "")):
+        assert {prefix + field for field in kind.__struct_fields__} - {"healing", "budgets"} <= named
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Slots: how much runs at once, in which order, and what waits without a slot says."""
 
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import Port
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, CallIntended, ReassignmentCompleted
@@ -29,12 +30,29 @@ async def test_no_more_partitions_than_the_limit_and_in_the_order_of_acceptance(
     assert running(made) == [4, 3]
 
 
-async def test_a_move_weighs_on_its_leader_and_on_each_newcomer() -> None:
+async def test_each_copy_weighs_on_the_way_out_of_its_leader_and_the_way_into_its_newcomer() -> None:
     made = world(Limits(max_moves_per_broker=2, max_replicas_per_step=2))
     await made.send(alter({key: [4, 5, 1] for key in KEYS}))
     await made.run(300)
-    assert running(made) == [0, 1]
-    assert made.state.loads == {1: 2, 4: 2, 5: 2}
+    assert running(made) == [0]
+    assert made.state.loads == {Port(1, "out"): 2, Port(4, "in"): 1, Port(5, "in"): 1}
+    assert made.state.copies_in_flight == 2
+
+
+async def test_copies_in_and_copies_out_are_counted_apart() -> None:
+    made = world(Limits(max_moves_per_broker=1))
+    made.model.create_topic("back", {0: (4, 2, 3)})
+    await made.send(alter({KEYS[0]: [4, 2, 3], TopicPartition("back", 0): [1, 2, 3]}))
+    await made.run(300)
+    assert len(made.state.in_flight) == 2
+
+
+async def test_a_step_with_more_copies_than_the_limit_goes_alone() -> None:
+    made = world(Limits(max_moves_per_broker=2, max_replicas_per_step=3))
+    await made.send(alter({key: [4, 5, 6] for key in KEYS}))
+    await made.run(300)
+    assert running(made) == [0]
+    assert made.state.loads[Port(1, "out")] == 3
 
 
 async def test_what_finds_its_brokers_busy_lets_others_pass() -> None:
@@ -61,7 +79,7 @@ async def test_the_slot_is_kept_between_steps() -> None:
     made.model.join_isr(KEYS[0], 4)
     await made.run(300)
     assert running(made) == [0]
-    assert made.state.loads == {1: 1, 5: 1}
+    assert made.state.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
 
 
 async def test_a_dead_destination_takes_no_slot_and_says_so_until_it_is_back() -> None:

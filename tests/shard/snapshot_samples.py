@@ -22,6 +22,7 @@ from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
+from events.clusters import Budgets
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.leadership import LeaderWaitReason
 from events.partitions import TopicPartition
@@ -293,6 +294,18 @@ def _with_a_throttle_of_the_cluster() -> ShardFold:
     return fold
 
 
+def _within_budgets() -> ShardFold:
+    """Budgets bound what is in flight, and a step says how much it copies."""
+    fold = _with_changed_limits()
+    state = fold.state.cluster("prod")
+    state.limits = msgspec.structs.replace(state.limits, budgets=Budgets(4, 3, 200, 500_000_000))
+    entry = state.reassignments[TopicPartition("orders", 1)]
+    assert entry.step is not None
+    state.change(entry, msgspec.structs.replace(entry, step=msgspec.structs.replace(entry.step, copy_bytes=1_000_000)))
+    state.rebuild_indexes()
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -311,6 +324,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_changed_limits": _with_changed_limits,
     "snapshot_throttles_of_others": _with_throttles_of_others,
     "snapshot_cluster_throttle": _with_a_throttle_of_the_cluster,
+    "snapshot_budgets": _within_budgets,
 }
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
 from events.commands import BrokerFailed
@@ -42,7 +43,7 @@ async def test_the_dropped_replica_is_copied_back_behind_the_throttle() -> None:
     assert made.model.moves()[KEY].adding == (2,)
     assert rates(made, 2) == 500_000
     assert parse_throttled(made.model.topics["orders"].configs).follower == ("0:2",)
-    assert made.state.loads[2] == 1
+    assert made.state.loads[Port(2, "in")] == 1
     made.model.join_isr(KEY, 2)
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)
@@ -63,7 +64,7 @@ async def test_a_copy_back_waits_for_room_by_name() -> None:
     assert made.reassignment(KEY).phase is Phase.CONFIRMED
     reason = waiting_reason(made.state, KEY)
     assert reason is not None
-    assert "broker 2 has 1 moves" in reason.why
+    assert "broker 2 has 1 of 1 copies in" in reason.why
     made.model.join_isr(OTHER, 2)
     await made.run(3000)
     assert made.model.moves()[KEY].adding == (2,)

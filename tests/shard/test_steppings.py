@@ -6,6 +6,7 @@ import pytest
 
 from drover.cluster.simulated import Loss
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
 from events.commands import BrokerFailed, Cancel
@@ -228,7 +229,7 @@ async def test_a_prepared_step_goes_elsewhere_when_its_broker_dies() -> None:
     step = made.reassignment(KEY).step
     assert step is not None
     assert (step.number, step.adding, made.reassignment(KEY).phase) == (1, (5,), Phase.COPYING)
-    assert made.state.loads == {1: 1, 5: 1}
+    assert made.state.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
     assert set(made.state.broker_throttles) >= {1, 5}
 
 

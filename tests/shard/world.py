@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from drover.capability.contract import Reconciler
-from drover.capability.messages import Effect, Moment
+from drover.capability.messages import BytesSampled, Effect, Moment
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import ClusterError
@@ -194,6 +194,13 @@ class World:
             return
         if seen is not None:
             self.core.deliver(seen)
+
+    async def measure(self) -> None:
+        """Read the bytes on disk of what is being copied, or waits for it."""
+        topics = self.core.cluster(CLUSTER).topics_to_sample(self.now)
+        sizes = await self.driver.replica_bytes(topics)
+        self.core.deliver(BytesSampled(CLUSTER, self.now.monotonic_ms, sizes))
+        await self.settle()
 
     async def driver_sees(self, partitions: set[TopicPartition]) -> None:
         """Let the core hear of these partitions only."""

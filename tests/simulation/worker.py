@@ -178,12 +178,12 @@ class Shard(HostedShard):
                     self.wake()
 
     def sample(self, cluster: str) -> None:
-        """Read the bytes on disk of what is being copied."""
+        """Read the bytes on disk of what is being copied or waits for it."""
         world = self.worker.world
         wire = world.clusters[cluster].wire
-        copying = self.core.cluster(cluster).copying()
-        if copying and not wire.unreachable:
-            sizes = at_once(wire.replica_bytes({key.topic for key in copying}))
+        topics = self.core.cluster(cluster).topics_to_sample(world.now())
+        if topics and not wire.unreachable:
+            sizes = at_once(wire.replica_bytes(topics))
             self.core.deliver(BytesSampled(cluster, world.now_ms, sizes))
 
     async def _send_aside(self, proposed: ProposedBatch) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import COPYING
+from drover.reassignment.ports import Port, Ports
+from drover.scheduling.room import limit_of
 from drover.state.cluster import ClusterState
 from events.throttles import Rates
 
@@ -17,8 +19,9 @@ class BrokerRow:
     """One broker; a broker that no move, throttle or report names is not known to the log and has no row.
 
     `copies_in` and `copies_out` count copies under way to and from it, the rates are theirs in bytes per second, by
-    samples. `moves` weigh on it, of at most `moves_limit`. The throttles are what Drover last decided to write,
-    None where it writes none. `failed_ms` is when it failed, by the first report; `should_not_lead` is KIP-491's list.
+    samples. `moves` are the copies that weigh on it, of at most `moves_limit` in both directions. The throttles are
+    what Drover last decided to write, None where it writes none. `is_full` says that copies into it, or out of it,
+    must wait. `failed_ms` is when it failed, by the first report; `should_not_lead` is KIP-491's list.
     """
 
     cluster: str
@@ -33,15 +36,11 @@ class BrokerRow:
     throttle_out: int | None
     failed_ms: int | None
     should_not_lead: bool
-
-    @property
-    def is_full(self) -> bool:
-        """Whether further moves that need it must wait."""
-        return self.moves >= self.moves_limit
+    is_full: bool
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
-        return {**asdict(self), "is_full": self.is_full}
+        return asdict(self)
 
 
 def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> list[BrokerRow]:
@@ -72,15 +71,20 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
             copies_out=copies_out[broker],
             rate_in=rates_in[broker],
             rate_out=rates_out[broker],
-            moves=state.loads.get(broker, 0),
-            moves_limit=state.limits.max_moves_per_broker,
+            moves=sum(state.loads.get(port, 0) for port in _ports(broker)),
+            moves_limit=state.limits.max_incoming + state.limits.max_outgoing,
             throttle_in=_intended(state, broker).follower,
             throttle_out=_intended(state, broker).leader,
             failed_ms=state.failed_brokers.get(broker),
             should_not_lead=broker in state.blacklist,
+            is_full=any(state.loads.get(port, 0) >= limit_of(state.limits, port) for port in _ports(broker)),
         )
         for broker in sorted(_known_brokers(state))
     ]
+
+
+def _ports(broker: int) -> Ports:
+    return Port(broker, "in"), Port(broker, "out")
 
 
 def _intended(state: ClusterState, broker: int) -> Rates:
@@ -89,7 +93,7 @@ def _intended(state: ClusterState, broker: int) -> Rates:
 
 
 def _known_brokers(state: ClusterState) -> set[int]:
-    known = {*state.loads, *state.broker_throttles, *state.failed_brokers, *state.blacklist}
+    known = {port.broker for port in state.loads} | {*state.broker_throttles, *state.failed_brokers, *state.blacklist}
     lists = {lists for entry in state.reassignments.values() for lists in (entry.original, entry.target)}
     lists |= {replicas for move in state.unmanaged.values() for replicas in (move.replicas, move.adding)}
     return known.union(*lists)

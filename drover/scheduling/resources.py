@@ -1,0 +1,19 @@
+"""The resources that a step needs room at."""
+
+from enum import Enum
+
+from drover.reassignment.ports import Port
+
+
+class Budget(Enum):
+    """A bound of the whole cluster."""
+
+    COPIES = "max_replica_copies_in_flight"
+    BYTES = "max_bytes_in_flight"
+    LEADERS = "max_leader_movements"
+
+
+# What can be full: a way into or out of a broker, a budget, a topic's list of throttled replicas by its name.
+Resource = Port | Budget | str
+# Everything that a step needs room at; a resource that it needs several times is there as often.
+Needs = tuple[Resource, ...]

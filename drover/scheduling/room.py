@@ -1,0 +1,95 @@
+"""Room for further steps: what is in flight, held against the limits. A question costs what it asks about."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from drover.capability.observations import ObservationCache
+from drover.reassignment.ports import Port
+from drover.reassignment.state import Step
+from drover.scheduling.resources import Budget, Needs, Resource
+from drover.scheduling.state import Limits
+from drover.scheduling.throttles import Throttles
+from drover.state.cluster import ClusterState
+
+# Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
+MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
+_NOTHING: Mapping[Resource, int] = {}
+
+
+def limit_of(limits: Limits, port: Port) -> int:
+    """Return how many copies may pass a port at a time."""
+    return limits.max_incoming if port.way == "in" else limits.max_outgoing
+
+
+def exhausted(state: ClusterState, step: Step) -> Budget | None:
+    """Return the budget of the cluster that has no room for a step; None if all have.
+
+    A step that exceeds a budget by itself goes alone. Leaders that elections move count, too.
+    """
+    budgets, copies = state.limits.budgets, len(step.adding)
+    most = budgets.max_replica_copies_in_flight
+    if copies and most is not None and state.copies_in_flight and state.copies_in_flight + copies > most:
+        return Budget.COPIES
+    if copies and budgets.max_bytes_in_flight is not None and state.bytes_in_flight >= budgets.max_bytes_in_flight:
+        return Budget.BYTES
+    if step.moves_leader and state.leader_steps + len(state.elections) >= state.limits.max_leader_movements:
+        return Budget.LEADERS
+    return None
+
+
+class Room:
+    """The room of one cluster; `expected` is what waiting reassignments with a look are likely to take."""
+
+    def __init__(
+        self, state: ClusterState, observed: ObservationCache, throttles: Throttles, expected: Counter[Resource]
+    ) -> None:
+        self._state = state
+        self._observed = observed
+        self._throttles = throttles
+        self._expected = expected
+
+    def lacking(self, needs: Needs) -> list[Resource]:
+        """List the resources that have no room for a step beside what is in flight."""
+        return self._lacking(needs, _NOTHING)
+
+    def lacking_beside_looks(self, needs: Needs) -> list[Resource]:
+        """List those that have none beside what is being looked at, too; nothing waits for room at a dead broker."""
+        live = self._observed.live
+        return [one for one in self._lacking(needs, self._expected) if not isinstance(one, Port) or one.broker in live]
+
+    def has_room(self, resource: Resource) -> bool:
+        """Whether there is room for one more, beside what is being looked at."""
+        state, budgets = self._state, self._state.limits.budgets
+        match resource:
+            case Budget.COPIES:
+                most = budgets.max_replica_copies_in_flight
+                return most is None or state.copies_in_flight < most
+            case Budget.BYTES:
+                return budgets.max_bytes_in_flight is None or state.bytes_in_flight < budgets.max_bytes_in_flight
+            case Budget.LEADERS:
+                return state.leader_steps + len(state.elections) < state.limits.max_leader_movements
+            case _:
+                return not self.lacking_beside_looks((resource,))
+
+    def may_throttle(self, topic: str, entries: int) -> bool:
+        """Whether a topic's list of throttled replicas takes so many more."""
+        return self._throttles.entries_of(topic) + entries <= MAX_THROTTLED_ENTRIES_PER_TOPIC
+
+    @property
+    def copies(self) -> int:
+        """How many more copies could begin, as far as brokers and budgets go."""
+        state, limits = self._state, self._state.limits
+        room = len(self._observed.live) * (limits.max_incoming + limits.max_outgoing) - sum(state.loads.values())
+        most = limits.budgets.max_replica_copies_in_flight
+        return max(0, room if most is None else min(room, most - state.copies_in_flight))
+
+    def _lacking(self, needs: Needs, expected: Mapping[Resource, int]) -> list[Resource]:
+        found: list[Resource] = []
+        for one in dict.fromkeys(needs):
+            if isinstance(one, Port):
+                taken = self._state.loads.get(one, 0) + expected.get(one, 0)
+                if taken and taken + needs.count(one) > limit_of(self._state.limits, one):
+                    found.append(one)
+            elif isinstance(one, str) and not self.may_throttle(one, 1):
+                found.append(one)
+        return found

@@ -21,18 +21,20 @@ def limit_of(limits: Limits, port: Port) -> int:
     return limits.max_incoming if port.way == "in" else limits.max_outgoing
 
 
-def exhausted(state: ClusterState, step: Step) -> Budget | None:
+def exhausted(state: ClusterState, step: Step, held: Step | None = None) -> Budget | None:
     """Return the budget of the cluster that has no room for a step; None if all have.
 
-    A step that exceeds a budget by itself goes alone. Leaders that elections move count, too.
+    A step that exceeds a budget by itself goes alone. Leaders that elections move count, too. `held` is the prepared
+    step whose room it takes over.
     """
-    budgets, copies = state.limits.budgets, len(step.adding)
+    budgets, copies = state.limits.budgets, len(step.adding) - (0 if held is None else len(held.adding))
     most = budgets.max_replica_copies_in_flight
-    if copies and most is not None and state.copies_in_flight and state.copies_in_flight + copies > most:
+    if copies > 0 and most is not None and state.copies_in_flight and state.copies_in_flight + copies > most:
         return Budget.COPIES
-    if copies and budgets.max_bytes_in_flight is not None and state.bytes_in_flight >= budgets.max_bytes_in_flight:
+    if copies > 0 and budgets.max_bytes_in_flight is not None and state.bytes_in_flight >= budgets.max_bytes_in_flight:
         return Budget.BYTES
-    if step.moves_leader and state.leader_steps + len(state.elections) >= state.limits.max_leader_movements:
+    is_new = step.moves_leader and not (held is not None and held.moves_leader)
+    if is_new and state.leader_steps + len(state.elections) >= state.limits.max_leader_movements:
         return Budget.LEADERS
     return None
 

@@ -248,13 +248,13 @@ class Starter(Reconciler):
         return bool(full)
 
     def _wanting(
-        self, step: Step, ports: Ports, lacking: Callable[[Needs], list[Resource]]
+        self, step: Step, ports: Ports, lacking: Callable[[Needs], list[Resource]], held: Step | None = None
     ) -> tuple[Needs, list[Resource]]:
         """Say for what a step waits: what it needs, and what of it is full.
 
         For a budget of the cluster it waits among all others that do, whatever they need at brokers.
         """
-        budget = exhausted(self.state, step)
+        budget = exhausted(self.state, step, held)
         return (ports, lacking(ports)) if budget is None else ((budget,), [budget])
 
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
@@ -280,10 +280,8 @@ class Starter(Reconciler):
         """
         if _is_prepared(reassignment, step):
             return (), []
-        if reassignment.phase is Phase.PREPARED:
-            ports = without(step.load, reassignment.load)
-            return ports, self._room.lacking(ports)
-        return self._wanting(step, step.load, self._room.lacking)
+        held = reassignment.weighing_step
+        return self._wanting(step, without(step.load, reassignment.load), self._room.lacking, held)
 
     def _dead(self, reassignment: Reassignment) -> list[int]:
         """List the brokers to which a prepared step would copy and that have died."""
@@ -294,7 +292,10 @@ class Starter(Reconciler):
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""
         key, cluster = reassignment.key, self.state.name
         if step.adding:
-            step = replace(step, copy_bytes=self._sizes.copy_bytes(key))
+            # What was prepared has its room: it counts as it was counted then.
+            prepared = reassignment.step if _is_prepared(reassignment, step) else None
+            size = self._sizes.copy_bytes(key) if prepared is None else prepared.copy_bytes
+            step = replace(step, copy_bytes=size)
         if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))
         elif not _is_prepared(reassignment, step):

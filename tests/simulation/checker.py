@@ -14,7 +14,6 @@ from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.partitions import TopicPartition
-from events.plans import PlanExtended, PlanOpened, Stepping
 from events.reassignments import (
     Call,
     CallAccepted,
@@ -46,6 +45,7 @@ from tests.simulation import index_rules, leader_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.heal_rules import HealWitness
+from tests.simulation.limit_rules import LimitWitness
 from tests.simulation.settings import WALL_START_MS
 from tests.simulation.throttle_rules import ThrottleRules
 
@@ -124,8 +124,8 @@ class Checker:
         self.intents: dict[tuple[str, TopicPartition, int], Intent] = {}
         self.epochs: dict[bytes, int] = {}
         self.frozen: set[str] = set()
+        self.limits = LimitWitness(world.settings)
         self.throttles = ThrottleRules(world)
-        self.steppings: dict[tuple[str, str], set[Stepping]] = {}
         self.reported: set[tuple[str, int]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
@@ -165,7 +165,7 @@ class Checker:
         for event in folded.record.events:
             rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)
-        rules.s7_limits_hold(fold.state)
+        self.limits.hold(fold.state)
 
     @property
     def _folded(self) -> tuple[list[Folded], ...]:
@@ -173,6 +173,7 @@ class Checker:
 
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         self.healing.follow(event)
+        self.limits.follow(event)
         self.throttles.follow(event)
         self.leaders.follow(event, epoch)
         if isinstance(event, ReassignmentQueued):
@@ -212,22 +213,12 @@ class Checker:
             self.frozen.add(event.cluster)
         elif isinstance(event, ClusterUnfrozen):
             self.frozen.discard(event.cluster)
-        elif isinstance(event, PlanOpened | PlanExtended):
-            self._stepping(event)
         elif isinstance(event, ClusterMismatched):
             self.mismatched_ms[event.cluster] = self.world.now_ms
         elif isinstance(event, ClusterMatched):
             del self.mismatched_ms[event.cluster]
         elif isinstance(event, _SETTLED):
             rules.s10_throttles_are_put_back(self, event.cluster)
-
-    def _stepping(self, event: PlanOpened | PlanExtended) -> None:
-        """Remember every stepping that a plan has had."""
-        known = self.steppings.setdefault((event.cluster, event.plan), set())
-        if isinstance(event, PlanOpened):
-            known.clear()
-        if event.stepping is not None or not known:
-            known.add(event.stepping or self.world.settings.stepping)
 
     def _intended(self, event: CallIntended, epoch: int) -> None:
         life = self.lives[event.cluster, event.key]
@@ -366,10 +357,10 @@ class Checker:
             rules.s11_nothing_moves_unasked(cluster, key, before, after)
         elif not life.touched and topic_id == life.topic_id:
             rules.s2_the_envelope_holds(life, after)
-            steppings = self.steppings.get((cluster.name, life.plan), {self.world.settings.stepping})
-            rules.s2_swaps_take_little_room(cluster, steppings, life, after)
+            steppings = self.limits.steppings(cluster.name, life.plan)
+            rules.s2_swaps_take_little_room(cluster, steppings, self.limits.most(cluster.name), life, after)
             rules.s4_racks_are_kept(cluster, steppings, life, after)
-            rules.s7_few_replicas_are_added_at_once(cluster, steppings, life, after)
+            self.limits.few_replicas_are_added_at_once(cluster, steppings, life.key, after)
 
     def full_check(self) -> None:
         """Check what costs more than a step: indexes, hashes, and what each owner believes."""

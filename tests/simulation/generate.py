@@ -16,7 +16,8 @@ class Generator:
         self._random = random
         self._kinds = KINDS
         self._weights: list[float] = []
-        totals = {group: sum(kind.weight for kind in KINDS if kind.group == group) for group in settings.rates}
+        groups = {kind.group for kind in KINDS}
+        totals = {group: sum(kind.weight for kind in KINDS if kind.group == group) for group in groups}
         share = 0.0
         self._rare = 0.0
         for kind in KINDS:

@@ -1,6 +1,7 @@
 """Deliberate faults: each a small change of the source that some promise must notice. Never applied to the checkout."""
 
 from tests.simulation.healing_mutants import HEALING_MUTANTS
+from tests.simulation.limit_mutants import LIMIT_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.step_mutants import STEP_MUTANTS
 from tests.simulation.throttle_mutants import THROTTLE_MUTANTS
@@ -125,8 +126,8 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return [broker for broker in step.load if broker not in reassignment.load and not self._has_room_at(broker)]",
-        "return []",
+        "return self._wanting(step, without(step.load, reassignment.load), self._room.lacking, held)",
+        "return (), []",
     ),
     Mutant(
         "grow-at-once",
@@ -171,13 +172,13 @@ MUTANTS = (
     Mutant(
         "leave-parked-what-has-room",
         STARTER,
-        "        self.candidates.wake_parked(self._may_have_room_at)\n",
+        "        self.candidates.wake_parked(self._room.has_room, self._room.lacking_beside_looks)\n",
         "",
     ),
     Mutant(
         "keep-the-load-of-what-ended",
         "drover/reassignment/state.py",
-        "            self._weigh(reassignment.load, ())\n",
+        "            self._weigh(reassignment.weighing_step, None)\n",
         "",
     ),
     Mutant(
@@ -300,6 +301,7 @@ MUTANTS = (
     ),
     *STEP_MUTANTS,
     *HEALING_MUTANTS,
+    *LIMIT_MUTANTS,
     # -- who leads
     Mutant(
         "forget-the-canonical-order",
@@ -317,8 +319,8 @@ MUTANTS = (
     Mutant(
         "ignore-the-budget-of-leaders",
         LEADERSHIP,
-        "return max(0, state.limits.max_leader_movements - len(state.elections) - self._reorders.under_way)",
-        "return max(0, 1000 - len(state.elections) - self._reorders.under_way)",
+        "        under_way = len(state.elections) + self._reorders.under_way + state.leader_steps",
+        "        under_way = 0",
         layer="tests/leadership/test_life.py",
     ),
     Mutant(

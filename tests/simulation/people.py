@@ -15,6 +15,7 @@ from events.commands import (
     BrokerFailed,
     BrokerReturned,
     Cancel,
+    ChangeLimits,
     Command,
     Demote,
     Freeze,
@@ -218,6 +219,33 @@ def _choose_heal(random: Random, world: World) -> Arguments:
     return (fields,)
 
 
+_LIMITS: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("max_partitions_in_flight", (1, 2, 4)),
+    ("max_moves_per_broker", (1, 2, 5)),
+    ("max_replicas_per_step", (1, 2, 3)),
+    ("max_leader_movements", (1, 2, 1000)),
+    ("max_incoming_per_broker", (1, 2, None)),
+    ("max_outgoing_per_broker", (1, 2, None)),
+    ("max_replica_copies_in_flight", (1, 3, None)),
+    ("max_bytes_in_flight", (1, 500_000, None)),
+    ("stepping", ("grow", "swap", "single")),
+    ("max_moves_per_broker", (0, "many")),
+)
+
+
+def _choose_limits(random: Random, world: World) -> Arguments:
+    fields = _common(random, world)
+    drawn = random.random()
+    if drawn < 0.1:
+        return ({**fields, "reset_all": True},)
+    name, values = random.choice(_LIMITS)
+    return ({**fields, "reset": [name]} if drawn < 0.25 else {**fields, "values": {name: random.choice(values)}},)
+
+
+def _limits(world: World, fields: dict[str, Any]) -> None:
+    command(world, 0, ChangeLimits(**{**fields, "reset": tuple(fields.get("reset", ()))}))
+
+
 def _choose_duplicate(random: Random, world: World) -> Arguments | None:
     return (random.randrange(len(world.sent)), random.randrange(2)) if world.sent else None
 
@@ -255,6 +283,7 @@ PEOPLE = (
     Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),
     Kind("broker-returned", "people", 1, _choose_report, _simple(3, BrokerReturned)),
     Kind("heal", "healing", 1, _choose_heal, _simple(3, HealCommand)),
+    Kind("limits", "limits", 1, _choose_limits, _limits),
     Kind("duplicate", "people", 4, _choose_duplicate, _duplicate),
     Kind("malformed", "people", 2, _choose_malformed, _malformed),
 )

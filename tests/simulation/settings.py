@@ -6,6 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from drover.scheduling.state import Limits
+from events.clusters import Budgets
 from events.healing import HealingLimits
 from events.partitions import TopicPartition
 from events.plans import Stepping
@@ -43,6 +44,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     lazy_leadership: bool = False
     balances_after_return: bool = False
     leader_rebalance_ms: int | None = None
+    budgets: Budgets = Budgets()
     rates: dict[str, int] = {}
 
     @property
@@ -58,6 +60,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             self.max_leader_movements,
             self.lazy_leadership,
             self.balances_after_return,
+            self.budgets,
         )
 
     @property
@@ -109,13 +112,26 @@ def drawn(random: Random) -> Settings:
     apart = Random(repr(settings))
     if apart.random() < 0.4:
         settings = _with_healing(apart, settings)
-    return _with_throttles_of_others(apart, settings) if apart.random() < 0.3 else settings
+    if apart.random() < 0.3:
+        settings = _with_throttles_of_others(apart, settings)
+    return _with_budgets(apart, settings) if apart.random() < 0.3 else settings
 
 
 def _with_throttles_of_others(random: Random, settings: Settings) -> Settings:
     """Let others change throttles while moves go on for so long that it is noticed."""
     rates = {**settings.rates, "throttles": random.choice([1, 2])}
     return replace(settings, partition_bytes=1_500_000, copy_bytes_per_second=400_000, rates=rates)
+
+
+def _with_budgets(random: Random, settings: Settings) -> Settings:
+    """Bound what is in flight tightly, and let people change that in the middle."""
+    budgets = Budgets(
+        max_incoming_per_broker=random.choice([None, 1, 2]),
+        max_outgoing_per_broker=random.choice([None, 1, 2]),
+        max_replica_copies_in_flight=random.choice([None, 1, 2, 4]),
+        max_bytes_in_flight=random.choice([None, 1, 400_000, 700_000]),
+    )
+    return replace(settings, budgets=budgets, rates={**settings.rates, "limits": random.choice([0, 1, 1])})
 
 
 def _with_healing(random: Random, settings: Settings) -> Settings:

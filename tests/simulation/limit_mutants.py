@@ -1,0 +1,58 @@
+"""Deliberate faults of the limits: one for each budget, and of what commands change."""
+
+from tests.simulation.mutant import Mutant
+
+ROOM = "drover/scheduling/room.py"
+LIMITS = "tests/scheduling/test_limits.py"
+
+LIMIT_MUTANTS = (
+    Mutant(
+        "count-copies-in-with-those-out",
+        ROOM,
+        'return limits.max_incoming if port.way == "in" else limits.max_outgoing',
+        "return limits.max_outgoing",
+        layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
+        "count-copies-out-with-those-in",
+        ROOM,
+        'return limits.max_incoming if port.way == "in" else limits.max_outgoing',
+        "return limits.max_incoming",
+        layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
+        "forget-the-copies-of-a-cluster",
+        ROOM,
+        "state.copies_in_flight + copies > most:",
+        "copies > most:",
+        layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
+        "forget-the-bytes-in-flight",
+        ROOM,
+        " and state.bytes_in_flight >= budgets.max_bytes_in_flight:",
+        " and state.bytes_in_flight >= 2 * budgets.max_bytes_in_flight:",
+        layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
+        "forget-the-leaders-of-steps",
+        ROOM,
+        "    if is_new and state.leader_steps + len(state.elections)",
+        "    if is_new and len(state.elections)",
+        layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
+        "reset-no-limit",
+        "drover/scheduling/evolve.py",
+        "        state.changed_limits.pop(change.name, None)\n",
+        "        state.changed_limits.get(change.name)\n",
+        layer=LIMITS,
+    ),
+    Mutant(
+        "change-a-part-of-what-was-asked",
+        "drover/scheduling/changing_limits.py",
+        "        return refuse(RefusalCode.INVALID_LIMIT, str(error))\n    changed",
+        "        values = []\n    changed",
+        layer=LIMITS,
+    ),
+)

@@ -1,0 +1,171 @@
+"""S7, each budget by itself: what begins finds room under the limits of that moment, which commands change."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from drover.cluster.controller_model import Partition
+from drover.reassignment.ports import Port
+from drover.reassignment.state import Reassignment, Step
+from drover.scheduling.state import Limits
+from drover.shard.fold import ShardState
+from drover.state.cluster import ClusterState
+from events.clusters import LimitsChanged
+from events.partitions import TopicPartition
+from events.plans import PlanExtended, PlanOpened, Stepping
+from events.records import AnyEvent
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.settings import Settings
+
+
+@dataclass(slots=True)
+class Held:
+    """What held slots and weighed on a cluster after the last record, without what is on its way back."""
+
+    slots: frozenset[TopicPartition] = frozenset()
+    steps: dict[TopicPartition, Step] = field(default_factory=dict)
+
+
+class LimitWitness:
+    """Follows the limits of every cluster, and holds what begins to them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._held: dict[str, Held] = {}
+        # Every stepping that a plan has had, and the most replicas that a step might add.
+        self._steppings: dict[tuple[str, str], set[Stepping]] = {}
+        self._of_cluster: dict[str, Stepping] = {}
+        self._most: dict[str, int] = {}
+
+    def follow(self, event: AnyEvent) -> None:
+        """Remember what steps may be like."""
+        if isinstance(event, LimitsChanged):
+            for change in (*event.changed, *event.reset):
+                if change.name == "max_replicas_per_step":
+                    self._most[event.cluster] = max(self.most(event.cluster), int(change.value or 0))
+                elif change.name == "stepping":
+                    self._of_cluster[event.cluster] = Stepping(str(change.value))
+                    for (cluster, _), known in self._steppings.items():
+                        if cluster == event.cluster:
+                            known.add(Stepping(str(change.value)))
+        elif isinstance(event, PlanOpened | PlanExtended):
+            known = self._steppings.setdefault((event.cluster, event.plan), set())
+            if isinstance(event, PlanOpened):
+                known.clear()
+            if event.stepping is not None or not known:
+                known.add(event.stepping or self._default(event.cluster))
+
+    def _default(self, cluster: str) -> Stepping:
+        return self._of_cluster.get(cluster, self._settings.stepping)
+
+    def steppings(self, cluster: str, plan: str) -> set[Stepping]:
+        """Return every stepping by which a plan's partitions may have gone."""
+        return self._steppings.get((cluster, plan), {self._default(cluster)})
+
+    def most(self, cluster: str) -> int:
+        """Return the most replicas that a step may have added."""
+        return self._most.get(cluster, self._settings.max_replicas_per_step)
+
+    def few_replicas_are_added_at_once(
+        self, cluster: SimulatedCluster, steppings: set[Stepping], key: TopicPartition, after: Partition
+    ) -> None:
+        """S7: no more replicas of one partition are copied at once than a step may add, or min.insync.replicas asks."""
+        if Stepping.SINGLE in steppings:
+            return
+        most = self.most(cluster.name)
+        if Stepping.SWAP in steppings:
+            most = max(most, cluster.model.min_isr(key.topic))
+        assert len(after.adding) <= most, f"S7: {key} adds {after.adding}"
+
+    def hold(self, state: ShardState) -> None:
+        """Hold what has begun in a record to the limits after it; what began before, or is on its way back, goes on."""
+        for name, cluster in state.clusters.items():
+            before = self._held.get(name, Held())
+            going = [entry for entry in cluster.reassignments.values() if entry.in_flight and not entry.is_cancelled]
+            now = Held(frozenset(entry.key for entry in going), dict(_weighing(going)))
+            self._held[name] = now
+            if now.slots - before.slots:
+                _slots(cluster, now)
+            for key, step in now.steps.items():
+                held = before.steps.get(key)
+                if held != step:
+                    for rule in BUDGETS:
+                        rule(cluster, step, held, list(now.steps.values()))
+
+
+def _weighing(going: Iterable[Reassignment]) -> Iterable[tuple[TopicPartition, Step]]:
+    for entry in going:
+        step = entry.weighing_step
+        if step is not None:
+            yield entry.key, step
+
+
+def _slots(cluster: ClusterState, now: Held) -> None:
+    most = cluster.limits.max_partitions_in_flight
+    assert len(now.slots) <= most, f"S7: {len(now.slots)} partitions in flight"
+
+
+def _ports(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step], way: str) -> None:
+    copies = Counter(port for step in steps for port in step.load)
+    users = Counter(port for step in steps for port in set(step.load))
+    for port in Counter(begun.load) - Counter(() if held is None else held.load):
+        most = _limit(cluster.limits, port)
+        is_within = port.way != way or copies[port] <= most or users[port] == 1
+        assert is_within, f"S7: {copies[port]} copies at {port}, at most {most}"
+
+
+def _limit(limits: Limits, port: Port) -> int:
+    one = limits.budgets.max_incoming_per_broker if port.way == "in" else limits.budgets.max_outgoing_per_broker
+    return limits.max_moves_per_broker if one is None else one
+
+
+def incoming(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
+    """S7: no broker takes more copies at a time than it may, unless one step does so alone."""
+    _ports(cluster, begun, held, steps, "in")
+
+
+def outgoing(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
+    """S7: no broker gives more copies at a time than it may, unless one step does so alone."""
+    _ports(cluster, begun, held, steps, "out")
+
+
+def _copies_more(begun: Step, held: Step | None) -> bool:
+    return len(begun.adding) > (0 if held is None else len(held.adding))
+
+
+def copies(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
+    """S7: no more replicas are copied in the cluster than may be, unless one step does so alone."""
+    most, copying = cluster.limits.budgets.max_replica_copies_in_flight, [step for step in steps if step.adding]
+    if most is not None and _copies_more(begun, held) and len(copying) > 1:
+        count = sum(len(step.adding) for step in copying)
+        assert count <= most, f"S7: {count} copies, at most {most}"
+
+
+def bytes_in_flight(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
+    """S7: a step begins only while fewer bytes than the limit are copied; the last that begins may exceed it."""
+    most = cluster.limits.budgets.max_bytes_in_flight
+    if most is not None and _copies_more(begun, held):
+        rest = sum(map(_bytes, steps)) - max(map(_bytes, steps))
+        assert rest < most, f"S7: {rest} bytes in flight before a step, at most {most}"
+
+
+def _bytes(step: Step) -> int:
+    return (step.copy_bytes or 0) * len(step.adding)
+
+
+def leader_movements(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
+    """S7, R435-8: no more leaders are on their way than may be, by steps and by elections."""
+    if _moves_leader(begun) and (held is None or not _moves_leader(held)):
+        moving, most = sum(map(_moves_leader, steps)), cluster.limits.max_leader_movements
+        assert moving <= most, f"S7: {moving} steps move leaders, at most {most}"
+
+
+def _moves_leader(step: Step) -> bool:
+    """R435-8 once more: the leader goes, or a new replica is brought in at the head."""
+    if step.leader is None:
+        return False
+    return step.leader not in step.replicas or step.replicas[0] in set(step.replicas) - {*step.expected, step.leader}
+
+
+Rule = Callable[[ClusterState, Step, Step | None, list[Step]], None]
+BUDGETS: tuple[Rule, ...] = (incoming, outgoing, copies, bytes_in_flight, leader_movements)

@@ -1,5 +1,7 @@
 """Events about a managed cluster as a whole: which one it is, what limits hold, and whether it is frozen."""
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from events.base import Event
@@ -104,6 +106,31 @@ class LimitsChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="l
     reason: str
     changed: tuple[LimitChange, ...] = ()
     reset: tuple[LimitChange, ...] = ()
+
+
+class HoldRole(StrEnum):
+    """What a held broker is spared: copies into it, copies out of it, or both."""
+
+    BOTH = "both"
+    DESTINATION = "destination"
+    SOURCE = "source"
+
+
+class BrokerHeld(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-held"):
+    """No copy into the broker begins from here on, none out of it, or neither; what runs goes on."""
+
+    broker: int
+    by: str
+    reason: str
+    role: HoldRole = HoldRole.BOTH
+
+
+class BrokerReleased(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-released"):
+    """Copies into and out of the broker may begin again."""
+
+    broker: int
+    by: str
+    reason: str
 
 
 class ClusterFrozen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-frozen"):

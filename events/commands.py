@@ -8,8 +8,9 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct, ValidationError, convert, field
 
+from events.clusters import HoldRole
 from events.partitions import TopicPartition
-from events.plans import Stepping
+from events.plans import Priority, Stepping
 from events.refusals import RefusalCode
 
 ClusterName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
@@ -89,8 +90,8 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
 
     `plan` defaults to the id. Several commands may add to an open plan; `more` says that further ones will follow, so
     that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; of it, of the bound
-    `throttle_may_rise_to` up to which Drover may raise it, and of `stepping` the plan's last accepted value holds.
-    `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
+    `throttle_may_rise_to` up to which Drover may raise it, of `stepping` and of `priority` the plan's last accepted
+    value holds. `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
     """
 
     partitions: tuple[PartitionTarget, ...]
@@ -99,6 +100,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     throttle_bytes_per_second: Rate | None = None
     throttle_may_rise_to: Rate | None = None
     stepping: Stepping | None = None
+    priority: Priority | None = None
     queue: bool = False
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
@@ -226,6 +228,31 @@ class ChangeLimits(Command, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("values, reset or reset_all must be given")
         if self.reset and self.reset_all:
             raise ValueError("reset and reset_all must not be given together")
+
+
+class PausePlan(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="pause"):
+    """Let no further step of a plan begin until it is resumed; what runs goes on, and other plans too."""
+
+    plan: Identifier
+
+
+class ResumePlan(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="resume"):
+    """Let steps of a paused plan begin again, whoever paused it."""
+
+    plan: Identifier
+
+
+class HoldBroker(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="hold-broker"):
+    """Let no further copy into a broker begin, none out of it, or neither, until it is released; what runs goes on."""
+
+    broker: BrokerId
+    role: HoldRole = HoldRole.BOTH
+
+
+class ReleaseBroker(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="release-broker"):
+    """Let copies into and out of a held broker begin again, whoever holds it."""
+
+    broker: BrokerId
 
 
 class Freeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="freeze"):
@@ -369,7 +396,7 @@ class RequestRefused(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 # Which types may arrive on which command topic; a command that is added is added here.
 OnAlter = Alter | Throttle | ChangeLimits | RestoreThrottles | RequestRefused
-OnCancel = Cancel | Freeze | Unfreeze | Repair
+OnCancel = Cancel | Freeze | Unfreeze | Repair | PausePlan | ResumePlan | HoldBroker | ReleaseBroker
 OnBlacklist = Blacklist | Demote | Restore | BalanceLeaders
 OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand
 

@@ -13,24 +13,37 @@ class Stepping(StrEnum):
     SINGLE = "single"
 
 
+class Priority(StrEnum):
+    """How much of what is free a plan takes beside others: see `drover.scheduling.shares`."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
 class PlanOpened(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-opened"):
-    """A plan came into being with its first accepted partition; without `stepping` the cluster's applies."""
+    """A plan came into being with its first accepted partition; without `stepping` the cluster's applies.
+
+    Without `priority` it is normal.
+    """
 
     plan: str
     by: str
     reason: str
     stepping: Stepping | None = None
+    priority: Priority | None = None
 
 
 class PlanExtended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-extended"):
     """A further command added to an open plan; `more` says whether its client announced yet another one.
 
-    `stepping` is the plan's from its next step on; None leaves it as it is.
+    `stepping` is the plan's from its next step on, and `priority` from its next start on; None leaves it as it is.
     """
 
     plan: str
     more: bool = False
     stepping: Stepping | None = None
+    priority: Priority | None = None
 
 
 class PlanThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-throttle-set"):
@@ -60,6 +73,22 @@ class ClusterThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, t
     """The throttle per broker of plans without one of their own from here on; None: they have none."""
 
     bytes_per_second: int | None
+    by: str
+    reason: str
+
+
+class PlanPaused(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-paused"):
+    """No step of the plan begins from here on, until it is resumed; what runs goes on."""
+
+    plan: str
+    by: str
+    reason: str
+
+
+class PlanResumed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-resumed"):
+    """Steps of the plan may begin again."""
+
+    plan: str
     by: str
     reason: str
 

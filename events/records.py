@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.clusters import (
+    BrokerHeld,
+    BrokerReleased,
     BrokersSeen,
     ClusterFrozen,
     ClusterIdentified,
@@ -28,6 +30,8 @@ from events.plans import (
     PlanExtended,
     PlanFinished,
     PlanOpened,
+    PlanPaused,
+    PlanResumed,
     PlansForgotten,
     PlanThrottleCleared,
     PlanThrottleRaised,
@@ -85,14 +89,15 @@ from events.waiting import (
 
 SCHEMA_VERSION = 1
 
-FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen
+FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen | BrokerHeld | BrokerReleased
 ReachEvent = ClusterOutOfReach | ClusterWithinReach
 LimitsEvent = LimitsSet | LimitsChanged
 IdentityEvent = BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched
 ClusterEvent = IdentityEvent | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 PlanThrottleEvent = PlanThrottleSet | PlanThrottleCleared | PlanThrottleRaised
-OnePlanEvent = PlanOpened | PlanExtended | PlanThrottleEvent | PlanCancelled | PlanFinished
+PauseEvent = PlanPaused | PlanResumed
+OnePlanEvent = PlanOpened | PlanExtended | PauseEvent | PlanThrottleEvent | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten
 CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcomeLost
 ReassignmentEvent = (

@@ -13,14 +13,14 @@ from drover.cli.submitting import Request, checked, plain, send
 from drover.journal.connection import LogConnection
 from events.codec import encode_command
 from events.commands import Alter, PartitionTarget
-from events.plans import Stepping
+from events.plans import Priority, Stepping
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 NOTHING: Mapping[str, Any] = {}
 
 
 def alter_options(command: Decorated) -> Decorated:
-    """Add `--plan`, `--throttle`, `--throttle-may-rise-to`, `--force`, `--stepping`, `--queue` and `--follow`."""
+    """Add the options of a plan: its name, throttle and how far that may rise, stepping, priority, queue and `--follow`."""
     for option in (
         click.option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
         click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236)."),
@@ -29,6 +29,11 @@ def alter_options(command: Decorated) -> Decorated:
             type=click.Choice([stepping.value for stepping in Stepping]),
             help="How partitions go to their targets (KIP-435): grow adds replicas one after the other and drops at "
             "the end; swap drops as many as it has added; single is one call.  [default: the cluster's]",
+        ),
+        click.option(
+            "--priority",
+            type=click.Choice([priority.value for priority in Priority]),
+            help="How much of what is free the plan takes: ten times as much as one below it.  [default: normal]",
         ),
         click.option("--force", is_flag=True, help="Take a throttle under 1 kB/s or over 100 GB/s for what is meant."),
         click.option(
@@ -71,6 +76,7 @@ def make_commands(
         throttle_bytes_per_second=options["throttle"],
         throttle_may_rise_to=options["throttle_may_rise_to"],
         stepping=None if options["stepping"] is None else Stepping(options["stepping"]),
+        priority=None if options["priority"] is None else Priority(options["priority"]),
         queue=options["queue"],
         after=request.after,
         allow_drover_topics=allow_drover_topics,

@@ -1,4 +1,4 @@
-"""`drover broker`: report that a broker failed or returned (KIP-46); drain its leaders for a restart."""
+"""`drover broker`: report that a broker failed or returned (KIP-46); drain its leaders for a restart; hold it."""
 
 import time
 from datetime import datetime
@@ -11,7 +11,8 @@ from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.parameters import Duration, Moment
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, send, write_options
-from events.commands import BrokerFailed, BrokerReturned, Demote, Restore
+from events.clusters import HoldRole
+from events.commands import BrokerFailed, BrokerReturned, Demote, HoldBroker, ReleaseBroker, Restore
 
 at_option = click.option("--at", type=Moment(), help="When: 5m for five minutes ago, or an ISO date.  [default: now]")
 number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
@@ -19,7 +20,7 @@ number_argument = click.argument("number", metavar="N", type=click.IntRange(min=
 
 @click.group()
 def broker() -> None:
-    """Report that a broker failed or returned, or drain its leaders."""
+    """Report that a broker failed or returned, drain its leaders, or hold it."""
 
 
 @broker.command()
@@ -81,3 +82,33 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
 
 def _milliseconds(at: datetime | None) -> int:
     return round((time.time() if at is None else at.timestamp()) * 1000)
+
+
+@broker.command()
+@number_argument
+@click.option(
+    "--as",
+    "role",
+    type=click.Choice([role.value for role in HoldRole]),
+    default=HoldRole.BOTH.value,
+    show_default=True,
+    help="Spare it copies into it (destination), out of it (source), or both.",
+)
+@write_options
+@pass_invocation
+def hold(invocation: Invocation, number: int, role: str, **options: Any) -> None:
+    """Begin no further copy into broker N or out of it; what runs goes on."""
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "hold", cluster, options)
+    send_one(connection, HoldBroker(**request.envelope, broker=number, role=HoldRole(role)), request)
+
+
+@broker.command()
+@number_argument
+@write_options
+@pass_invocation
+def release(invocation: Invocation, number: int, **options: Any) -> None:
+    """Let copies into broker N and out of it begin again, whoever holds it."""
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "release", cluster, options)
+    send_one(connection, ReleaseBroker(**request.envelope, broker=number), request)

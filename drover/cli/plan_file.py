@@ -10,7 +10,7 @@ from drover.errors import ConfigurationError
 from drover.planning.proposal import Basis
 from events.codec import MAX_COMMAND_BYTES
 from events.commands import Alter, PartitionTarget
-from events.plans import Stepping
+from events.plans import Priority, Stepping
 from events.words import fault_of_json, said_of
 
 PROPOSED_HEADING = "Proposed partition reassignment configuration"
@@ -83,6 +83,7 @@ class AlterRequest:
     throttle_bytes_per_second: int | None = None
     throttle_may_rise_to: int | None = None
     stepping: Stepping | None = None
+    priority: Priority | None = None
     queue: bool = False
     after: tuple[str, ...] = ()
     allow_drover_topics: bool = False
@@ -217,6 +218,7 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             throttle_bytes_per_second=request.throttle_bytes_per_second,
             throttle_may_rise_to=request.throttle_may_rise_to,
             stepping=request.stepping,
+            priority=request.priority,
             queue=request.queue,
             after=request.after,
             allow_drover_topics=request.allow_drover_topics,

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drover.plans.state import ClusterThrottle, Plan, PlansState, PlanStatus
+from drover.plans.state import ClusterThrottle, Pause, Plan, PlansState, PlanStatus
 from events import plans
 from events.base import Event
 from events.reassignments import (
@@ -72,6 +72,16 @@ def _extended(state: PlansState, event: plans.PlanExtended, at_ms: int) -> None:
 def _step(state: PlansState, event: plans.PlanOpened | plans.PlanExtended) -> None:
     if event.stepping is not None:
         state.steppings[event.plan] = event.stepping
+    if event.priority is not None:
+        state.priorities[event.plan] = event.priority
+
+
+def _paused(state: PlansState, event: plans.PlanPaused, at_ms: int) -> None:
+    state.paused_plans[event.plan] = Pause(event.by, event.reason, at_ms)
+
+
+def _resumed(state: PlansState, event: plans.PlanResumed, _at_ms: int) -> None:
+    state.paused_plans.pop(event.plan, None)
 
 
 def _throttle_set(state: PlansState, event: plans.PlanThrottleSet, _at_ms: int) -> None:
@@ -110,8 +120,8 @@ def _forgotten(state: PlansState, event: plans.PlansForgotten, _at_ms: int) -> N
     for name in event.plans:
         del state.plans[name]
         del state.ended_plans[name]
-        state.steppings.pop(name, None)
-        state.throttle_bounds.pop(name, None)
+        for known in (state.steppings, state.throttle_bounds, state.priorities, state.paused_plans):
+            known.pop(name, None)
 
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
@@ -121,6 +131,8 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     plans.PlanThrottleCleared: _throttle_cleared,
     plans.PlanThrottleRaised: _throttle_raised,
     plans.ClusterThrottleSet: _cluster_throttle_set,
+    plans.PlanPaused: _paused,
+    plans.PlanResumed: _resumed,
     plans.PlanCancelled: _cancelled,
     plans.PlanFinished: _finished,
     plans.PlansForgotten: _forgotten,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from drover.state.declared import ClusterSlice, index, items_by_key, recorded, values_by_key
-from events.plans import Stepping
+from events.plans import Priority, Stepping
 
 
 class PlanStatus(StrEnum):
@@ -15,6 +15,14 @@ class PlanStatus(StrEnum):
     OPEN = "open"
     CANCELLED = "cancelled"
     FINISHED = "finished"
+
+
+class Pause(Struct, frozen=True):
+    """Who paused a plan, why and when."""
+
+    by: str
+    reason: str
+    since_ms: int
 
 
 class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -60,7 +68,8 @@ class PlansState(ClusterSlice):
 
     `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. The fold
     decides nothing by it, so no hash covers it; snapshots keep it. `steppings` are those of plans that have one of
-    their own; `throttle_bounds` says how far Drover may raise a plan's throttle. `idle_plans` are the open plans with
+    their own, `priorities` too, and `paused_plans` those of which no step begins; `throttle_bounds` says how far Drover
+    may raise a plan's throttle. `idle_plans` are the open plans with
     nothing left to do.
     """
 
@@ -74,6 +83,12 @@ class PlansState(ClusterSlice):
     cluster_throttle: ClusterThrottle | None = recorded("cluster_throttle", told_as=("cluster throttle",))
     throttle_bounds: dict[str, int] = recorded(
         "throttle_bounds", factory=dict, content=items_by_key, told_as=("bound of the throttle of plan", "set", "gone")
+    )
+    priorities: dict[str, Priority] = recorded(
+        "priorities", factory=dict, content=items_by_key, told_as=("priority of plan", "set", "forgotten")
+    )
+    paused_plans: dict[str, Pause] = recorded(
+        "paused_plans", factory=dict, content=items_by_key, told_as=("pause of plan", "begun", "ended")
     )
     idle_plans: dict[str, None] = index(dict)
 

@@ -165,7 +165,7 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
 
 
 def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged: bool) -> tuple[AnyEvent, ...]:
-    """Open or extend the plan. One with nothing accepted extends it, but changes neither throttle nor stepping."""
+    """Open or extend the plan. One with nothing accepted extends it, but changes nothing of it."""
     name = command.plan_name
     plan = state.plans.get(name)
     if plan is None and not joins:
@@ -176,11 +176,20 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
     events: list[AnyEvent] = []
     if plan is None:
         events.append(
-            PlanOpened(cluster=state.name, plan=name, by=command.by, reason=command.reason, stepping=command.stepping)
+            PlanOpened(
+                cluster=state.name,
+                plan=name,
+                by=command.by,
+                reason=command.reason,
+                stepping=command.stepping,
+                priority=command.priority,
+            )
         )
     if plan is not None or command.more:
-        stepping = command.stepping if plan is not None and (joins or unchanged) else None
-        events.append(PlanExtended(cluster=state.name, plan=name, more=command.more, stepping=stepping))
+        counts = plan is not None and (joins or unchanged)
+        stepping, priority = (command.stepping, command.priority) if counts else (None, None)
+        extended = PlanExtended(cluster=state.name, plan=name, more=command.more, stepping=stepping, priority=priority)
+        events.append(extended)
     throttle = command.throttle_bytes_per_second
     if throttle is not None and (joins or unchanged) and not _is_throttled_so(command, state):
         bound = command.throttle_may_rise_to

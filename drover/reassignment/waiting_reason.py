@@ -65,6 +65,10 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | 
     if state.freeze is not None and entry.phase in _STARTING:
         why = f"withheld, frozen by {state.freeze.by} ({state.freeze.reason})"
         return WaitingReason(why, "`drover unfreeze`", max(entry.since_ms, state.freeze.since_ms))
+    paused = state.paused_plans.get(entry.plan)
+    if paused is not None and entry.phase in {Phase.PENDING, Phase.CONFIRMED}:
+        why = f"withheld, plan {entry.plan} is paused by {paused.by} ({paused.reason})"
+        return WaitingReason(why, f"`drover resume {entry.plan}`", max(entry.since_ms, paused.since_ms))
     if entry.attempts:
         why = f"a pause after {entry.attempts} calls without effect"
         return WaitingReason(why, "the next try follows within 5 s", entry.since_ms)
@@ -120,6 +124,12 @@ def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | N
     leader = None if entry.step is None else entry.step.leader
     limits = state.limits
     for port in ports_of(added, leader) if added else ():
+        held = state.held_brokers.get(port.broker)
+        if held is not None and held.holds(port.way):
+            role = "destination" if port.way == "in" else "source"
+            why = f"withheld, broker {port.broker} is held as a {role} by {held.by} ({held.reason})"
+            unblocks = f"`drover broker release {port.broker}`"
+            return WaitingReason(why, unblocks, max(entry.since_ms, held.since_ms))
         copies, limit = state.loads.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
         if copies >= limit:
             of_way = limits.budgets.max_incoming_per_broker, limits.budgets.max_outgoing_per_broker

@@ -7,15 +7,18 @@ those with the same needs come back one at a time and in order, when there is ro
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
+from drover.scheduling.rank import Lane, Rank
 from drover.scheduling.resources import Needs, Resource
+from drover.scheduling.shares import Shares
 from events.partitions import TopicPartition
 
-# In flight before pending, then in the order of acceptance.
-Rank = tuple[int, int]
+# A move that so many others have passed at a resource is passed no more: what it needs is kept for it.
+PATIENCE = 20
 
 
 class Where(Enum):
@@ -33,10 +36,24 @@ class _Entry:
     rank: Rank
     where: Where
     turn: int
+    needs: Needs = ()
+    passed: int = 0
     # What it was expected to take when the look was asked for.
     expected: Needs = ()
     # What has room again, if that is why it is ready.
     woken_by: Resource | None = None
+
+
+class HasRoom(Protocol):
+    """Room as the index asks for it."""
+
+    def has_room(self, resource: Resource) -> bool:
+        """Whether there is room for one more."""
+        ...
+
+    def lacking(self, needs: Needs, key: TopicPartition) -> list[Resource]:
+        """List the resources that have no room for what a reassignment needs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +65,31 @@ class Candidate:
 
 
 _Item = tuple[Rank, int, TopicPartition]
+# What comes first: in flight before pending, the plan that was served least, the rank.
+_Turn = tuple[int, int, Rank]
+_Group = tuple[Needs, Lane]
 
 
 @dataclass(slots=True)
 class Candidates:
-    """The index. Heaps hold items of (rank, turn, key); an item whose turn is outdated is dropped."""
+    """The index. Heaps hold items of (rank, turn, key); an item whose turn is outdated is dropped.
 
+    There is one heap per plan, or per plan and needs, so that plans take turns; `reserved` says for whom a resource is
+    kept.
+    """
+
+    shares: Shares
     # How many may have a look at a time.
     max_looks: int = 0
     _entries: dict[TopicPartition, _Entry] = field(default_factory=dict)
     _turn: int = 0
-    _ready: list[tuple[Rank, int, TopicPartition, Resource | None]] = field(default_factory=list)
-    _parked: dict[Needs, list[_Item]] = field(default_factory=dict)
-    _needing: dict[Resource, dict[Needs, None]] = field(default_factory=dict)
+    _ready: dict[Lane, list[tuple[Rank, int, TopicPartition, Resource | None]]] = field(default_factory=dict)
+    # The lanes with something ready, by a turn that may be too early by now; and the turn under which each is queued.
+    _lanes: list[tuple[_Turn, Lane]] = field(default_factory=list)
+    _lane_turns: dict[Lane, _Turn] = field(default_factory=dict)
+    _parked: dict[_Group, list[_Item]] = field(default_factory=dict)
+    _needing: dict[Resource, dict[_Group, None]] = field(default_factory=dict)
+    reserved: dict[Resource, TopicPartition] = field(default_factory=dict)
     # Resources that were full when something was parked for them, or was not woken because of them.
     _full: dict[Resource, None] = field(default_factory=dict)
     _line: list[_Item] = field(default_factory=list)
@@ -87,10 +116,26 @@ class Candidates:
         entry = self._entries.get(key)
         return None if entry is None else entry.where
 
-    def _move(self, key: TopicPartition, rank: Rank, where: Where, expected: Needs = ()) -> int:
+    def _move(
+        self, key: TopicPartition, rank: Rank, where: Where, expected: Needs = (), needs: Needs | None = None
+    ) -> int:
+        """Put it elsewhere. What it was parked for, and how often it was passed there, is kept until it needs other."""
         self._turn += 1
-        self._leave(key, self._entries.get(key))
-        self._entries[key] = _Entry(rank, where, self._turn, expected)
+        before = self._entries.get(key)
+        self._leave(key, before)
+        if before is None or before.rank.plan != rank.plan:
+            self.shares.enter(rank.plan)
+            if before is not None:
+                self.shares.leave(before.rank.plan)
+        kept = before is not None and needs in {None, before.needs}
+        if not kept:
+            self._release(key, before)
+        entry = _Entry(rank, where, self._turn, expected=expected)
+        if kept and before is not None:
+            entry.needs, entry.passed = before.needs, before.passed
+        elif needs is not None:
+            entry.needs = needs
+        self._entries[key] = entry
         for resource in expected:
             self.expected[resource] += 1
         return self._turn
@@ -106,6 +151,16 @@ class Candidates:
             # Whether or not it has taken the room, find the next one.
             self._full[entry.woken_by] = None
 
+    def _release(self, key: TopicPartition, entry: _Entry | None) -> None:
+        """Keep nothing for it any longer; whatever waits there may be next."""
+        for resource in () if entry is None else dict.fromkeys(entry.needs):
+            if self.reserved.get(resource) == key:
+                del self.reserved[resource]
+                self._full[resource] = None
+
+    def _turn_of(self, rank: Rank) -> _Turn:
+        return (rank.tier, self.shares.served(rank.plan) if rank.tier else 0, rank)
+
     def _is_current(self, key: TopicPartition, turn: int) -> bool:
         entry = self._entries.get(key)
         return entry is not None and entry.turn == turn
@@ -119,17 +174,22 @@ class Candidates:
 
     def offer(self, key: TopicPartition, rank: Rank, woken_by: Resource | None = None) -> None:
         """Queue it for a try."""
-        heapq.heappush(self._ready, (rank, self._move(key, rank, Where.READY), key, woken_by))
+        turn = self._move(key, rank, Where.READY)
         self._entries[key].woken_by = woken_by
+        heap = self._ready.setdefault(rank.lane, [])
+        heapq.heappush(heap, (rank, turn, key, woken_by))
+        if heap[0][1] == turn:
+            self._queue_lane(rank)
 
     def park(self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource]) -> None:
         """Park it until everything that it needs has room; `full` is what has none now."""
-        turn = self._move(key, rank, Where.PARKED)
-        heap = self._parked.get(needs)
+        turn = self._move(key, rank, Where.PARKED, needs=needs)
+        group = (needs, rank.lane)
+        heap = self._parked.get(group)
         if heap is None:
-            heap = self._parked[needs] = []
+            heap = self._parked[group] = []
             for resource in needs:
-                self._needing.setdefault(resource, {})[needs] = None
+                self._needing.setdefault(resource, {})[group] = None
         heapq.heappush(heap, (rank, turn, key))
         self._full.update(dict.fromkeys(full))
 
@@ -147,7 +207,18 @@ class Candidates:
 
     def drop(self, key: TopicPartition) -> None:
         """Drop what no longer waits."""
-        self._leave(key, self._entries.pop(key, None))
+        entry = self._entries.pop(key, None)
+        self._leave(key, entry)
+        if entry is not None:
+            self._release(key, entry)
+            self.shares.leave(entry.rank.plan)
+
+    def give_up(self, key: TopicPartition) -> None:
+        """Keep nothing for one that cannot start for another reason than room."""
+        entry = self._entries.get(key)
+        if entry is not None and entry.where is Where.PUT_OFF:
+            self._release(key, entry)
+            entry.needs, entry.passed = (), 0
 
     # -- back again
 
@@ -157,14 +228,14 @@ class Candidates:
         if entry is not None and entry.where in {Where.LOOKING, Where.IN_LINE, Where.PUT_OFF}:
             self.offer(key, entry.rank)
 
-    def offer_all(self) -> None:
-        """Offer everything, because a change may concern any of them."""
-        for key, entry in tuple(self._entries.items()):
-            self.offer(key, entry.rank)
+    def offer_looked_at(self) -> None:
+        """Offer what has a look at the cluster: it may have been seen already."""
+        for key in tuple(self.looks):
+            self.offer(key, self._entries[key].rank)
 
     def recheck_parked(self) -> None:
         """Try everything that is parked again, little by little: another broker may do now."""
-        self._recheck = list(self._entries)
+        self._recheck = list(reversed(self._entries))
 
     def wake_rechecked(self, count: int) -> bool:
         """Offer some of those; return whether there are more."""
@@ -190,57 +261,116 @@ class Candidates:
                 self._move(key, rank, Where.LOOKING, self._entries[key].expected)
                 self.looks[key] = None
 
-    def wake_parked(self, has_room: Callable[[Resource], bool], lacking: Callable[[Needs], list[Resource]]) -> None:
+    def wake_parked(self, room: HasRoom) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
         for resource in tuple(self._full):
-            if has_room(resource):
+            if room.has_room(resource):
                 del self._full[resource]
-                self.wake_next(resource, has_room, lacking)
+                self.wake_next(resource, room)
 
-    def wake_next(
-        self,
-        resource: Resource,
-        has_room: Callable[[Resource], bool],
-        lacking: Callable[[Needs], list[Resource]],
-    ) -> None:
-        """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here."""
-        if not has_room(resource):
+    def wake_next(self, resource: Resource, room: HasRoom) -> None:
+        """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here.
+
+        Whoever comes before it, and lacks room elsewhere, is passed; one that was passed too often gets what it needs
+        reserved.
+        """
+        if not room.has_room(resource):
             self._full[resource] = None
             return
-        first: tuple[_Item, Needs] | None = None
-        for needs in tuple(self._needing.get(resource, ())):
-            heap = self._head(needs)
-            if heap is None or (first is not None and heap[0] >= first[0]):
+        owner = self.reserved.get(resource)
+        if owner is not None:
+            self._offer_owner(owner, resource, room)
+            return
+        first: tuple[_Turn, _Item, _Group] | None = None
+        lacking: list[_Item] = []
+        for group in tuple(self._needing.get(resource, ())):
+            heap = self._head(group)
+            if heap is None:
                 continue
-            full = lacking(needs)
+            turn = self._turn_of(heap[0][0])
+            if first is not None and turn >= first[0]:
+                continue
+            full = room.lacking(group[0], heap[0][2])
             if full:
                 self._full.update(dict.fromkeys(full))
+                lacking.append(heap[0])
             else:
-                first = (heap[0], needs)
+                first = (turn, heap[0], group)
         if first is not None:
-            rank, _, key = heapq.heappop(self._parked[first[1]])
+            rank, _, key = heapq.heappop(self._parked[first[2]])
+            for item in lacking:
+                if self._turn_of(item[0]) < first[0]:
+                    self._pass(item[2])
             self.offer(key, rank, resource)
 
-    def _head(self, needs: Needs) -> list[_Item] | None:
+    def _offer_owner(self, owner: TopicPartition, resource: Resource, room: HasRoom) -> None:
+        entry = self._entries[owner]
+        if entry.where is not Where.PARKED:
+            # It is about to be tried, or looked at; the resource is asked for again when it has moved on.
+            self._full[resource] = None
+            return
+        full = room.lacking(entry.needs, owner)
+        if full:
+            self._full.update(dict.fromkeys(full))
+            self._full[resource] = None
+        else:
+            self.offer(owner, entry.rank, resource)
+
+    def pass_by(self, key: TopicPartition, rank: Rank, needs: Needs) -> None:
+        """Note that one starts without having waited, before others that need the same."""
+        for resource in dict.fromkeys(needs):
+            for group in tuple(self._needing.get(resource, ())):
+                heap = self._head(group)
+                if heap is not None and heap[0][2] != key and self._turn_of(heap[0][0]) < self._turn_of(rank):
+                    self._pass(heap[0][2])
+
+    def _pass(self, key: TopicPartition) -> None:
+        entry = self._entries[key]
+        entry.passed += 1
+        if entry.passed >= PATIENCE and not any(one in self.reserved for one in entry.needs):
+            self.reserved.update(dict.fromkeys(entry.needs, key))
+
+    def _head(self, group: _Group) -> list[_Item] | None:
         """Drop what is no longer parked there; None if nothing is left."""
-        heap = self._parked[needs]
+        heap = self._parked[group]
         while heap and not self._is_current(heap[0][2], heap[0][1]):
             heapq.heappop(heap)
         if heap:
             return heap
-        del self._parked[needs]
-        for resource in dict.fromkeys(needs):
-            del self._needing[resource][needs]
+        del self._parked[group]
+        for resource in dict.fromkeys(group[0]):
+            del self._needing[resource][group]
             if not self._needing[resource]:
                 del self._needing[resource]
         return None
 
+    def _queue_lane(self, rank: Rank) -> None:
+        turn = self._lane_turns[rank.lane] = self._turn_of(rank)
+        heapq.heappush(self._lanes, (turn, rank.lane))
+
+    def _next_lane(self) -> list[tuple[Rank, int, TopicPartition, Resource | None]] | None:
+        """Return the heap whose turn it is among those with something ready; None if nothing is."""
+        while self._lanes:
+            known, lane = heapq.heappop(self._lanes)
+            if self._lane_turns.get(lane) != known:
+                continue  # it was queued anew
+            heap = self._ready[lane]
+            while heap and not self._is_current(heap[0][2], heap[0][1]):
+                heapq.heappop(heap)
+            if not heap:
+                del self._ready[lane], self._lane_turns[lane]
+                continue
+            # Its turn may have become a later one, since its plan was served meanwhile.
+            self._queue_lane(heap[0][0])
+            if self._lane_turns[lane] <= known:
+                return heap
+        return None
+
     def ready(self) -> Iterator[Candidate]:
         """Take the reassignments to try, in order; the caller says where each goes next, or drops it."""
-        while self._ready:
-            _, turn, key, woken_by = heapq.heappop(self._ready)
-            if self._is_current(key, turn):
-                yield Candidate(key, woken_by)
+        while (heap := self._next_lane()) is not None:
+            _, _, key, woken_by = heapq.heappop(heap)
+            yield Candidate(key, woken_by)
 
     def next_due_ms(self) -> int | None:
         """Tell when the next one that was put off comes back."""

@@ -11,6 +11,7 @@ from drover.scheduling.state import (
     ChangedLimit,
     DeferredCommand,
     Freeze,
+    HeldBroker,
     Limits,
     PartlyDecided,
     QueueEntry,
@@ -18,7 +19,16 @@ from drover.scheduling.state import (
 )
 from drover.state.cluster import ClusterState
 from events.base import Event
-from events.clusters import Budgets, ClusterFrozen, ClusterUnfrozen, FreezeEnded, LimitsChanged, LimitsSet
+from events.clusters import (
+    BrokerHeld,
+    BrokerReleased,
+    Budgets,
+    ClusterFrozen,
+    ClusterUnfrozen,
+    FreezeEnded,
+    LimitsChanged,
+    LimitsSet,
+)
 from events.waiting import (
     CommandAdvanced,
     CommandBegun,
@@ -58,6 +68,14 @@ def _limits_changed(state: SchedulingState, event: LimitsChanged, at_ms: int) ->
     for change in event.reset:
         state.changed_limits.pop(change.name, None)
     state.limits = in_force(settings, state.changed_limits)
+
+
+def _held(state: SchedulingState, event: BrokerHeld, at_ms: int) -> None:
+    state.held_brokers[event.broker] = HeldBroker(event.by, event.reason, at_ms, event.role)
+
+
+def _broker_released(state: SchedulingState, event: BrokerReleased, _at_ms: int) -> None:
+    state.held_brokers.pop(event.broker, None)
 
 
 def _frozen(state: SchedulingState, event: ClusterFrozen, at_ms: int) -> None:
@@ -132,6 +150,8 @@ def _unqueued(state: ClusterState, event: QueueEntryRemoved, at_ms: int) -> None
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     LimitsSet: _limits_set,
     LimitsChanged: _limits_changed,
+    BrokerHeld: _held,
+    BrokerReleased: _broker_released,
     ClusterFrozen: _frozen,
     FreezeEnded: _freeze_ended,
     ClusterUnfrozen: _unfrozen,

@@ -1,6 +1,7 @@
 """The resources that a step needs room at."""
 
 from enum import Enum
+from typing import NamedTuple
 
 from drover.reassignment.ports import Port
 
@@ -13,7 +14,13 @@ class Budget(Enum):
     LEADERS = "max_leader_movements"
 
 
-# What can be full: a way into or out of a broker, a budget, a topic's list of throttled replicas by its name.
-Resource = Port | Budget | str
+class RunningPlan(NamedTuple):
+    """Leave for steps of a plan to begin: a paused plan gives none."""
+
+    plan: str
+
+
+# What can be full: a way into or out of a broker, a budget, a plan, a topic's list of throttled replicas by its name.
+Resource = Port | Budget | RunningPlan | str
 # Everything that a step needs room at; a resource that it needs several times is there as often.
 Needs = tuple[Resource, ...]

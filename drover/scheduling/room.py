@@ -1,15 +1,16 @@
 """Room for further steps: what is in flight, held against the limits. A question costs what it asks about."""
 
-from collections import Counter
 from collections.abc import Mapping
 
 from drover.capability.observations import ObservationCache
 from drover.reassignment.ports import Port
 from drover.reassignment.state import Step
-from drover.scheduling.resources import Budget, Needs, Resource
+from drover.scheduling.candidates import Candidates
+from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
 
 # Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
 MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
@@ -40,24 +41,28 @@ def exhausted(state: ClusterState, step: Step, held: Step | None = None) -> Budg
 
 
 class Room:
-    """The room of one cluster; `expected` is what waiting reassignments with a look are likely to take."""
+    """The room of one cluster beside what is in flight, and beside what is reserved for others.
+
+    `candidates` knows what is reserved, and what those with a look are likely to take.
+    """
 
     def __init__(
-        self, state: ClusterState, observed: ObservationCache, throttles: Throttles, expected: Counter[Resource]
+        self, state: ClusterState, observed: ObservationCache, throttles: Throttles, candidates: Candidates
     ) -> None:
         self._state = state
         self._observed = observed
         self._throttles = throttles
-        self._expected = expected
+        self._candidates = candidates
 
-    def lacking(self, needs: Needs) -> list[Resource]:
-        """List the resources that have no room for a step beside what is in flight."""
-        return self._lacking(needs, _NOTHING)
+    def left(self, needs: Needs, key: TopicPartition) -> list[Resource]:
+        """List the resources that have no room for what a reassignment needs, beside what is in flight."""
+        return self._lacking(needs, key, _NOTHING)
 
-    def lacking_beside_looks(self, needs: Needs) -> list[Resource]:
+    def lacking(self, needs: Needs, key: TopicPartition) -> list[Resource]:
         """List those that have none beside what is being looked at, too; nothing waits for room at a dead broker."""
         live = self._observed.live
-        return [one for one in self._lacking(needs, self._expected) if not isinstance(one, Port) or one.broker in live]
+        found = self._lacking(needs, key, self._candidates.expected)
+        return [one for one in found if not isinstance(one, Port) or one.broker in live]
 
     def has_room(self, resource: Resource) -> bool:
         """Whether there is room for one more, beside what is being looked at."""
@@ -70,8 +75,13 @@ class Room:
                 return budgets.max_bytes_in_flight is None or state.bytes_in_flight < budgets.max_bytes_in_flight
             case Budget.LEADERS:
                 return state.leader_steps + len(state.elections) < state.limits.max_leader_movements
+            case RunningPlan():
+                return resource.plan not in state.paused_plans
+            case Port():
+                is_live = resource.broker in self._observed.live
+                return not is_live or not self._is_full(resource, 1, self._candidates.expected)
             case _:
-                return not self.lacking_beside_looks((resource,))
+                return self.may_throttle(resource, 1)
 
     def may_throttle(self, topic: str, entries: int) -> bool:
         """Whether a topic's list of throttled replicas takes so many more."""
@@ -85,13 +95,21 @@ class Room:
         most = limits.budgets.max_replica_copies_in_flight
         return max(0, room if most is None else min(room, most - state.copies_in_flight))
 
-    def _lacking(self, needs: Needs, expected: Mapping[Resource, int]) -> list[Resource]:
+    def _lacking(self, needs: Needs, key: TopicPartition, expected: Mapping[Resource, int]) -> list[Resource]:
+        reserved = self._candidates.reserved
         found: list[Resource] = []
         for one in dict.fromkeys(needs):
             if isinstance(one, Port):
-                taken = self._state.loads.get(one, 0) + expected.get(one, 0)
-                if taken and taken + needs.count(one) > limit_of(self._state.limits, one):
+                if reserved.get(one, key) != key or self._is_full(one, needs.count(one), expected):
                     found.append(one)
-            elif isinstance(one, str) and not self.may_throttle(one, 1):
+            elif not self.has_room(one):
                 found.append(one)
         return found
+
+    def _is_full(self, port: Port, copies: int, expected: Mapping[Resource, int]) -> bool:
+        """Whether a port takes no more; one that is held takes none, and what exceeds the limit goes alone."""
+        held = self._state.held_brokers.get(port.broker)
+        if held is not None and held.holds(port.way):
+            return True
+        taken = self._state.loads.get(port, 0) + expected.get(port, 0)
+        return bool(taken) and taken + copies > limit_of(self._state.limits, port)

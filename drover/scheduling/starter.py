@@ -1,13 +1,14 @@
 """Starting steps: what may begin now, in the order of acceptance, within the limits and behind the throttles."""
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 from msgspec.structs import replace
 
 from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
-from drover.capability.messages import Input, Moment
+from drover.capability.messages import BytesSampled, Input, Moment
 from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation
@@ -16,21 +17,26 @@ from drover.reassignment.context import context_of, stepping_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Ports, without
+from drover.reassignment.ports import Ports, ports_of, without
+from drover.reassignment.replica_sets import adding
 from drover.reassignment.route import next_call
 from drover.reassignment.start import dead_destination, todays_heading
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import blocked, gone
-from drover.scheduling.candidates import Candidate, Candidates, Rank, Where
-from drover.scheduling.resources import Needs, Resource
+from drover.scheduling.backlog import LEAST_BYTES, Backlog
+from drover.scheduling.candidates import Candidate, Candidates, Where
+from drover.scheduling.rank import Rank
+from drover.scheduling.resources import Needs, Resource, RunningPlan
 from drover.scheduling.room import Room, exhausted
+from drover.scheduling.shares import Shares
 from drover.scheduling.steps import intend_step, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.clusters import LimitsChanged, LimitsSet
 from events.partitions import TopicPartition
+from events.plans import Priority
 from events.reassignments import ReassignmentUnblocked
 from events.records import AnyEvent
 
@@ -38,6 +44,9 @@ from events.records import AnyEvent
 MIN_LOOKS, MAX_LOOKS = 20, 500
 # How many are tried in vain in one batch, and how many start: the rest follows in the next one.
 MAX_VAIN_TRIES, MAX_STARTS = 40, 1000
+# How many are ranked anew in one batch because their sizes are known now.
+MAX_RANKED = 1000
+_Lacking = Callable[[Needs, TopicPartition], list[Resource]]
 
 
 class Starter(Reconciler):
@@ -56,8 +65,13 @@ class Starter(Reconciler):
         self._sizes = sizes
         self._throttles = throttles
         self._unconfirmed = Unconfirmed()
-        self.candidates = Candidates()
-        self._room = Room(state, observed, throttles, self.candidates.expected)
+        self.candidates = Candidates(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
+        self.backlog = Backlog()
+        self._room = Room(state, observed, throttles, self.candidates)
+        # Those that are ranked anew: with what came with them, or now that their size is known.
+        self._fresh: dict[TopicPartition, None] = {}
+        self._resized: dict[TopicPartition, None] = {}
+        self._lacked: list[Resource] = []
         # Who led a waiting partition when it was last observed: a hint, so that nothing without room is observed.
         self._leaders: dict[TopicPartition, int] = {}
         # Prepared steps whose throttle is not in force yet.
@@ -81,6 +95,10 @@ class Starter(Reconciler):
         if isinstance(entry, Observation):
             for key in entry.partitions:
                 self.candidates.seen(key)
+        elif isinstance(entry, BytesSampled):
+            for key, sizes in entry.sizes.items():
+                if key in self.state.pending and _differs(self.backlog.size(key), max(sizes.values(), default=0)):
+                    self._resized[key] = None
 
     def applied(self, event: AnyEvent) -> None:
         """Follow which reassignments begin and cease to wait for a step."""
@@ -88,31 +106,44 @@ class Starter(Reconciler):
             key = event.key
             if key in self.state.pending or key in self.state.before_step:
                 if key not in self.candidates or self._is_reborn(event):
+                    self._fresh[key] = None
                     self._offer(key)
             else:
                 self._drop(key)
             if isinstance(event, Ending):
                 self._unconfirmed.forget(key)
         elif isinstance(event, LimitsSet | LimitsChanged):
-            self.candidates.offer_all()
+            self.candidates.offer_looked_at()
+            self.candidates.recheck_parked()
 
     def _is_reborn(self, event: PartitionEvent) -> bool:
         """Whether another reassignment has taken the key, or the same one has changed its rank."""
-        return self._rank(event.key) != self.candidates.rank(event.key)
+        entry, known = self.state.reassignments[event.key], self.candidates.rank(event.key)
+        return (known.tier, known.number) != (int(event.key in self.state.pending), entry.number)
 
     def _rank(self, key: TopicPartition) -> Rank:
-        return (int(key in self.state.pending), self.state.reassignments[key].number)
+        entry = self.state.reassignments[key]
+        if key not in self.state.pending:
+            return Rank(0, 0, 0, entry.number, entry.plan)
+        return Rank(1, -self.backlog.busiest(key), -self.backlog.size(key), entry.number, entry.plan)
 
     def _offer(self, key: TopicPartition) -> None:
         seen = self.observed.partitions.get(key)
         if seen is not None and seen.facts is not None and seen.facts.leader is not None:
             self._leaders[key] = seen.facts.leader
+        entry = self.state.reassignments[key]
+        if key in self.state.pending:
+            leader = self._leaders.get(key, entry.current[0])
+            self.backlog.put(key, ports_of(adding(entry.current, entry.heading), leader), self._sizes.copy_bytes(key))
+        else:
+            self.backlog.drop(key)
         rank = self._rank(key)
-        if not self._is_parked(key, rank, self._likely_step(self.state.reassignments[key])):
+        if not self._is_parked(key, rank, self._likely_step(entry)):
             self.candidates.offer(key, rank)
 
     def _drop(self, key: TopicPartition) -> None:
         self.candidates.drop(key)
+        self.backlog.drop(key)
         self._leaders.pop(key, None)
         self._unthrottled.pop(key, None)
 
@@ -124,7 +155,8 @@ class Starter(Reconciler):
         if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.is_withheld:
             return
         self._limit_looks()
-        self._is_behind = self._wake(batch.now.monotonic_ms)
+        is_ranked = self._rank_anew()
+        self._is_behind = self._wake(batch.now.monotonic_ms) or not is_ranked
         vain_tries = starts = 0
         for candidate in self.candidates.ready():
             key, rank = candidate.key, self._rank(candidate.key)
@@ -146,6 +178,18 @@ class Starter(Reconciler):
                 vain_tries += 1
         self.candidates.wake_line()
 
+    def _rank_anew(self) -> bool:
+        """Rank what came in the last batch beside all that came with it, and some of what has a size now."""
+        for key in self._fresh:
+            if key in self.candidates:
+                self._offer(key)
+        self._fresh = {}
+        for key in tuple(islice(self._resized, MAX_RANKED)):
+            del self._resized[key]
+            if self.candidates.where(key) in {Where.READY, Where.PARKED}:
+                self._offer(key)
+        return not self._resized
+
     def _limit_looks(self) -> None:
         slots = max(0, self.state.limits.max_partitions_in_flight - len(self.state.in_flight))
         self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + 2 * min(slots, self._room.copies))
@@ -166,13 +210,16 @@ class Starter(Reconciler):
                 self._offer(key)
             self._unthrottled = {}
         self.candidates.wake_due(now_ms)
-        self.candidates.wake_parked(self._room.has_room, self._room.lacking_beside_looks)
+        self.candidates.wake_parked(self._room)
         return self.candidates.wake_rechecked(MAX_VAIN_TRIES)
 
     def _try(self, candidate: Candidate, batch: BatchBuilder) -> None:
+        self._lacked = []
         self._try_start(self.state.reassignments[candidate.key], batch)
-        if candidate.woken_by is not None and self.candidates.where(candidate.key) is not Where.PARKED:
-            self.candidates.wake_next(candidate.woken_by, self._room.has_room, self._room.lacking_beside_looks)
+        self.candidates.give_up(candidate.key)
+        # What lacks more of the very resource that has room lets nobody pass.
+        if candidate.woken_by is not None and candidate.woken_by not in self._lacked:
+            self.candidates.wake_next(candidate.woken_by, self._room)
 
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
@@ -242,24 +289,28 @@ class Starter(Reconciler):
     def _is_parked(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
         if step is None:
             return False
-        needs, full = self._wanting(step, step.load, self._room.lacking_beside_looks)
+        needs, full = self._wanting(key, step, step.load, self._room.lacking)
         if full:
             self.candidates.park(key, rank, needs, full)
         return bool(full)
 
     def _wanting(
-        self, step: Step, ports: Ports, lacking: Callable[[Needs], list[Resource]], held: Step | None = None
+        self, key: TopicPartition, step: Step, ports: Ports, lacking: _Lacking, held: Step | None = None
     ) -> tuple[Needs, list[Resource]]:
         """Say for what a step waits: what it needs, and what of it is full.
 
-        For a budget of the cluster it waits among all others that do, whatever they need at brokers.
+        For its plan, or a budget of the cluster, it waits among all others that do, whatever they need at brokers.
         """
+        plan = self.state.reassignments[key].plan
+        if plan in self.state.paused_plans:
+            return (RunningPlan(plan),), [RunningPlan(plan)]
         budget = exhausted(self.state, step, held)
-        return (ports, lacking(ports)) if budget is None else ((budget,), [budget])
+        return (ports, lacking(ports, key)) if budget is None else ((budget,), [budget])
 
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         needs, full = self._needed(reassignment, step)
         if full:
+            self._lacked = full
             self.candidates.park(reassignment.key, rank, needs, full)
             dead = [] if reassignment.phase is not Phase.PREPARED else self._dead(reassignment)
             if dead:
@@ -281,7 +332,8 @@ class Starter(Reconciler):
         if _is_prepared(reassignment, step):
             return (), []
         held = reassignment.weighing_step
-        return self._wanting(step, without(step.load, reassignment.load), self._room.lacking, held)
+        ports = without(step.load, reassignment.load)
+        return self._wanting(reassignment.key, step, ports, self._room.left, held)
 
     def _dead(self, reassignment: Reassignment) -> list[int]:
         """List the brokers to which a prepared step would copy and that have died."""
@@ -296,6 +348,9 @@ class Starter(Reconciler):
             prepared = reassignment.step if _is_prepared(reassignment, step) else None
             size = self._sizes.copy_bytes(key) if prepared is None else prepared.copy_bytes
             step = replace(step, copy_bytes=size)
+            if prepared is None:
+                self.candidates.pass_by(key, rank, step.load)
+                self.candidates.shares.start(reassignment.plan, len(step.adding))
         if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))
         elif not _is_prepared(reassignment, step):
@@ -326,6 +381,11 @@ class Starter(Reconciler):
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""
         return Urgency.BUSY if self.candidates.looks else Urgency.IDLE
+
+
+def _differs(known: int, size: int) -> bool:
+    """Whether a size is so different that the order may be."""
+    return not known // 2 < max(LEAST_BYTES, size) < known * 2
 
 
 def _is_prepared(reassignment: Reassignment, step: Step) -> bool:

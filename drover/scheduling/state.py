@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct, field
 
 from drover.state.declared import ClusterSlice, items_by_key, items_in_order, not_default, recorded
-from events.clusters import Budgets, LimitValue
+from events.clusters import Budgets, HoldRole, LimitValue
 from events.healing import HealingLimits
 from events.partitions import TopicPartition
 from events.plans import Stepping
@@ -55,6 +55,19 @@ class Freeze(Struct, frozen=True, omit_defaults=True):
     by: str
     reason: str
     since_ms: int
+
+
+class HeldBroker(Struct, frozen=True, omit_defaults=True):
+    """Who holds a broker, why and when, and what it is spared."""
+
+    by: str
+    reason: str
+    since_ms: int
+    role: HoldRole = HoldRole.BOTH
+
+    def holds(self, way: str) -> bool:
+        """Whether no copy may begin that goes this way: `in` or `out`."""
+        return self.role is not (HoldRole.SOURCE if way == "in" else HoldRole.DESTINATION)
 
 
 class DeferredCommand(Struct, frozen=True, omit_defaults=True):
@@ -116,7 +129,7 @@ class SchedulingState(ClusterSlice):
 
     `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
     order in which they came. `limits` are those in force; `changed_limits` are those of them that commands have set, by
-    name, whatever the settings say.
+    name, whatever the settings say. `held_brokers` are those into or out of which no copy begins.
     `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
     others, by id. `partly_decided` has one entry at most, by id.
     """
@@ -128,6 +141,9 @@ class SchedulingState(ClusterSlice):
     limits: Limits = recorded("limits", Limits(), content=not_default, told_as=("limits",))
     changed_limits: dict[str, ChangedLimit] = recorded(
         "changed_limits", factory=dict, content=items_by_key, told_as=("limit", "set", "reset")
+    )
+    held_brokers: dict[int, HeldBroker] = recorded(
+        "held_brokers", factory=dict, content=items_by_key, told_as=("held broker", "held", "released")
     )
     queue: dict[TopicPartition, QueueEntry] = recorded(
         "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")

@@ -8,11 +8,13 @@ from drover.healing.commands import decide_heal
 from drover.healing.decide import decide_broker_failed, decide_broker_returned
 from drover.leadership.decide import decide_balance, decide_blacklist, decide_demote, decide_restore
 from drover.plans.decide import decide_throttle
+from drover.plans.pausing import decide_pause, decide_resume
 from drover.reassignment.alter import decide_alter, looks_for_alter, part_of_alter
 from drover.reassignment.cancel import decide_cancel, decide_part_of_cancel
 from drover.reassignment.held_off import with_held_off
 from drover.scheduling.changing_limits import decide_limits
 from drover.scheduling.freezing import decide_freeze, decide_unfreeze
+from drover.scheduling.holding import decide_hold, decide_release
 from drover.state.cluster import ClusterState
 from drover.throttling.decide import decide_restore_throttles
 from drover.unmanaged.repair import decide_repair, looks_for_repair
@@ -33,6 +35,10 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
     commands.RestoreThrottles: decide_restore_throttles,
     commands.ChangeLimits: decide_limits,
     commands.Cancel: decide_cancel,
+    commands.PausePlan: decide_pause,
+    commands.ResumePlan: decide_resume,
+    commands.HoldBroker: decide_hold,
+    commands.ReleaseBroker: decide_release,
     commands.Freeze: decide_freeze,
     commands.Unfreeze: decide_unfreeze,
     commands.Repair: decide_repair,

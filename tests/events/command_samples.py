@@ -1,7 +1,8 @@
 """One value or more of every command."""
 
 from events import commands
-from events.plans import Stepping
+from events.clusters import HoldRole
+from events.plans import Priority, Stepping
 from events.refusals import RefusalCode
 from tests.events import leader_samples
 from tests.events.healing_samples import HEAL_COMMANDS
@@ -48,6 +49,20 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     ),
     "limits-reset-all": commands.ChangeLimits(
         id="l-2", cluster="local", by="ann", reason="the night is over", reset_all=True
+    ),
+    "pause": commands.PausePlan(id="p-1", cluster="local", by="ann", reason="a busy hour", plan="friday"),
+    "resume": commands.ResumePlan(id="p-2", cluster="local", by="bob", reason="it is over", plan="friday"),
+    "hold-broker": commands.HoldBroker(
+        id="h-1", cluster="local", by="ann", reason="its disk is slow", broker=4, role=HoldRole.DESTINATION
+    ),
+    "release-broker": commands.ReleaseBroker(id="h-2", cluster="local", by="bob", reason="a new disk", broker=4),
+    "alter-urgently": commands.Alter(
+        id="move-4",
+        cluster="local",
+        by="ann@host",
+        reason="a disk fails",
+        partitions=(commands.PartitionTarget(topic="orders", partition=0, replicas=(4, 5, 6)),),
+        priority=Priority.HIGH,
     ),
     "cancel": commands.Cancel(id="c-1", cluster="local", by="ann", reason="too slow", mode="rollback", plan="friday"),
     "cancel-partitions": commands.Cancel(

@@ -57,6 +57,10 @@ EVENTS: dict[str, records.AnyEvent] = {
         ),
         reset=(clusters.LimitChange("lazy_leadership", True, False),),
     ),
+    "broker-held": clusters.BrokerHeld(
+        cluster="local", broker=4, by="ann", reason="its disk is slow", role=clusters.HoldRole.DESTINATION
+    ),
+    "broker-released": clusters.BrokerReleased(cluster="local", broker=4, by="bob", reason="a new disk"),
     "cluster-frozen": clusters.ClusterFrozen(cluster="local", by="ann", reason="incident 7"),
     "cluster-unfrozen": clusters.ClusterUnfrozen(cluster="local", by="ann", reason="incident 7 is over"),
     "freeze-ended": clusters.FreezeEnded(cluster="local", by="bob", reason="my part is done"),
@@ -80,6 +84,12 @@ EVENTS: dict[str, records.AnyEvent] = {
     "plan-opened": plans.PlanOpened(cluster="local", plan="friday", by="ann", reason="drain broker 1"),
     "plan-extended": plans.PlanExtended(cluster="local", plan="friday", more=True),
     "plan-throttle-set": plans.PlanThrottleSet(cluster="local", plan="friday", bytes_per_second=10_000_000),
+    "plan-opened-urgently": plans.PlanOpened(
+        cluster="local", plan="friday", by="ann", reason="a disk fails", priority=plans.Priority.HIGH
+    ),
+    "plan-extended-urgently": plans.PlanExtended(cluster="local", plan="friday", priority=plans.Priority.LOW),
+    "plan-paused": plans.PlanPaused(cluster="local", plan="friday", by="ann", reason="a busy hour"),
+    "plan-resumed": plans.PlanResumed(cluster="local", plan="friday", by="bob", reason="it is over"),
     "plan-cancelled": plans.PlanCancelled(cluster="local", plan="friday", by="ann", reason="too slow"),
     "plan-finished": plans.PlanFinished(cluster="local", plan="friday", completed=2, rolled_back=1, failed=0),
     "plans-forgotten": plans.PlansForgotten(cluster="local", plans=("friday", "monday")),

@@ -13,20 +13,21 @@ from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, Ru
 from drover.identity.state import Outage
 from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
 from drover.plans.state import ClusterThrottle, Plan, PlanStatus
+from drover.plans.state import Pause, Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
-from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, Limits, PartlyDecided, QueueEntry
+from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
 from drover.shard.fold import ShardFold
 from drover.shard.known import KnownCommand
 from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
-from events.clusters import Budgets
+from events.clusters import Budgets, HoldRole
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.leadership import LeaderWaitReason
 from events.partitions import TopicPartition
-from events.plans import Stepping
+from events.plans import Priority, Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
 from events.records import Cursor
 from events.throttles import Entries, Rates
@@ -306,6 +307,17 @@ def _within_budgets() -> ShardFold:
     return fold
 
 
+def _with_priorities() -> ShardFold:
+    """A plan goes before others, one is paused, and a broker is held as a source."""
+    fold = _within_budgets()
+    state = fold.state.cluster("prod")
+    at_ms = 1_790_000_000_980
+    state.priorities = {next(iter(state.plans)): Priority.HIGH}
+    state.paused_plans = {next(iter(state.plans)): Pause("ann", "a busy hour", at_ms)}
+    state.held_brokers = {3: HeldBroker("ann", "its disk is slow", at_ms, HoldRole.SOURCE)}
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -325,6 +337,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_throttles_of_others": _with_throttles_of_others,
     "snapshot_cluster_throttle": _with_a_throttle_of_the_cluster,
     "snapshot_budgets": _within_budgets,
+    "snapshot_priorities": _with_priorities,
 }
 
 

@@ -1,5 +1,6 @@
 """Each index is held to the scan that it replaces; see `tests.simulation.invariants`."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -88,9 +89,15 @@ def _starter_agrees(starter: Starter) -> None:
     assert set(candidates._entries) == waiting, "S7: what waits for a step"
     looking = {key for key in waiting if candidates.where(key) is Where.LOOKING}
     assert set(candidates.looks) == looking, "S7: what is looked at"
-    items = ((needs, item) for needs, heap in candidates._parked.items() for item in heap)
+    items = ((needs, item) for (needs, _), heap in candidates._parked.items() for item in heap)
     parked = {key: needs for needs, (_, turn, key) in items if candidates._is_current(key, turn)}
     assert set(parked) == {key for key in waiting if candidates.where(key) is Where.PARKED}, "S7: what is parked"
+    assert set(candidates.reserved.values()) <= waiting, "S7: what is reserved for nobody who waits"
+    entries = {key: candidates._entries[key] for key in waiting}
+    assert Counter(entry.rank.plan for entry in entries.values()) == candidates.shares._waiting, "S7: who waits"
+    ports = Counter(port for known, _ in starter.backlog._entries.values() for port in known)
+    assert set(starter.backlog._entries) == set(state.pending), "S7: the backlog"
+    assert set(starter.backlog._bytes) == set(ports), "S7: the ports of the backlog"
     woken = {entry.woken_by for entry in candidates._entries.values()}
     for key, needs in parked.items():
         comes_back = any(one in candidates._full or one in woken for one in needs)

@@ -172,7 +172,7 @@ MUTANTS = (
     Mutant(
         "leave-parked-what-has-room",
         STARTER,
-        "        self.candidates.wake_parked(self._room.has_room, self._room.lacking_beside_looks)\n",
+        "        self.candidates.wake_parked(self._room)\n",
         "",
     ),
     Mutant(

@@ -17,6 +17,7 @@ from drover.reassignment.state import Reassignment
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.scheduling.limit_names import in_words
 from drover.state.cluster import ClusterState
+from events.clusters import HoldRole
 from events.progress import ProjectionSample
 
 # While copying, these have byte samples; in the others the last ones are of the past.
@@ -212,6 +213,9 @@ def cluster_document(
         "freezes": [msgspec.structs.asdict(freeze) for freeze in state.freezes],
         "limits": plain(state.limits),
         "changed_limits": plain(state.changed_limits),
+        "paused_plans": [{"plan": name, **plain(paused)} for name, paused in sorted(state.paused_plans.items())],
+        "held_brokers": [{"broker": broker, **plain(held)} for broker, held in sorted(state.held_brokers.items())],
+        "priorities": plain(state.priorities),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
             {"broker": broker, "at_ms": at_ms} for broker, at_ms in sorted(state.failed_brokers.items())
@@ -243,6 +247,11 @@ def notices(
         )
     for freeze in state.freezes:
         yield f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
+    for plan, paused in sorted(state.paused_plans.items()):
+        yield f"{state.name}: plan {plan} is paused by {paused.by}: {paused.reason}: `drover resume {plan}`"
+    for broker, held in sorted(state.held_brokers.items()):
+        spared = "" if held.role is HoldRole.BOTH else f" as a {held.role.value}"
+        yield f"{state.name}: broker {broker} is held{spared} by {held.by}: {held.reason}"
     if state.changed_limits:
         changed = ", ".join(
             f"{name} {in_words(one.value)} ({one.by})" for name, one in sorted(state.changed_limits.items())

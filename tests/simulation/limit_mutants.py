@@ -3,6 +3,7 @@
 from tests.simulation.mutant import Mutant
 
 ROOM = "drover/scheduling/room.py"
+WITHHELD = "tests/scheduling/test_withholding.py"
 LIMITS = "tests/scheduling/test_limits.py"
 
 LIMIT_MUTANTS = (
@@ -40,6 +41,34 @@ LIMIT_MUTANTS = (
         "    if is_new and state.leader_steps + len(state.elections)",
         "    if is_new and len(state.elections)",
         layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
+        "begin-what-is-paused",
+        "drover/scheduling/starter.py",
+        "        if plan in self.state.paused_plans:\n",
+        "        if plan in self.state.steppings and plan in self.state.paused_plans:\n",
+        layer=WITHHELD,
+    ),
+    Mutant(
+        "copy-to-what-is-held",
+        ROOM,
+        "        if held is not None and held.holds(port.way):\n",
+        '        if held is not None and held.holds("out") and port.way == "out":\n',
+        layer=WITHHELD,
+    ),
+    Mutant(
+        "serve-plans-in-the-order-of-acceptance",
+        "drover/scheduling/candidates.py",
+        "return (rank.tier, self.shares.served(rank.plan) if rank.tier else 0, rank)",
+        "return (rank.tier, 0, rank)",
+        layer="tests/scheduling/test_candidates.py",
+    ),
+    Mutant(
+        "keep-nothing-for-who-is-passed",
+        "drover/scheduling/candidates.py",
+        "        if entry.passed >= PATIENCE and not any",
+        "        if entry.passed >= 100 * PATIENCE and not any",
+        layer="tests/scheduling/test_candidates.py",
     ),
     Mutant(
         "reset-no-limit",

@@ -10,7 +10,7 @@ from drover.reassignment.state import Reassignment, Step
 from drover.scheduling.state import Limits
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
-from events.clusters import LimitsChanged
+from events.clusters import HoldRole, LimitsChanged
 from events.partitions import TopicPartition
 from events.plans import PlanExtended, PlanOpened, Stepping
 from events.records import AnyEvent
@@ -89,6 +89,7 @@ class LimitWitness:
             for key, step in now.steps.items():
                 held = before.steps.get(key)
                 if held != step:
+                    _nothing_is_withheld(cluster, key, step, held)
                     for rule in BUDGETS:
                         rule(cluster, step, held, list(now.steps.values()))
 
@@ -103,6 +104,16 @@ def _weighing(going: Iterable[Reassignment]) -> Iterable[tuple[TopicPartition, S
 def _slots(cluster: ClusterState, now: Held) -> None:
     most = cluster.limits.max_partitions_in_flight
     assert len(now.slots) <= most, f"S7: {len(now.slots)} partitions in flight"
+
+
+def _nothing_is_withheld(cluster: ClusterState, key: TopicPartition, begun: Step, held: Step | None) -> None:
+    """S12: no step of a paused plan begins, and no copy at a broker that is held; what is prepared goes on."""
+    plan = cluster.reassignments[key].plan
+    assert held is not None or plan not in cluster.paused_plans, f"S12: {begun} of {plan}, which is paused"
+    for port in Counter(begun.load) - Counter(() if held is None else held.load):
+        found = cluster.held_brokers.get(port.broker)
+        spared = {HoldRole.BOTH, HoldRole.DESTINATION if port.way == "in" else HoldRole.SOURCE}
+        assert found is None or found.role not in spared, f"S12: {begun} at {port}, which is held"
 
 
 def _ports(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step], way: str) -> None:

@@ -9,6 +9,8 @@ from drover.reassignment.state import Reassignment
 from drover.scheduling.queue_entries import why_closed, why_passed_over
 from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState
+from events.codec import decode_command
+from events.commands import HoldBroker, PausePlan
 from events.partitions import TopicPartition
 from tests.simulation import leader_rules
 from tests.simulation.actions import perform
@@ -48,6 +50,7 @@ def heal(world: World) -> None:
         perform(
             world, ("unfreeze", {"id": f"heal-{name}", "cluster": name, "by": "ana", "reason": "healed", "all": True})
         )
+    _end_pauses_and_holds(world)
     world.rebalance()
     copies, in_force = Copies(), RatesInForce()
     idle_ms, listed = 0, leader_rules.listed(world)
@@ -68,6 +71,19 @@ def heal(world: World) -> None:
             break
     for projector in world.projectors:
         projector.project(1_000_000, dies=False)
+
+
+def _end_pauses_and_holds(world: World) -> None:
+    """Resume every plan that somebody paused, decided or not, and release every broker."""
+    for number, (_, payload) in enumerate(tuple(world.sent)):
+        asked = decode_command(payload)
+        if not isinstance(asked, PausePlan | HoldBroker):
+            continue
+        fields = {"id": f"heal-{number}", "cluster": asked.cluster, "by": "ana", "reason": "healed"}
+        if isinstance(asked, PausePlan):
+            perform(world, ("resume-plan", {**fields, "plan": asked.plan}))
+        else:
+            perform(world, ("release-broker", {**fields, "broker": asked.broker}))
 
 
 def _sample(world: World) -> None:

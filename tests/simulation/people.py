@@ -6,6 +6,7 @@ from typing import Any
 
 from drover.cluster.throttle_lists import parse_rates
 from drover.plans.state import PlanStatus
+from events.clusters import HoldRole
 from events.codec import encode_command
 from events.commands import (
     Alter,
@@ -20,16 +21,20 @@ from events.commands import (
     Demote,
     Freeze,
     HealCommand,
+    HoldBroker,
     PartitionName,
     PartitionTarget,
+    PausePlan,
+    ReleaseBroker,
     Repair,
     Restore,
     RestoreThrottles,
+    ResumePlan,
     StrayRates,
     Throttle,
     Unfreeze,
 )
-from events.plans import Stepping
+from events.plans import Priority, Stepping
 from events.topics import shard_of
 from tests.simulation.kinds import Arguments, Kind, a_broker, a_cluster
 from tests.simulation.settings import PARTITIONS, TOPICS
@@ -67,6 +72,8 @@ def _choose_alter(random: Random, world: World) -> Arguments:
         fields["throttle_bytes_per_second"] = random.choice((100_000, 250_000))
     if random.random() < 0.2:
         fields["stepping"] = random.choice(list(Stepping)).value
+    if world.settings.rates.get("limits") and random.random() < 0.3:
+        fields["priority"] = random.choice(list(Priority)).value
     if random.random() < 0.15:
         fields["queue"] = True
     if random.random() < 0.1:
@@ -80,6 +87,8 @@ def _alter(world: World, targets: list[list[Any]], fields: dict[str, Any], as_js
     given = {**fields, "after": tuple(fields.get("after", ()))}
     if "stepping" in given:
         given["stepping"] = Stepping(given["stepping"])
+    if "priority" in given:
+        given["priority"] = Priority(given["priority"])
     partitions = tuple(
         PartitionTarget(topic=topic, partition=number, replicas=None if replicas is None else tuple(replicas))
         for topic, number, replicas in targets
@@ -246,6 +255,25 @@ def _limits(world: World, fields: dict[str, Any]) -> None:
     command(world, 0, ChangeLimits(**{**fields, "reset": tuple(fields.get("reset", ()))}))
 
 
+def _choose_plan(random: Random, world: World) -> Arguments | None:
+    fields = _common(random, world)
+    plans = _plans(world, fields["cluster"], only_open=True)
+    return ({**fields, "plan": random.choice(plans)},) if plans else None
+
+
+def _choose_release(random: Random, world: World) -> Arguments:
+    return ({**_common(random, world), "broker": a_broker(random, world)},)
+
+
+def _choose_hold(random: Random, world: World) -> Arguments:
+    (fields,) = _choose_release(random, world)
+    return ({**fields, "role": random.choice(list(HoldRole)).value},)
+
+
+def _hold(world: World, fields: dict[str, Any]) -> None:
+    command(world, 1, HoldBroker(**{**fields, "role": HoldRole(fields["role"])}))
+
+
 def _choose_duplicate(random: Random, world: World) -> Arguments | None:
     return (random.randrange(len(world.sent)), random.randrange(2)) if world.sent else None
 
@@ -283,7 +311,11 @@ PEOPLE = (
     Kind("broker-failed", "people", 1, _choose_report, _simple(3, BrokerFailed)),
     Kind("broker-returned", "people", 1, _choose_report, _simple(3, BrokerReturned)),
     Kind("heal", "healing", 1, _choose_heal, _simple(3, HealCommand)),
-    Kind("limits", "limits", 1, _choose_limits, _limits),
+    Kind("limits", "limits", 3, _choose_limits, _limits),
+    Kind("pause-plan", "limits", 1, _choose_plan, _simple(1, PausePlan)),
+    Kind("resume-plan", "limits", 2, _choose_plan, _simple(1, ResumePlan)),
+    Kind("hold-broker", "limits", 1, _choose_hold, _hold),
+    Kind("release-broker", "limits", 2, _choose_release, _simple(1, ReleaseBroker)),
     Kind("duplicate", "people", 4, _choose_duplicate, _duplicate),
     Kind("malformed", "people", 2, _choose_malformed, _malformed),
 )

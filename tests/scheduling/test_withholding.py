@@ -1,0 +1,142 @@
+"""A plan that is paused and a broker that is held: what runs goes on, what would begin waits and says for whom."""
+
+from typing import Any
+
+import pytest
+
+from drover.client.views.status_rows import cluster_document, notices
+from drover.reassignment.phase import Phase
+from drover.reassignment.waiting_reason import waiting_reason
+from drover.scheduling.holding import MAX_HELD_BROKERS
+from drover.scheduling.state import HeldBroker, Limits
+from events.clusters import BrokerHeld, HoldRole
+from events.commands import Command, HoldBroker, PausePlan, ReleaseBroker, ResumePlan
+from events.partitions import TopicPartition
+from events.plans import PlanPaused, Priority
+from events.records import Outcome
+from events.refusals import RefusalCode
+from tests.shard.world import CLUSTER, World, alter, rollback
+
+KEYS = tuple(TopicPartition("orders", number) for number in range(6))
+
+
+def world(limits: Limits | None = None) -> World:
+    made = World(brokers=6, limits=limits, joins_by_itself=False)
+    made.model.create_topic("orders", {key.partition: (1, 2, 3) for key in KEYS})
+    return made
+
+
+async def ask(made: World, kind: type[Command], id_: str, by: str = "ann", **fields: Any) -> Outcome:
+    return await made.send(kind(id=id_, cluster=CLUSTER, by=by, reason="a busy hour", **fields))  # type: ignore[arg-type]
+
+
+def phases(made: World, *keys: TopicPartition) -> list[Phase]:
+    return [made.reassignment(key).phase for key in keys]
+
+
+def why(made: World, key: TopicPartition) -> str:
+    return str(waiting_reason(made.state, key))
+
+
+async def test_a_paused_plan_begins_nothing_while_others_go_on_and_goes_on_when_it_is_resumed() -> None:
+    made = world(Limits(max_partitions_in_flight=3))
+    await made.send(alter({KEYS[0]: [4, 5, 3], KEYS[1]: [4, 2, 3]}, plan="a"))
+    await made.run(300)
+    await ask(made, PausePlan, "p", plan="a")
+    await made.send(alter({KEYS[2]: [4, 2, 3]}, plan="a"))
+    await made.send(alter({KEYS[3]: [4, 2, 3]}, plan="b"))
+    made.model.join_isr(KEYS[0], 4)
+    await made.run(2000)
+    assert phases(made, *KEYS[:4]) == [Phase.CONFIRMED, Phase.COPYING, Phase.PENDING, Phase.COPYING]
+    assert why(made, KEYS[2]) == "withheld, plan a is paused by ann (a busy hour): `drover resume a`"
+    assert "plan a is paused by ann" in next(iter(notices(made.state)))
+    assert cluster_document(made.state, "w", 1)["paused_plans"][0]["by"] == "ann"
+    made.crash()
+    await made.run(7000)
+    assert phases(made, KEYS[0], KEYS[2]) == [Phase.CONFIRMED, Phase.PENDING]
+    await ask(made, ResumePlan, "r", by="bob", plan="a")
+    made.model.join_isr(KEYS[1], 4)
+    await made.run(2000)
+    assert phases(made, KEYS[0], KEYS[2]) == [Phase.COPYING, Phase.COPYING]
+
+
+async def test_a_paused_plan_can_be_taken_back() -> None:
+    made = world()
+    await made.send(alter({KEYS[0]: [4, 2, 3]}, plan="a"))
+    await made.run(300)
+    await ask(made, PausePlan, "p", plan="a")
+    await made.send(rollback(KEYS[0]))
+    await made.run(2000)
+    assert made.replicas(KEYS[0]) == (1, 2, 3)
+    assert KEYS[0] not in made.state.reassignments
+
+
+async def test_a_pause_of_what_is_not_there_is_refused_and_a_second_one_changes_nothing() -> None:
+    made = world()
+    assert (await ask(made, PausePlan, "1", plan="a")).refusals[0].code is RefusalCode.UNKNOWN_PLAN
+    assert (await ask(made, ResumePlan, "2", plan="a")).refusals[0].code is RefusalCode.UNKNOWN_PLAN
+    made.model.joins_by_itself = True
+    await made.send(alter({KEYS[0]: [4, 2, 3]}, plan="a"))
+    assert (await ask(made, ResumePlan, "3", plan="a")).remarks == ("plan a was not paused",)
+    await ask(made, PausePlan, "4", plan="a")
+    assert "was paused by ann already" in (await ask(made, PausePlan, "5", by="bob", plan="a")).remarks[0]
+    assert sum(isinstance(event, PlanPaused) for event in made.events()) == 1
+    await ask(made, ResumePlan, "6", plan="a")
+    await made.finish()
+    assert (await ask(made, PausePlan, "7", plan="a")).refusals[0].code is RefusalCode.PLAN_CLOSED
+
+
+@pytest.mark.parametrize(
+    ("role", "started"),
+    [(HoldRole.BOTH, [2]), (HoldRole.DESTINATION, [1, 2]), (HoldRole.SOURCE, [0, 2])],
+)
+async def test_a_held_broker_gets_or_gives_no_further_copy(role: HoldRole, started: list[int]) -> None:
+    made = world()
+    made.model.create_topic("back", {0: (4, 2, 3)})
+    back = TopicPartition("back", 0)
+    await ask(made, HoldBroker, "h", broker=4, role=role)
+    await made.send(alter({KEYS[0]: [4, 2, 3], back: [5, 2, 3], KEYS[2]: [6, 2, 3]}))
+    await made.run(2000)
+    all_of_them = (KEYS[0], back, KEYS[2])
+    assert sorted(all_of_them.index(key) for key in made.state.in_flight) == started
+    if role is not HoldRole.SOURCE:
+        assert why(made, KEYS[0]) == (
+            "withheld, broker 4 is held as a destination by ann (a busy hour): `drover broker release 4`"
+        )
+    await ask(made, ReleaseBroker, "r", by="bob", broker=4)
+    await made.run(2000)
+    assert set(made.state.in_flight) == set(all_of_them)
+
+
+async def test_holds_are_told_replaced_and_bounded() -> None:
+    made = world()
+    assert (await ask(made, ReleaseBroker, "1", broker=4)).remarks == ("broker 4 was not held",)
+    await ask(made, HoldBroker, "2", broker=4)
+    assert "is held by ann already" in (await ask(made, HoldBroker, "3", by="bob", broker=4)).remarks[0]
+    await ask(made, HoldBroker, "4", broker=4, role=HoldRole.SOURCE)
+    assert [event.role for event in made.events() if isinstance(event, BrokerHeld)] == [HoldRole.BOTH, HoldRole.SOURCE]
+    assert list(notices(made.state)) == ["local: broker 4 is held as a source by ann: a busy hour"]
+    made.core.fold.state.cluster(CLUSTER).held_brokers.update(
+        {broker: HeldBroker("ann", "r", 1) for broker in range(10, 10 + MAX_HELD_BROKERS)}
+    )
+    made.core.disown()
+    made.acquire()
+    refused = await ask(made, HoldBroker, "5", broker=5)
+    assert refused.refusals[0].code is RefusalCode.TOO_LARGE
+
+
+async def test_a_plan_of_high_priority_goes_first_and_its_priority_can_be_changed() -> None:
+    made = world(Limits(max_partitions_in_flight=1))
+    await made.send(alter({KEYS[0]: [4, 2, 3]}, plan="running"))
+    await made.run(300)
+    await made.send(alter({KEYS[1]: [5, 2, 3], KEYS[2]: [5, 2, 3]}, plan="usual"))
+    await made.send(alter({KEYS[3]: [6, 2, 3], KEYS[4]: [6, 2, 3]}, plan="urgent", priority=Priority.HIGH))
+    made.model.joins_by_itself = True
+    order: list[int] = []
+    for _ in range(300):
+        await made.run(100)
+        order += [key.partition for key in made.state.in_flight if key.partition not in order]
+        if made.is_idle:
+            break
+    assert order.index(4) < order.index(2)
+    assert made.state.priorities == {"urgent": Priority.HIGH}

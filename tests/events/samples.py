@@ -13,7 +13,7 @@ from events import (
 )
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
-from tests.events import leader_samples, throttle_samples
+from tests.events import leader_samples, limit_samples, throttle_samples
 from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
@@ -39,28 +39,6 @@ EVENTS: dict[str, records.AnyEvent] = {
     "limits-set": clusters.LimitsSet(
         cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
     ),
-    "limits-set-budgets": clusters.LimitsSet(
-        cluster="local",
-        max_partitions_in_flight=1250,
-        max_moves_per_broker=5,
-        max_replicas_per_step=1,
-        budgets=clusters.Budgets(4, 3, 200, 500_000_000_000),
-    ),
-    "limits-changed": clusters.LimitsChanged(
-        cluster="local",
-        by="ann",
-        reason="a quiet night",
-        changed=(
-            clusters.LimitChange("max_moves_per_broker", 5, 10),
-            clusters.LimitChange("stepping", "grow", "swap"),
-            clusters.LimitChange("heal.max_bytes_per_day", 1_000_000_000, None),
-        ),
-        reset=(clusters.LimitChange("lazy_leadership", True, False),),
-    ),
-    "broker-held": clusters.BrokerHeld(
-        cluster="local", broker=4, by="ann", reason="its disk is slow", role=clusters.HoldRole.DESTINATION
-    ),
-    "broker-released": clusters.BrokerReleased(cluster="local", broker=4, by="bob", reason="a new disk"),
     "cluster-frozen": clusters.ClusterFrozen(cluster="local", by="ann", reason="incident 7"),
     "cluster-unfrozen": clusters.ClusterUnfrozen(cluster="local", by="ann", reason="incident 7 is over"),
     "freeze-ended": clusters.FreezeEnded(cluster="local", by="bob", reason="my part is done"),
@@ -68,6 +46,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", brokers=(1, 65), previous_brokers=(1, 10, 65), by="ann", reason="10 is mended"
     ),
     **leader_samples.EVENTS,
+    **limit_samples.EVENTS,
     **throttle_samples.EVENTS,
     **HEALING,
     "broker-failure-recorded": brokers.BrokerFailureRecorded(
@@ -84,12 +63,6 @@ EVENTS: dict[str, records.AnyEvent] = {
     "plan-opened": plans.PlanOpened(cluster="local", plan="friday", by="ann", reason="drain broker 1"),
     "plan-extended": plans.PlanExtended(cluster="local", plan="friday", more=True),
     "plan-throttle-set": plans.PlanThrottleSet(cluster="local", plan="friday", bytes_per_second=10_000_000),
-    "plan-opened-urgently": plans.PlanOpened(
-        cluster="local", plan="friday", by="ann", reason="a disk fails", priority=plans.Priority.HIGH
-    ),
-    "plan-extended-urgently": plans.PlanExtended(cluster="local", plan="friday", priority=plans.Priority.LOW),
-    "plan-paused": plans.PlanPaused(cluster="local", plan="friday", by="ann", reason="a busy hour"),
-    "plan-resumed": plans.PlanResumed(cluster="local", plan="friday", by="bob", reason="it is over"),
     "plan-cancelled": plans.PlanCancelled(cluster="local", plan="friday", by="ann", reason="too slow"),
     "plan-finished": plans.PlanFinished(cluster="local", plan="friday", completed=2, rolled_back=1, failed=0),
     "plans-forgotten": plans.PlansForgotten(cluster="local", plans=("friday", "monday")),

@@ -1,0 +1,34 @@
+"""Samples of the messages about limits, holds, pauses and priorities; see `tests.events.samples`."""
+
+from events import clusters, plans, records
+
+EVENTS: dict[str, records.AnyEvent] = {
+    "limits-set-budgets": clusters.LimitsSet(
+        cluster="local",
+        max_partitions_in_flight=1250,
+        max_moves_per_broker=5,
+        max_replicas_per_step=1,
+        budgets=clusters.Budgets(4, 3, 200, 500_000_000_000),
+    ),
+    "limits-changed": clusters.LimitsChanged(
+        cluster="local",
+        by="ann",
+        reason="a quiet night",
+        changed=(
+            clusters.LimitChange("max_moves_per_broker", 5, 10),
+            clusters.LimitChange("stepping", "grow", "swap"),
+            clusters.LimitChange("heal.max_bytes_per_day", 1_000_000_000, None),
+        ),
+        reset=(clusters.LimitChange("lazy_leadership", True, False),),
+    ),
+    "broker-held": clusters.BrokerHeld(
+        cluster="local", broker=4, by="ann", reason="its disk is slow", role=clusters.HoldRole.DESTINATION
+    ),
+    "broker-released": clusters.BrokerReleased(cluster="local", broker=4, by="bob", reason="a new disk"),
+    "plan-opened-urgently": plans.PlanOpened(
+        cluster="local", plan="friday", by="ann", reason="a disk fails", priority=plans.Priority.HIGH
+    ),
+    "plan-extended-urgently": plans.PlanExtended(cluster="local", plan="friday", priority=plans.Priority.LOW),
+    "plan-paused": plans.PlanPaused(cluster="local", plan="friday", by="ann", reason="a busy hour"),
+    "plan-resumed": plans.PlanResumed(cluster="local", plan="friday", by="bob", reason="it is over"),
+}

@@ -169,6 +169,9 @@ class LeadershipReconciler(Reconciler):
         for ended in self._elections.take_ends(batch.now.monotonic_ms, MAX_ENDS):
             key = ended.key
             batch.emit(ended)
+            if key in self.state.reassignments:
+                # A step had prepared it; the steps go on either way.
+                continue
             if ended.outcome in {ElectionOutcome.ELECTED, ElectionOutcome.NOT_NEEDED}:
                 self._attempts.pop(key, None)
                 if not self.state.elections:

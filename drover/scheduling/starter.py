@@ -1,7 +1,6 @@
 """Starting steps: what may begin now, in the order of acceptance, within the limits and behind the throttles."""
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 
 from msgspec.structs import replace
 
@@ -11,23 +10,23 @@ from drover.capability.contract import Reconciler, Urgency
 from drover.capability.messages import BytesSampled, Input, Moment
 from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
-from drover.facts import Move, Observation
+from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
 from drover.reassignment.context import context_of, stepping_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Ports, ports_of, without
-from drover.reassignment.replica_sets import adding
+from drover.reassignment.ports import Ports, without
 from drover.reassignment.route import next_call
 from drover.reassignment.start import dead_destination, todays_heading
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.stepping import Situation, next_step
-from drover.reassignment.verdict import blocked, gone
-from drover.scheduling.backlog import LEAST_BYTES, Backlog
+from drover.reassignment.verdict import Context, blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Where
+from drover.scheduling.preparing import election_after
 from drover.scheduling.rank import Rank
-from drover.scheduling.resources import Needs, Resource, RunningPlan
+from drover.scheduling.ranking import Ranking
+from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
 from drover.scheduling.room import Room, exhausted
 from drover.scheduling.shares import Shares
 from drover.scheduling.steps import intend_step, prepare_step
@@ -35,6 +34,7 @@ from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.clusters import LimitsChanged, LimitsSet
+from events.leadership import LeaderElectionEnded
 from events.partitions import TopicPartition
 from events.plans import Priority
 from events.reassignments import ReassignmentUnblocked
@@ -46,6 +46,8 @@ MIN_LOOKS, MAX_LOOKS = 20, 500
 MAX_VAIN_TRIES, MAX_STARTS = 40, 1000
 # How many are ranked anew in one batch because their sizes are known now.
 MAX_RANKED = 1000
+# No election is open for longer.
+ELECTION_MS = 10_000
 _Lacking = Callable[[Needs, TopicPartition], list[Resource]]
 
 
@@ -66,12 +68,13 @@ class Starter(Reconciler):
         self._throttles = throttles
         self._unconfirmed = Unconfirmed()
         self.candidates = Candidates(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
-        self.backlog = Backlog()
+        self.ranking = Ranking(state, sizes)
         self._room = Room(state, observed, throttles, self.candidates)
-        # Those that are ranked anew: with what came with them, or now that their size is known.
+        # Those that are ranked anew beside what came with them.
         self._fresh: dict[TopicPartition, None] = {}
-        self._resized: dict[TopicPartition, None] = {}
         self._lacked: list[Resource] = []
+        # The step after which an election was held, of what is between two steps.
+        self._elected: dict[TopicPartition, int] = {}
         # Who led a waiting partition when it was last observed: a hint, so that nothing without room is observed.
         self._leaders: dict[TopicPartition, int] = {}
         # Prepared steps whose throttle is not in force yet.
@@ -96,56 +99,42 @@ class Starter(Reconciler):
             for key in entry.partitions:
                 self.candidates.seen(key)
         elif isinstance(entry, BytesSampled):
-            for key, sizes in entry.sizes.items():
-                if key in self.state.pending and _differs(self.backlog.size(key), max(sizes.values(), default=0)):
-                    self._resized[key] = None
+            self.ranking.sampled(entry.sizes)
 
     def applied(self, event: AnyEvent) -> None:
         """Follow which reassignments begin and cease to wait for a step."""
         if isinstance(event, PartitionEvent):
             key = event.key
             if key in self.state.pending or key in self.state.before_step:
-                if key not in self.candidates or self._is_reborn(event):
+                if key not in self.candidates or self.ranking.is_outdated(key, self.candidates.rank(key)):
                     self._fresh[key] = None
                     self._offer(key)
             else:
                 self._drop(key)
             if isinstance(event, Ending):
                 self._unconfirmed.forget(key)
+            elif isinstance(event, LeaderElectionEnded) and key in self.candidates:
+                self.candidates.offer(key, self.ranking.rank(key))
         elif isinstance(event, LimitsSet | LimitsChanged):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()
-
-    def _is_reborn(self, event: PartitionEvent) -> bool:
-        """Whether another reassignment has taken the key, or the same one has changed its rank."""
-        entry, known = self.state.reassignments[event.key], self.candidates.rank(event.key)
-        return (known.tier, known.number) != (int(event.key in self.state.pending), entry.number)
-
-    def _rank(self, key: TopicPartition) -> Rank:
-        entry = self.state.reassignments[key]
-        if key not in self.state.pending:
-            return Rank(0, 0, 0, entry.number, entry.plan)
-        return Rank(1, -self.backlog.busiest(key), -self.backlog.size(key), entry.number, entry.plan)
 
     def _offer(self, key: TopicPartition) -> None:
         seen = self.observed.partitions.get(key)
         if seen is not None and seen.facts is not None and seen.facts.leader is not None:
             self._leaders[key] = seen.facts.leader
         entry = self.state.reassignments[key]
-        if key in self.state.pending:
-            leader = self._leaders.get(key, entry.current[0])
-            self.backlog.put(key, ports_of(adding(entry.current, entry.heading), leader), self._sizes.copy_bytes(key))
-        else:
-            self.backlog.drop(key)
-        rank = self._rank(key)
+        self.ranking.weigh(key, self._leaders.get(key))
+        rank = self.ranking.rank(key)
         if not self._is_parked(key, rank, self._likely_step(entry)):
             self.candidates.offer(key, rank)
 
     def _drop(self, key: TopicPartition) -> None:
         self.candidates.drop(key)
-        self.backlog.drop(key)
+        self.ranking.forget(key)
         self._leaders.pop(key, None)
         self._unthrottled.pop(key, None)
+        self._elected.pop(key, None)
 
     # -- what follows
 
@@ -159,7 +148,7 @@ class Starter(Reconciler):
         self._is_behind = self._wake(batch.now.monotonic_ms) or not is_ranked
         vain_tries = starts = 0
         for candidate in self.candidates.ready():
-            key, rank = candidate.key, self._rank(candidate.key)
+            key, rank = candidate.key, self.ranking.rank(candidate.key)
             is_over = vain_tries >= MAX_VAIN_TRIES or starts >= MAX_STARTS
             is_full = self._is_full(key)
             if is_over or (is_full and self.candidates.is_looked_enough):
@@ -184,11 +173,10 @@ class Starter(Reconciler):
             if key in self.candidates:
                 self._offer(key)
         self._fresh = {}
-        for key in tuple(islice(self._resized, MAX_RANKED)):
-            del self._resized[key]
+        for key in self.ranking.take_resized(MAX_RANKED):
             if self.candidates.where(key) in {Where.READY, Where.PARKED}:
                 self._offer(key)
-        return not self._resized
+        return not self.ranking.has_resized
 
     def _limit_looks(self) -> None:
         slots = max(0, self.state.limits.max_partitions_in_flight - len(self.state.in_flight))
@@ -223,7 +211,11 @@ class Starter(Reconciler):
 
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
-        rank = self._rank(key)
+        rank = self.ranking.rank(key)
+        if key in self.state.elections:
+            # Its end offers the reassignment again.
+            self.candidates.put_off(key, rank, now_ms + ELECTION_MS)
+            return
         if not self._backoff.may_try(key, now_ms):
             self.candidates.put_off(key, rank, self._backoff.due_ms(key))
             return
@@ -242,12 +234,30 @@ class Starter(Reconciler):
             self._note(key, seen, unconfirmed=verdict.unconfirmed)
             batch.emit_all(verdict.events)
             return
+        if self._elects(reassignment, seen.facts, context, rank, batch):
+            return
         found = next_call(reassignment, seen.facts, context)
         self._note(key, seen, unconfirmed=isinstance(found, LookAgain))
         if isinstance(found, Wait):
             batch.emit_all(blocked(reassignment, found.block, self.state.name))
         elif isinstance(found, SendStep):
             self._start(reassignment, found.step, rank, batch)
+
+    def _elects(
+        self, reassignment: Reassignment, seen: PartitionFacts, context: Context, rank: Rank, batch: BatchBuilder
+    ) -> bool:
+        """Hold the election that the last step prepared, once: if it fails, the steps go on without it."""
+        key, step = reassignment.key, reassignment.step
+        election = election_after(reassignment, seen, context)
+        if election is None or step is None or self._elected.get(key) == step.number:
+            return False
+        if self._room.has_room(Budget.LEADERS):
+            self._elected[key] = step.number
+            batch.emit(election)
+        else:
+            self._lacked = [Budget.LEADERS]
+            self.candidates.park(key, rank, (Budget.LEADERS,), self._lacked)
+        return True
 
     def _note(self, key: TopicPartition, seen: CachedObservation, *, unconfirmed: bool) -> None:
         self._unconfirmed.note(key, seen.ended_ms, unconfirmed=unconfirmed)
@@ -381,11 +391,6 @@ class Starter(Reconciler):
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""
         return Urgency.BUSY if self.candidates.looks else Urgency.IDLE
-
-
-def _differs(known: int, size: int) -> bool:
-    """Whether a size is so different that the order may be."""
-    return not known // 2 < max(LEAST_BYTES, size) < known * 2
 
 
 def _is_prepared(reassignment: Reassignment, step: Step) -> bool:

@@ -5,11 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from drover.cluster.simulated import Loss
+from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
-from events.commands import BrokerFailed, Cancel
+from events.commands import BrokerFailed, Cancel, Demote
+from events.leadership import ElectionOutcome, LeaderElectionEnded
 from events.partitions import TopicPartition
 from events.plans import PlanOpened, Stepping
 from events.reassignments import (
@@ -23,7 +25,7 @@ from events.reassignments import (
     StepTakenBack,
 )
 from tests.shard.sound import sound
-from tests.shard.world import CLUSTER, World, alter, rollback, stop
+from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
 
 KEY = TopicPartition("orders", 0)
 
@@ -58,7 +60,7 @@ async def test_swap_drops_as_many_as_it_has_added() -> None:
     made = await moving()
     await joined(made, 3)
     await made.finish()
-    assert lists(made) == [(4, 1, 2, 3), (4, 1, 3), (4, 5, 1), (4, 5, 6)]
+    assert lists(made) == [(4, 1, 2, 3), (4, 2, 3), (4, 5, 3), (4, 5, 6)]
     assert [event.stepping for event in made.events() if isinstance(event, PlanOpened)] == [Stepping.SWAP]
     sound(made)
 
@@ -96,7 +98,7 @@ async def test_a_rollback_from_any_step_restores_the_list_and_its_order(stepping
     sound(made)
 
 
-@pytest.mark.parametrize(("done", "expected"), [(0, (1, 2, 3)), (1, (4, 1, 3)), (2, (4, 5, 1))])
+@pytest.mark.parametrize(("done", "expected"), [(0, (1, 2, 3)), (1, (4, 2, 3)), (2, (4, 5, 3))])
 async def test_a_stop_keeps_what_the_steps_have_made(done: int, expected: tuple[int, ...]) -> None:
     made = await moving()
     await joined(made, done)
@@ -120,7 +122,7 @@ async def test_a_step_that_was_done_before_its_cancel_counts() -> None:
     made.model.joins_by_itself = True
     await made.release_effects()
     await made.finish()
-    assert (4, 5, 1) in lists(made)
+    assert (4, 5, 3) in lists(made)
     assert made.replicas(KEY) == (1, 2, 3)
     assert made.state.plans["p"].rolled_back == 1
     sound(made)
@@ -130,9 +132,11 @@ async def test_a_step_that_was_done_before_its_cancel_counts() -> None:
 async def test_a_lost_drop_is_not_taken_for_a_rollback_that_gave_up(loss: Loss) -> None:
     """The step that only drops ends at a list of originals and target members, as a reduced rollback does."""
     made = await moving()
+    made.model.join_isr(KEY, 4)
+    while "leader-election-ended" not in made.tags(KEY):
+        await made.run(100)
     made.driver.lose_next(loss)
-    await joined(made, 1)
-    await made.run(5000)
+    await made.run(7000)
     await made.send(rollback(KEY))
     made.model.joins_by_itself = True
     await made.finish()
@@ -143,10 +147,10 @@ async def test_a_lost_drop_is_not_taken_for_a_rollback_that_gave_up(loss: Loss) 
 
 
 async def test_a_rollback_is_not_held_off_where_the_confirmed_list_is_in_sync() -> None:
-    """The last step copies; of the originals only 1 is left, fewer than min.insync.replicas, and that is safe."""
+    """The last step copies; of the originals only 3 is left, fewer than min.insync.replicas, and that is safe."""
     made = await moving(min_isr=2)
     await joined(made, 2)
-    assert made.reassignment(KEY).current == (4, 5, 1)
+    assert made.reassignment(KEY).current == (4, 5, 3)
     await made.send(rollback(KEY))
     await made.run(2000)
     made.model.joins_by_itself = True
@@ -254,3 +258,95 @@ async def test_a_prepared_step_names_the_dead_broker_while_there_is_no_room_else
     await made.run(4000)
     assert made.model.moves()[KEY].adding == (5,)
     assert made.reassignment(KEY).block is None
+
+
+async def test_the_step_that_brings_in_a_leader_is_followed_by_its_election() -> None:
+    """R435-3: the first of the target leads before the present leader is dropped."""
+    made = await moving()
+    await joined(made, 1)
+    tags = made.tags(KEY)
+    at = tags.index("step-confirmed")
+    assert tags[at : at + 3] == ["step-confirmed", "leader-election-intended", "leader-election-ended"]
+    partition = made.model.partition(KEY)
+    assert partition is not None
+    assert partition.leader == 4
+    step = made.reassignment(KEY).step
+    assert step is not None
+    assert step.leader == 4
+    await joined(made, 3)
+    await made.finish()
+    assert made.tags(KEY).count("leader-election-intended") == 1
+    assert made.replicas(KEY) == (4, 5, 6)
+    sound(made)
+
+
+async def test_the_rows_of_the_kips_example_are_those_that_it_prints() -> None:
+    """R435-6: (0,1,2,3,4) to (5,6,7,8,9), two replicas at a time; brokers are counted from 1 here."""
+    made = World(brokers=10, limits=Limits(max_replicas_per_step=2, stepping=Stepping.SWAP))
+    made.model.create_topic("orders", {0: [10, 1, 2, 3, 4]})
+    await made.send(alter({KEY: [5, 6, 7, 8, 9]}))
+    await made.finish()
+    assert lists(made) == [(5, 10, 1, 2, 3, 4), (5, 6, 2, 3, 4), (5, 6, 7, 8, 4), (5, 6, 7, 8, 9)]
+    sound(made)
+
+
+async def test_a_broker_that_should_not_lead_is_not_elected_on_the_way() -> None:
+    made = await moving()
+    await made.send(Demote(id="d", cluster=CLUSTER, by="ana", reason="slow", broker=4))
+    await joined(made, 2)
+    assert "leader-election-intended" not in made.tags(KEY)
+    await joined(made, 3)
+    await made.finish()
+    assert set(made.replicas(KEY)) == {4, 5, 6}
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [(OutcomeUnknownError, ElectionOutcome.UNKNOWN), (ClusterUnavailableError, ElectionOutcome.NOT_SENT)],
+)
+async def test_an_election_that_fails_is_not_held_again_and_holds_up_nothing(
+    fault: type[ClusterError], outcome: ElectionOutcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await moving()
+
+    async def fail(_: object) -> None:
+        raise fault("no answer")
+
+    monkeypatch.setattr(made.driver, "elect_leaders", fail)
+    await joined(made, 1)
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert [event.outcome for event in made.events() if isinstance(event, LeaderElectionEnded)] == [outcome]
+    assert made.replicas(KEY) == (4, 5, 6)
+    sound(made)
+
+
+@pytest.mark.parametrize("death", [Death.AFTER_APPEND, Death.AFTER_EFFECTS])
+async def test_a_successor_goes_on_from_an_election_that_was_open(death: Death) -> None:
+    made = await moving()
+    made.model.join_isr(KEY, 4)
+    for _ in range(40):
+        made.model.advance(100)
+        await made.look()
+        if any(isinstance(event, StepConfirmed) for event in made.events()):
+            break
+        await made.turn()
+    await made.turn(die=death)
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert made.replicas(KEY) == (4, 5, 6)
+    assert not made.state.elections
+    sound(made)
+
+
+async def test_elections_of_steps_are_leader_movements_too() -> None:
+    made = World(brokers=7, limits=Limits(max_leader_movements=1, stepping=Stepping.SWAP), joins_by_itself=False)
+    made.model.create_topic("orders", {0: [1, 2, 3], 1: [1, 2, 3]})
+    other = TopicPartition("orders", 1)
+    await made.send(alter({KEY: [4, 5, 6], other: [4, 5, 6]}))
+    await made.run(1000)
+    assert set(made.state.in_flight) == {KEY}
+    assert "max_leader_movements is 1" in str(waiting_reason(made.state, other))
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert {made.replicas(KEY), made.replicas(other)} == {(4, 5, 6)}

@@ -95,9 +95,9 @@ def _starter_agrees(starter: Starter) -> None:
     assert set(candidates.reserved.values()) <= waiting, "S7: what is reserved for nobody who waits"
     entries = {key: candidates._entries[key] for key in waiting}
     assert Counter(entry.rank.plan for entry in entries.values()) == candidates.shares._waiting, "S7: who waits"
-    ports = Counter(port for known, _ in starter.backlog._entries.values() for port in known)
-    assert set(starter.backlog._entries) == set(state.pending), "S7: the backlog"
-    assert set(starter.backlog._bytes) == set(ports), "S7: the ports of the backlog"
+    ports = Counter(port for known, _ in starter.ranking.backlog._entries.values() for port in known)
+    assert set(starter.ranking.backlog._entries) == set(state.pending), "S7: the backlog"
+    assert set(starter.ranking.backlog._bytes) == set(ports), "S7: the ports of the backlog"
     woken = {entry.woken_by for entry in candidates._entries.values()}
     for key, needs in parked.items():
         comes_back = any(one in candidates._full or one in woken for one in needs)

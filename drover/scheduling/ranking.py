@@ -1,0 +1,66 @@
+"""Ranks of what waits for a step: they follow from the state, and from sizes that are known by now."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from drover.reassignment.copy_sizes import CopySizes
+from drover.reassignment.ports import ports_of
+from drover.reassignment.replica_sets import adding
+from drover.scheduling.backlog import LEAST_BYTES, Backlog
+from drover.scheduling.rank import Rank
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+
+
+class Ranking:
+    """Ranks the waiting reassignments of one cluster; `backlog` is what is pending."""
+
+    def __init__(self, state: ClusterState, sizes: CopySizes) -> None:
+        self._state = state
+        self._sizes = sizes
+        self.backlog = Backlog()
+        self._resized: dict[TopicPartition, None] = {}
+
+    def weigh(self, key: TopicPartition, leader: int | None) -> None:
+        """Note how much a reassignment is to copy, and from where: the first of its list, if its leader is unknown."""
+        entry = self._state.reassignments[key]
+        if key in self._state.pending:
+            source = entry.current[0] if leader is None else leader
+            ports = ports_of(adding(entry.current, entry.heading), source)
+            self.backlog.put(key, ports, self._sizes.copy_bytes(key))
+        else:
+            self.backlog.drop(key)
+
+    def forget(self, key: TopicPartition) -> None:
+        """Drop what waits no longer."""
+        self.backlog.drop(key)
+
+    def rank(self, key: TopicPartition) -> Rank:
+        """Rank a reassignment by what is known now."""
+        entry = self._state.reassignments[key]
+        if key not in self._state.pending:
+            return Rank(0, 0, 0, entry.number, entry.plan)
+        return Rank(1, -self.backlog.busiest(key), -self.backlog.size(key), entry.number, entry.plan)
+
+    def is_outdated(self, key: TopicPartition, rank: Rank) -> bool:
+        """Whether another reassignment has taken the key, or the same one is in flight by now, or again pending."""
+        return (rank.tier, rank.number) != (int(key in self._state.pending), self._state.reassignments[key].number)
+
+    def sampled(self, sizes: Mapping[TopicPartition, Mapping[int, int]]) -> None:
+        """Note which sizes are so different from those that were known that the order may be."""
+        for key, copies in sizes.items():
+            if key in self._state.pending:
+                known, size = self.backlog.size(key), max(LEAST_BYTES, *copies.values(), LEAST_BYTES)
+                if not known // 2 < size < known * 2:
+                    self._resized[key] = None
+
+    @property
+    def has_resized(self) -> bool:
+        """Whether there are more of those."""
+        return bool(self._resized)
+
+    def take_resized(self, at_most: int) -> Iterator[TopicPartition]:
+        """Take some of those that are to be ranked anew."""
+        for key in tuple(islice(self._resized, at_most)):
+            del self._resized[key]
+            yield key

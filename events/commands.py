@@ -396,7 +396,8 @@ class RequestRefused(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 # Which types may arrive on which command topic; a command that is added is added here.
 OnAlter = Alter | Throttle | ChangeLimits | RestoreThrottles | RequestRefused
-OnCancel = Cancel | Freeze | Unfreeze | Repair | PausePlan | ResumePlan | HoldBroker | ReleaseBroker
+Withholding = Freeze | Unfreeze | PausePlan | ResumePlan | HoldBroker | ReleaseBroker
+OnCancel = Cancel | Repair | Withholding
 OnBlacklist = Blacklist | Demote | Restore | BalanceLeaders
 OnBrokerFailed = BrokerFailed | BrokerReturned | HealCommand
 

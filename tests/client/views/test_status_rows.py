@@ -14,6 +14,7 @@ from drover.scheduling.state import ChangedLimit, Freeze
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle
 from drover.unmanaged.state import UnmanagedMove
+from events.clusters import Budgets
 from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.progress import Progress, ProjectionSample
@@ -174,6 +175,7 @@ def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:
         "max_leader_movements": 1000,
         "lazy_leadership": False,
         "balances_after_return": False,
+        "budgets": dict.fromkeys(Budgets.__struct_fields__),
     }
     state.limits = replace(state.limits, stepping=Stepping.SWAP)
     assert cluster_document(state, "w-1", 1)["limits"]["stepping"] == "swap"

@@ -28,6 +28,11 @@ HEALING = {
     "disk_limit_percent": 85,
 }
 
+BUDGETS = (
+    *("max_incoming_per_broker", "max_outgoing_per_broker"),
+    *("max_replica_copies_in_flight", "max_bytes_in_flight"),
+)
+
 
 class Limits:
     """Feed it every event about limits."""
@@ -69,6 +74,9 @@ def _settings(event: dict[str, Any]) -> dict[str, Any]:
     names = (MOST, "max_moves_per_broker", "max_replicas_per_step")
     found = {name: event[name] for name in names} | {name: event.get(name, value) for name, value in DEFAULTS.items()}
     found["repairs_by_itself"] = event.get("mends_by_itself", False)
+    budgets = event.get("budgets") or {}
+    for name in BUDGETS:
+        found[name] = budgets.get(name)
     healing = event.get("healing")
     for name, value in HEALING.items():
         found[f"heal.{name}"] = None if healing is None else healing.get(name, value)

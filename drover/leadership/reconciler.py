@@ -168,8 +168,9 @@ class LeadershipReconciler(Reconciler):
     def _record_ends(self, batch: BatchBuilder) -> None:
         for ended in self._elections.take_ends(batch.now.monotonic_ms, MAX_ENDS):
             key = ended.key
+            held = self.state.elections[key]
             batch.emit(ended)
-            if key in self.state.reassignments:
+            if key in self.state.reassignments and held.leader not in self.state.listed_for(key.topic):
                 # A step had prepared it; the steps go on either way.
                 continue
             if ended.outcome in {ElectionOutcome.ELECTED, ElectionOutcome.NOT_NEEDED}:

@@ -2,6 +2,7 @@
 
 from drover.facts import PartitionFacts
 from drover.reassignment.phase import Phase
+from drover.reassignment.start import todays_heading
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import Context, event_name
 from events.leadership import LeaderElectionIntended
@@ -20,14 +21,11 @@ def election_after(reassignment: Reassignment, seen: PartitionFacts, context: Co
         and step is not None
         and step.replicas == reassignment.current == seen.replicas
         and head in step.adding
-        and head == reassignment.heading[0]
+        and head == todays_heading(reassignment, context.listed)[0]
     )
     can_lead = head in seen.isr and head in context.live and head not in context.listed
     if not is_prepared or not can_lead or seen.leader in {None, head} or seen.move is not None:
         return None
-    return LeaderElectionIntended(
-        **event_name(context.cluster, reassignment.key),
-        topic_id=reassignment.topic_id,
-        replicas=reassignment.current,
-        leader=seen.leader,
-    )
+    name = event_name(context.cluster, reassignment.key)
+    replicas = reassignment.current
+    return LeaderElectionIntended(**name, topic_id=reassignment.topic_id, replicas=replicas, leader=seen.leader)

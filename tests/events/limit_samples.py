@@ -1,6 +1,7 @@
 """Samples of the messages about limits, holds, pauses and priorities; see `tests.events.samples`."""
 
-from events import clusters, plans, records
+from events import clusters, plans, reassignments, records
+from events.reassignments import Call
 
 EVENTS: dict[str, records.AnyEvent] = {
     "limits-set-budgets": clusters.LimitsSet(
@@ -31,4 +32,27 @@ EVENTS: dict[str, records.AnyEvent] = {
     "plan-extended-urgently": plans.PlanExtended(cluster="local", plan="friday", priority=plans.Priority.LOW),
     "plan-paused": plans.PlanPaused(cluster="local", plan="friday", by="ann", reason="a busy hour"),
     "plan-resumed": plans.PlanResumed(cluster="local", plan="friday", by="bob", reason="it is over"),
+    "step-prepared-of-known-size": reassignments.StepPrepared(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        step=1,
+        final=True,
+        expected=(1, 2, 3),
+        replicas=(2, 3, 4),
+        leader=1,
+        copy_bytes=1_000_000,
+    ),
+    "call-intended-of-known-size": reassignments.CallIntended(
+        cluster="local",
+        topic="orders",
+        partition=0,
+        call=Call.STEP,
+        expected=(1, 2, 3),
+        replicas=(2, 3, 4),
+        step=1,
+        final=True,
+        leader=1,
+        copy_bytes=1_000_000,
+    ),
 }

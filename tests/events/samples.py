@@ -85,17 +85,6 @@ EVENTS: dict[str, records.AnyEvent] = {
         replicas=(2, 3, 4),
         leader=1,
     ),
-    "step-prepared-of-known-size": reassignments.StepPrepared(
-        cluster="local",
-        topic="orders",
-        partition=0,
-        step=1,
-        final=True,
-        expected=(1, 2, 3),
-        replicas=(2, 3, 4),
-        leader=1,
-        copy_bytes=1_000_000,
-    ),
     "call-intended": reassignments.CallIntended(
         cluster="local",
         topic="orders",
@@ -106,18 +95,6 @@ EVENTS: dict[str, records.AnyEvent] = {
         step=1,
         final=True,
         leader=1,
-    ),
-    "call-intended-of-known-size": reassignments.CallIntended(
-        cluster="local",
-        topic="orders",
-        partition=0,
-        call=Call.STEP,
-        expected=(1, 2, 3),
-        replicas=(2, 3, 4),
-        step=1,
-        final=True,
-        leader=1,
-        copy_bytes=1_000_000,
     ),
     "call-intended-cancel": reassignments.CallIntended(
         cluster="local", topic="orders", partition=0, call=Call.CANCEL, expected=(2, 3, 4, 1)

@@ -20,7 +20,7 @@ NOTHING: Mapping[str, Any] = {}
 
 
 def alter_options(command: Decorated) -> Decorated:
-    """Add the options of a plan: its name, throttle and how far that may rise, stepping, priority, queue and `--follow`."""
+    """Add the options of a plan: name, throttle and how far that may rise, stepping, priority, queue, following."""
     for option in (
         click.option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
         click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236)."),

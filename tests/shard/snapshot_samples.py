@@ -12,8 +12,7 @@ import msgspec
 from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
 from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
-from drover.plans.state import ClusterThrottle, Plan, PlanStatus
-from drover.plans.state import Pause, Plan, PlanStatus
+from drover.plans.state import ClusterThrottle, Pause, Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry

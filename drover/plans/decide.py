@@ -38,7 +38,8 @@ def _decide_cluster(command: Throttle, state: PlansState) -> Decision:
     what = "are not throttled" if rate is None else f"are throttled to {rate:,} bytes per second per broker"
     said = f"plans of {state.name} without a throttle of their own {what}"
     own = [plan.name for plan in state.plans.values() if plan.active and plan.throttle_bytes_per_second is not None]
-    remarks = (said, *((f"{len(own)} plans under way have their own: `drover throttle set PLAN none`",) if own else ()))
+    kept = f"plans under way with a throttle of their own: {len(own)} (`drover throttle set PLAN none`)"
+    remarks = (said, *((kept,) if own else ()))
     if (None if before is None else before.bytes_per_second) == rate:
         return Decision(remarks=(f"{said}, as before",))
     event = ClusterThrottleSet(cluster=state.name, bytes_per_second=rate, by=command.by, reason=command.reason)

@@ -60,7 +60,8 @@ class ThrottleRaiser(Reconciler):
         """Raise each plan that may rise and is too low, once sizes were measured under the rate that holds."""
         if not self._blocked:
             return
-        known = self.state.reassignments
+        known, bounds = self.state.reassignments, self.state.throttle_bounds
+        self._raised_ms = {plan: at_ms for plan, at_ms in self._raised_ms.items() if plan in bounds}
         self._blocked = {key for key in self._blocked if key in known and _is_too_low(known[key])}
         for plan in sorted({known[key].plan for key in self._blocked}):
             self._raise(plan, batch)

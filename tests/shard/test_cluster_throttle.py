@@ -72,7 +72,7 @@ async def test_a_plan_keeps_its_own_until_it_is_cleared(made: World) -> None:
     await made.run(1000)
     assert rates(made)[4] == 90_000
     outcome = await made.send(throttle("t-2", bytes_per_second=60_000))
-    assert outcome.remarks[1:] == ("1 plans under way have their own: `drover throttle set PLAN none`",)
+    assert outcome.remarks[1:] == ("plans under way with a throttle of their own: 1 (`drover throttle set PLAN none`)",)
     await made.run(1000)
     assert rates(made)[4] == 90_000
     outcome = await made.send(throttle("t-3", plan="own", clear=True))

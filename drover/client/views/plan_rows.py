@@ -50,7 +50,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One plan that is open, or of which something has not ended; `accepted` counts all that was ever accepted."""
+    """One plan that is open, or of which something has not ended; `accepted` counts all that was ever accepted.
+
+    `throttle_bytes_per_second` is what holds per broker: the plan's own throttle, or else the cluster's.
+    """
 
     cluster: str
     plan: str
@@ -169,7 +172,7 @@ def _row(state: ClusterState, plan: Plan, found: Figures) -> PlanRow:
         reason=plan.reason,
         opened_ms=plan.opened_ms,
         status=plan.status.value,
-        throttle_bytes_per_second=plan.throttle_bytes_per_second,
+        throttle_bytes_per_second=state.rate_of(plan.name),
         accepted=plan.active + plan.waiting + ended,
         completed=plan.completed,
         rolled_back=plan.rolled_back,

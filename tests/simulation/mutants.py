@@ -69,7 +69,7 @@ MUTANTS = (
         "        self.inbox.give_back()\n        self._disown()",
         "        self.inbox.settle()\n        self._disown()",
     ),
-    Mutant("decide-again", INBOX, "while queue and queue[0].offset < cursor:", "while queue and queue[0].offset < 0:"),
+    Mutant("decide-again", INBOX, "one.offset < next_offset or one.offset in early", "one.offset < 0"),
     Mutant("give-back-backwards", INBOX, "for arrival in reversed(self._taken):", "for arrival in self._taken:"),
     Mutant("bury-nothing", INTAKE, "    intake.dead_letters.append((arrival, malformed.detail))\n", ""),
     Mutant(

@@ -8,7 +8,7 @@ from drover.healing.state import Heal, HealChunk
 from drover.state.cluster import ClusterState
 from events.healing import HealAssignment, HealChunkBegun, LeftPartition, LeftReason
 from events.partitions import TopicPartition
-from events.plans import PlanOpened, PlanThrottleSet
+from events.plans import PlanOpened, PlanThrottleSet, Priority
 from events.reassignments import ReassignmentQueued
 from events.records import AnyEvent
 
@@ -64,7 +64,8 @@ def begin_chunk(state: ClusterState, heal: Heal, chunk: HealChunk, seen: Seen, t
         return [begun]
     names = ", ".join(map(str, heal.brokers))
     reason = f"broker {names} is away: chunk {chunk.number} of {heal.chunks}"
-    events: list[AnyEvent] = [begun, PlanOpened(cluster=state.name, plan=plan, by=BY, reason=reason)]
+    opened = PlanOpened(cluster=state.name, plan=plan, by=BY, reason=reason, priority=Priority.HIGH)
+    events: list[AnyEvent] = [begun, opened]
     if throttle is not None:
         events.append(PlanThrottleSet(cluster=state.name, plan=plan, bytes_per_second=throttle))
     events += (_queued(one, state.name, plan) for one in taken)

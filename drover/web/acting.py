@@ -21,14 +21,14 @@ from drover.web.ranges import ranges
 from events.base import PartitionEvent
 from events.clusters import ClusterUnfrozen
 from events.codec import Malformed, decode_command, decode_deferred
-from events.commands import AnyCommand, Cancel, ChangeLimits, Freeze, Throttle, Unfreeze
+from events.commands import AnyCommand, Cancel, ChangeLimits, Freeze, PausePlan, ResumePlan, Throttle, Unfreeze
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentRolledBack, ReassignmentStopped, RollbackRequested, StopRequested
 
 # The commands that the page sends; the contract has more.
-SENDABLE = (Freeze, Unfreeze, Cancel, Throttle, ChangeLimits)
-# What these touch must have been shown. A freeze or a limit is about the cluster, whatever came to it meanwhile.
-SHOWN_FIRST = (Unfreeze, Cancel, Throttle)
+SENDABLE = (Freeze, Unfreeze, Cancel, Throttle, ChangeLimits, PausePlan, ResumePlan)
+# What these touch must have been shown. A freeze, a pause and a limit hold for whatever comes meanwhile, too.
+SHOWN_FIRST = (Unfreeze, Cancel, Throttle, ResumePlan)
 # Typed by whoever acts on a whole cluster at once.
 EVERYTHING = "everything"
 NO_REASON = "not given yet"
@@ -118,6 +118,11 @@ def _groups(command: AnyCommand, state: ClusterState, decision: Decision) -> Gro
             return _withheld(state, "withheld: no start, and no further step", "going on with the step that copies")
         case Unfreeze() if any(isinstance(event, ClusterUnfrozen) for event in decision.events):
             return _withheld(state, "free to start, or to take the next step", "copying already")
+        case PausePlan() if decision.events:
+            waits, goes_on = "withheld: no start, and no further step", "going on with the step that copies"
+            return _of_plan(command, state, waits, goes_on)
+        case ResumePlan() if decision.events:
+            return _of_plan(command, state, "free to start, or to take the next step", "copying already")
         case ChangeLimits() if decision.events:
             return _withheld(state, "held to it from the next step on", "going on with the step that copies")
         case _:
@@ -151,6 +156,15 @@ def _throttled(command: Throttle, state: ClusterState) -> Groups:
     return {
         "to copy under it at once": [entry.key for entry in mine if entry.in_flight],
         "to start under it": [entry.key for entry in mine if not entry.in_flight],
+    }
+
+
+def _of_plan(command: PausePlan | ResumePlan, state: ClusterState, waits: str, goes_on: str) -> Groups:
+    mine = [entry for entry in state.reassignments.values() if entry.plan == command.plan and not entry.is_cancelled]
+    return {
+        waits: [entry.key for entry in mine if _waits(entry)],
+        goes_on: [entry.key for entry in mine if not _waits(entry)],
+        "standing in the queue": [key for key, entry in state.queue.items() if entry.plan == command.plan],
     }
 
 

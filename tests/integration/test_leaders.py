@@ -199,6 +199,21 @@ async def set_limit(made: Installation, assignment: str) -> None:
     assert done.code == 0, done.errors
 
 
+async def _drained_and_undone(made: Installation, topic: str) -> None:
+    """Let broker 3 give up what it leads, and get it back."""
+    drained = await made.drover("broker", "drain-leaders", "3", "--reason", "upgrade", "--timeout", "90s")
+    assert drained.code == 0, drained.errors
+    await leads_nothing(made, topic, 3)
+    before = await seen(made, topic)
+    undone = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done", "--timeout", "90s")
+    assert undone.code == 0, undone.errors
+    await is_restored(made, topic)
+    await leads_again(made, topic)
+    assert {key: leader for key, (leader, _) in before.items()} != {
+        key: leader for key, (leader, _) in (await seen(made, topic)).items()
+    }
+
+
 async def test_without_kafkas_rebalance_both_modes_do_what_they_say(
     local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -209,18 +224,7 @@ async def test_without_kafkas_rebalance_both_modes_do_what_they_say(
         await made.start_worker("solo")
         await made.wait_until_owned("solo")
         async with own_rebalance(local_cluster, is_on=False), traffic(made, topic) as written:
-            drained = await made.drover("broker", "drain-leaders", "3", "--reason", "upgrade", "--timeout", "90s")
-            assert drained.code == 0, drained.errors
-            await leads_nothing(made, topic, 3)
-            before = await seen(made, topic)
-            undone = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done", "--timeout", "90s")
-            assert undone.code == 0, undone.errors
-            await is_restored(made, topic)
-            await leads_again(made, topic)
-            assert {key: leader for key, (leader, _) in before.items()} != {
-                key: leader for key, (leader, _) in (await seen(made, topic)).items()
-            }
-
+            await _drained_and_undone(made, topic)
             await set_limit(made, "lazy_leadership=true")
             await set_limit(made, "balances_after_return=true")
             lazily = await made.drover("broker", "drain-leaders", "3", "--reason", "lazy", "--timeout", "90s")

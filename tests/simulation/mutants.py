@@ -126,7 +126,7 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return self._wanting(step, without(step.load, reassignment.load), self._room.lacking, held)",
+        "return self._wanting(reassignment.key, step, ports, self._room.left, held)",
         "return (), []",
     ),
     Mutant(

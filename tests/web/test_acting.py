@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
-from events.commands import Cancel, ChangeLimits, Freeze, Throttle
+from events.commands import Cancel, ChangeLimits, Freeze, PausePlan, ResumePlan, Throttle
 from tests.web.conftest import Open
 from tests.web.scene import Scene, keys
 from tests.web.showing import USER_HEADER, showing
@@ -112,6 +112,23 @@ async def test_a_throttle_says_back_what_it_would_be(open_page: Open) -> None:
         (sent,) = shown.sent
         assert isinstance(sent, Throttle)
         assert sent.bytes_per_second == 50_000_000
+
+
+async def test_a_plan_is_paused_and_resumed(open_page: Open) -> None:
+    async with showing(scene_of(), writes=True) as shown:
+        page = await open_page(f"{shown.address}/?view=plan&plan=friday", **ANN)
+        await page.get_by_role("button", name="Act on friday").click()
+        await page.get_by_label("Pause").check()
+        await expect(page.locator(".meaning")).to_contain_text("4 withheld: no start, and no further step")
+        await expect(page.locator(".meaning")).to_contain_text("2 going on with the step that copies")
+        await send(page, "night")
+        await expect(page.get_by_role("status").last).to_contain_text("accepted")
+        await expect(page.locator("main .banner")).to_contain_text("paused by ann")
+        await page.get_by_label("Resume").check()
+        await expect(page.locator(".meaning")).to_contain_text("4 free to start, or to take the next step")
+        await send(page, "morning")
+        await expect(page.locator("main .banner")).to_have_count(0)
+        assert [type(one) for one in shown.sent] == [PausePlan, ResumePlan]
 
 
 async def test_a_limit_is_changed_and_reset_and_the_throttles_view_says_by_whom(open_page: Open) -> None:

@@ -22,7 +22,7 @@ const ACTIONS = {
     { word: "Change a limit", command: { type: "limits" }, more: "value" },
     { word: "Reset a limit", command: { type: "limits" }, more: "reset" },
   ],
-  plan: [...CANCELS, { word: "Throttle", command: { type: "throttle" }, more: "rate" }],
+  plan: [...CANCELS, { word: "Pause", command: { type: "pause" } }, { word: "Resume", command: { type: "resume" } }, { word: "Throttle", command: { type: "throttle" }, more: "rate" }],
   partition: CANCELS,
 };
 // Beyond these it is probably a mistake of units; the command line takes it with --force.

@@ -9,28 +9,24 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct, ValidationError, convert, field
 
 from events.clusters import HoldRole
+from events.fields import (
+    BrokerId,
+    ClusterName,
+    GivenLimit,
+    Identifier,
+    Index,
+    LimitName,
+    Milliseconds,
+    Rate,
+    Replicas,
+    TopicId,
+    TopicName,
+    Words,
+)
 from events.partitions import TopicPartition
 from events.plans import Priority, Stepping
 from events.refusals import RefusalCode
-
-ClusterName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}\Z")]
-Identifier = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z")]
-Words = Annotated[str, Meta(min_length=1)]
-TopicName = Annotated[str, Meta(min_length=1, max_length=249)]
-# Kafka writes a topic's id as 22 characters of URL-safe base64.
-TopicId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{22}\Z")]
-Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-BrokerId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-# A replica list may name any number: a negative one is Kafka's INVALID_REPLICA_ASSIGNMENT for that partition alone.
-Replicas = tuple[Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)], ...]
-Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]
-LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
-# Which values a limit takes is decided with the command.
-GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=64)] | None
-
-
-Rate = Annotated[int, Meta(ge=1, le=2**63 - 1)]
-ThrottledReplica = Annotated[str, Meta(pattern=r"^[0-9]{1,10}:[0-9]{1,10}\Z")]
+from events.strays import StrayEntries, StrayRates
 
 
 def _check_rise(rate: int | None, bound: int | None) -> None:
@@ -167,32 +163,6 @@ class Throttle(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, t
         if self.may_rise_to is not None and self.plan is None:
             raise ValueError("may_rise_to belongs to a plan")
         _check_rise(self.bytes_per_second, self.may_rise_to)
-
-
-class StrayRates(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """The dynamic throttle rates that somebody has left on a broker, as they were seen; null where none is set."""
-
-    broker: BrokerId
-    leader: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
-    follower: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse nothing."""
-        if self.leader is None and self.follower is None:
-            raise ValueError("neither leader nor follower is given")
-
-
-class StrayEntries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """Entries `partition:broker` that somebody has left in a topic's lists of throttled replicas."""
-
-    topic: TopicName
-    leader: tuple[ThrottledReplica, ...] = ()
-    follower: tuple[ThrottledReplica, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse nothing."""
-        if not self.leader and not self.follower:
-            raise ValueError("neither leader nor follower is given")
 
 
 class RestoreThrottles(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="restore-throttles"):

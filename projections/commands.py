@@ -14,19 +14,8 @@ import msgspec
 
 from events.bounds import INTAKE_BY, INTAKE_ID_PREFIX, shortened
 from events.bounds import fault_of as fault_of_command
-from events.commands import (
-    Alter,
-    AnyCommand,
-    Blacklist,
-    Cancel,
-    Freeze,
-    Index,
-    PartitionTarget,
-    Replicas,
-    RequestRefused,
-    TopicName,
-    Unfreeze,
-)
+from events.commands import Alter, AnyCommand, Blacklist, Cancel, Freeze, PartitionTarget, RequestRefused, Unfreeze
+from events.fields import Index, Replicas, TopicName
 from events.records import Outcome
 from events.refusals import Refusal, RefusalCode
 from events.words import said_of

@@ -12,7 +12,8 @@ from drover.cli.parameters import Rate, check_rate, parse_rate
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.cli.throttles import look_at_throttles, show_throttles
-from events.commands import RestoreThrottles, StrayEntries, StrayRates, Throttle
+from events.commands import RestoreThrottles, Throttle
+from events.strays import StrayEntries, StrayRates
 
 if TYPE_CHECKING:
     from drover.client.views.found_throttles import FoundEntries, FoundRates

@@ -14,7 +14,8 @@ from drover.shard.managed import ManagedClusters
 from drover.shard.messages import Arrival
 from drover.shard.scope import ShardScope
 from events.codec import Malformed, command_digest
-from events.commands import TYPES_BY_TOPIC, AnyCommand, ClusterName, Identifier
+from events.commands import TYPES_BY_TOPIC, AnyCommand
+from events.fields import ClusterName, Identifier
 from events.partitions import TopicPartition
 from events.records import Cursor, Outcome
 from events.refusals import RefusalCode

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from drover.capability.decision import Decision, Facts, refuse
 from drover.throttling.evolve import without
 from drover.throttling.state import ThrottlingState, TopicThrottle
-from events.commands import RestoreThrottles, StrayEntries
+from events.commands import RestoreThrottles
 from events.records import ThrottleEvent
 from events.refusals import RefusalCode
+from events.strays import StrayEntries
 from events.throttles import NO_ENTRIES, BrokerThrottleAdopted, Entries, Rates, TopicThrottleAdopted
 
 

@@ -1,6 +1,6 @@
 """One value or more of every command."""
 
-from events import commands
+from events import commands, strays
 from events.clusters import HoldRole
 from events.plans import Priority, Stepping
 from events.refusals import RefusalCode
@@ -131,8 +131,8 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         cluster="local",
         by="ann",
         reason="the tool was killed",
-        brokers=(commands.StrayRates(broker=3, leader=1_000_000), commands.StrayRates(broker=4, follower=0)),
-        topics=(commands.StrayEntries(topic="orders", leader=("0:1", "0:2"), follower=("0:3",)),),
+        brokers=(strays.StrayRates(broker=3, leader=1_000_000), strays.StrayRates(broker=4, follower=0)),
+        topics=(strays.StrayEntries(topic="orders", leader=("0:1", "0:2"), follower=("0:3",)),),
     ),
     "alter-that-may-rise": commands.Alter(
         id="a-9",

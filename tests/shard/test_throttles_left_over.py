@@ -2,9 +2,10 @@
 
 from drover.capability.messages import Identified
 from drover.cluster.throttle_lists import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from events.commands import RestoreThrottles, StrayEntries, StrayRates
+from events.commands import RestoreThrottles
 from events.partitions import TopicPartition
 from events.refusals import RefusalCode
+from events.strays import StrayEntries, StrayRates
 from events.throttles import BrokerThrottleAdopted, BrokerThrottleLeft
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter

@@ -30,11 +30,11 @@ from events.commands import (
     Restore,
     RestoreThrottles,
     ResumePlan,
-    StrayRates,
     Throttle,
     Unfreeze,
 )
 from events.plans import Priority, Stepping
+from events.strays import StrayRates
 from events.topics import shard_of
 from tests.simulation.kinds import Arguments, Kind, a_broker, a_cluster
 from tests.simulation.settings import PARTITIONS, TOPICS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from drover.local.settings import KAFKA_COMMON
+from drover.local.settings import KAFKA_COMMON, KRAFT
 from drover.runtime.settings import Settings
 from drover.runtime.settings_sources import load_settings
 from tests.architecture.repository import ROOT
@@ -80,7 +80,7 @@ def test_every_broker_is_one_of_its_own_in_the_same_cluster() -> None:
 
 
 def test_the_brokers_are_set_as_those_of_the_local_cluster() -> None:
-    local = dict(line.split("=", 1) for line in KAFKA_COMMON.splitlines())
+    local = dict(line.split("=", 1) for line in (KRAFT + KAFKA_COMMON).splitlines())
     environment = BROKERS["kafka-1"]["environment"]
     same = {name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in environment.items()}
     shared = {key: value for key, value in same.items() if key in local and "{" not in local[key]}

@@ -6,7 +6,7 @@ malformed, so that a misspelt option is never silently ignored.
 
 from typing import Annotated, Literal, get_args
 
-from msgspec import Meta, Struct, ValidationError, convert, field
+from msgspec import Meta, Struct, field
 
 from events.clusters import HoldRole
 from events.partitions import TopicPartition
@@ -25,7 +25,6 @@ BrokerId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Replicas = tuple[Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)], ...]
 Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]
 LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
-# Which values a limit takes is decided with the command.
 GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=64)] | None
 
 
@@ -214,20 +213,12 @@ class RestoreThrottles(Command, frozen=True, forbid_unknown_fields=True, kw_only
 class ChangeLimits(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="limits"):
     """Change limits of the cluster, by their names or those of KIP-435 and Cruise Control (R435-1).
 
-    Those in `values` hold whatever the settings file says. Those in `reset`, or all with `reset_all`, follow the file
-    again. They hold from the next step on; what moves goes on.
+    Those in `values` hold whatever the settings say; those in `reset`, or all with `reset_all`, follow them again.
     """
 
     values: dict[LimitName, GivenLimit] = field(default_factory=dict)
     reset: tuple[LimitName, ...] = ()
     reset_all: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse a change of nothing."""
-        if not (self.values or self.reset or self.reset_all):
-            raise ValueError("values, reset or reset_all must be given")
-        if self.reset and self.reset_all:
-            raise ValueError("reset and reset_all must not be given together")
 
 
 class PausePlan(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="pause"):
@@ -406,12 +397,3 @@ AnyCommand = OnAlter | OnCancel | OnBlacklist | OnBrokerFailed
 TYPES_BY_TOPIC: tuple[tuple[type[Command], ...], ...] = tuple(
     get_args(types) or (types,) for types in (OnAlter, OnCancel, OnBlacklist, OnBrokerFailed)
 )
-
-
-def is_cluster_name(name: str) -> bool:
-    """Tell whether a command could name this cluster."""
-    try:
-        convert(name, ClusterName)
-    except ValidationError:
-        return False
-    return True

@@ -13,7 +13,7 @@ import click
 from drover.errors import ConfigurationError
 from drover.runtime.settings import Settings
 from drover.runtime.settings_sources import load_settings
-from events.commands import is_cluster_name
+from events.names import is_cluster_name
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

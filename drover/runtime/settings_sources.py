@@ -28,7 +28,7 @@ from drover.runtime.web_settings import WebSettings
 from drover.scheduling import limit_names
 from drover.scheduling.limit_names import HEALING, find, of_section
 from events import healing as healing_limits
-from events.commands import is_cluster_name
+from events.names import is_cluster_name
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -10,7 +10,7 @@ from drover.local.certificates import make_certificates
 from drover.runtime import settings_sources
 from drover.runtime.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
 from drover.runtime.settings_sources import load_settings
-from events.commands import is_cluster_name
+from events.names import is_cluster_name
 
 LOG = '[log]\nbootstrap = "kafka:9092"\n'
 FILE = """

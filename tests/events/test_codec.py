@@ -22,7 +22,7 @@ from events.codec import (
     record_headers,
 )
 from events.commands import Alter, AnyCommand, PartitionTarget
-from events.plans import Stepping
+from events.plans import Priority, Stepping
 from events.records import SCHEMA_VERSION, Record
 from tests.events.command_samples import COMMANDS
 from tests.events.kinds import COMMAND_TYPES, with_independent_codec
@@ -135,6 +135,7 @@ def test_the_digest_changes_with_every_field(field: str) -> None:
         "throttle_bytes_per_second": 1,
         "throttle_may_rise_to": 10**12,
         "stepping": Stepping.SWAP,
+        "priority": Priority.HIGH,
         "queue": True,
         "allow_replication_factor_change": False,
         "allow_drover_topics": True,

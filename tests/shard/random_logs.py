@@ -10,7 +10,7 @@ from tests.simulation.generate import Generator
 from tests.simulation.settings import drawn
 from tests.simulation.world import World
 
-MOST_STEPS = 4000
+MOST_STEPS = 8000
 
 
 @cache

@@ -1,8 +1,11 @@
 """A rollback that needs copies, as after KIP-435's alternating steps: throttled, within the limits, by steps."""
 
+from typing import NoReturn
+
 import pytest
 
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
+from drover.errors import ClusterUnavailableError
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
@@ -17,9 +20,15 @@ from tests.shard.world import CLUSTER, World, alter, rollback
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
+async def _refuse(_: object) -> NoReturn:
+    raise ClusterUnavailableError("elections are not answered")
+
+
 async def half_way(limits: Limits | None = None, throttle: int | None = None) -> World:
     """[1,2,3] on its way to [4,5,6]: 2 is dropped already, 5 is being copied."""
     made = World(brokers=6, limits=limits, joins_by_itself=False)
+    # Without the election of 4 the leader, 1, is dropped last.
+    made.driver.elect_leaders = _refuse  # type: ignore[method-assign,assignment]
     made.model.create_topic("orders", {0: [1, 2, 3], 1: [6, 1, 3]}, partition_bytes=1000)
     await made.send(alter({KEY: [4, 5, 6]}, id="p", throttle_bytes_per_second=throttle, stepping=Stepping.SWAP))
     await made.run(1000)

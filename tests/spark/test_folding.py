@@ -19,7 +19,8 @@ from tests.spark.oracle import Oracle
 from tests.spark.pure import PureJob
 from tests.spark.simulated import samples_of
 
-SEEDS = range(12)
+# Seed 4 moves nothing in so few records.
+SEEDS = (*range(4), *range(5, 13))
 RECORDS = 120
 
 

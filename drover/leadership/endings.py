@@ -89,11 +89,15 @@ def now_canonical(state: LeadershipState, key: TopicPartition, replicas: tuple[i
 
 
 def _order_of_a_rollback(state: LeadershipState, reassignment: Reassignment, ending: Ending) -> tuple[OrderEvent, ...]:
-    """Keep the original order where the list was sent back with brokers that should not lead put last (X9)."""
+    """Keep the original order where the list was sent back with brokers that should not lead put last (X9).
+
+    Which brokers these are may have changed since it was sent.
+    """
     key, replicas = reassignment.key, ending.replicas
     canonical = canonical_after(reassignment.original, replicas)
-    is_todays = replicas == deprioritise(canonical, state.listed_for(key.topic))
-    if not isinstance(ending, ReassignmentRolledBack) or canonical == replicas or not is_todays:
+    last_step = None if reassignment.step is None else reassignment.step.replicas
+    expected = (deprioritise(canonical, state.listed_for(key.topic)), reassignment.restoring, last_step)
+    if not isinstance(ending, ReassignmentRolledBack) or canonical == replicas or replicas not in expected:
         return ()
     name = event_name(state.name, key)
     return (LeaderOrderKept(**name, topic_id=reassignment.topic_id, canonical=canonical, replicas=replicas),)

@@ -180,6 +180,25 @@ async def test_a_rollback_by_steps_is_sent_in_todays_order_and_keeps_the_canonic
     assert made.replicas(FIRST) == (3, 1, 2)
 
 
+async def test_a_list_that_changes_while_the_last_copy_goes_back_leaves_the_original_order_to_be_restored() -> None:
+    made = swapping(brokers=6, copy_bytes_per_second=400_000, partition_bytes=1_000_000)
+    await made.send(alter({FIRST: (4, 5, 6)}))
+    for _ in range(100):
+        await made.run(100)
+        if 1 not in made.replicas(FIRST):
+            break
+    await made.send(demote(1))
+    await made.send(rollback(FIRST))
+    for _ in range(400):
+        await made.run(100)
+        if steps(made)[-1] == (3, 2, 1):
+            break
+    await made.send(blacklist())
+    await made.run(20_000)
+    assert made.replicas(FIRST) == (3, 1, 2)
+    assert not made.state.orders
+
+
 async def test_the_order_of_a_topic_that_is_gone_is_not_restored_in_its_successor() -> None:
     made = world()
     await made.send(demote(3))

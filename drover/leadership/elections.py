@@ -33,11 +33,12 @@ class Elections:
         self._inherited: dict[TopicPartition, int] = {}
 
     def begin(self, now: Moment) -> None:
-        """Wait until the calls that a predecessor has left open are over."""
+        """Wait until the calls that a predecessor has left open are over, and their ends are in the log."""
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
         self._inherited = dict.fromkeys(self._state.elections, until_ms)
         for key in self._inherited:
             self._observed.predecessor_calls(key, until_ms)
+            self._observed.call_starts(key)
 
     def propose(self, key: TopicPartition) -> None:
         """Note an intent that is not durable yet; from now on no look at its partition counts, so nothing begins."""

@@ -81,9 +81,11 @@ class LimitWitness:
         """Hold what has begun in a record to the limits after it; what began before, or is on its way back, goes on."""
         for name, cluster in state.clusters.items():
             before = self._held.get(name, Held())
-            going = [entry for entry in cluster.reassignments.values() if entry.in_flight and not entry.is_cancelled]
+            flying = [entry for entry in cluster.reassignments.values() if entry.in_flight]
+            going = [entry for entry in flying if not entry.is_cancelled]
             now = Held(frozenset(entry.key for entry in going), dict(_weighing(going)))
-            self._held[name] = now
+            # What goes on because its way back is held off has not begun anew.
+            self._held[name] = Held(now.slots, dict(_weighing(flying)))
             if now.slots - before.slots:
                 _slots(cluster, now)
             for key, step in now.steps.items():

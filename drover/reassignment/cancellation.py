@@ -145,11 +145,14 @@ class Succession:
     after: tuple[ReassignmentEvent, ...] = ()
 
 
-def succession(reassignment: Reassignment, ending: Ending, cluster: str) -> Succession:
+def succession(
+    reassignment: Reassignment, ending: Ending, cluster: str, canonical: tuple[int, ...] | None = None
+) -> Succession:
     """Say what becomes of the target that waits for this end.
 
     It is queued, from the list at which the reassignment ended. Where that list is the target already, it is done.
-    After a failure it is given up, because the partition has changed since it was decided.
+    After a failure it is given up, because the partition has changed since it was decided. `canonical` is the order
+    that is kept of the list, if one is: a reorder ends in another one.
     """
     waiting = reassignment.replacement
     if waiting is None:
@@ -157,10 +160,11 @@ def succession(reassignment: Reassignment, ending: Ending, cluster: str) -> Succ
     if isinstance(ending, ReassignmentFailed):
         nobody = Asking("", "")
         return Succession(before=withdraw_replacement(reassignment, WithdrawalReason.FAILED, nobody, cluster))
-    canonical = ending.replicas
-    if not is_reorder(reassignment):
-        canonical = reassignment.target if isinstance(ending, ReassignmentCompleted) else reassignment.original
-    queued = _queued(reassignment, waiting.plan, canonical, ending.replicas, waiting.target, cluster)
+    if is_reorder(reassignment):
+        order = ending.replicas if canonical is None else canonical
+    else:
+        order = reassignment.target if isinstance(ending, ReassignmentCompleted) else reassignment.original
+    queued = _queued(reassignment, waiting.plan, order, ending.replicas, waiting.target, cluster)
     return Succession(after=(queued, *done_already(queued)))
 
 

@@ -67,7 +67,9 @@ class ManagedCluster:
             for one in (*kept, event):
                 self._apply(one, at_ms)
             return (*kept, event)
-        following = succession(self.state.reassignments[event.key], event, event.cluster)
+        ending = self.state.reassignments[event.key]
+        kept = self.state.kept_order(event.key, ending.topic_id)
+        following = succession(ending, event, event.cluster, None if kept is None else kept.canonical)
         applied: list[AnyEvent] = []
         for one in (*following.before, event, *following.after):
             orders: tuple[AnyEvent, ...] = ()

@@ -9,6 +9,7 @@ from drover.plans.evolve import Ending
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import succession
 from drover.reassignment.phase import Phase
+from drover.reassignment.state import Replacement
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
@@ -18,6 +19,7 @@ from events.reassignments import (
     FailureReason,
     ReassignmentCompleted,
     ReassignmentFailed,
+    ReassignmentQueued,
     ReassignmentRolledBack,
     ReassignmentStopped,
     RollbackSkipped,
@@ -37,6 +39,7 @@ from tests.reassignment.support import (
     intended,
     opened,
     queued,
+    reassignment,
     requested,
     sight,
     state_after,
@@ -288,6 +291,15 @@ def end(state: ClusterState, ending: Ending) -> list[str]:
     for event in (*following.before, ending, *following.after):
         apply(state, event, 3000)
     return tags((*following.before, *following.after))
+
+
+def test_a_target_that_waits_for_a_reorder_is_queued_from_the_canonical_order() -> None:
+    """X9: a reorder puts brokers that should not lead last; the order before it is the original."""
+    moving = reassignment(Phase.COPYING, plan="drover-leaders-1", replacement=Replacement("q", ELSEWHERE))
+    done = ReassignmentCompleted(**NAME, replicas=(2, 3, 1))
+    (after,) = succession(moving, done, CLUSTER, canonical=(1, 2, 3)).after
+    assert isinstance(after, ReassignmentQueued)
+    assert (after.original, after.current, after.target) == ((1, 2, 3), (2, 3, 1), ELSEWHERE)
 
 
 def test_after_the_rollback_the_new_target_is_queued_from_the_first_original() -> None:

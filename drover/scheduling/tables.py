@@ -133,6 +133,8 @@ TABLES = CapabilityTables(
             clusters.ClusterFrozen,
             clusters.FreezeEnded,
             clusters.ClusterUnfrozen,
+            clusters.BrokerHeld,
+            clusters.BrokerReleased,
             waiting.CommandHeld,
             waiting.CommandNarrowed,
             waiting.CommandReleased,

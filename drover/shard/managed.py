@@ -68,8 +68,8 @@ class ManagedCluster:
                 self._apply(one, at_ms)
             return (*kept, event)
         ending = self.state.reassignments[event.key]
-        kept = self.state.kept_order(event.key, ending.topic_id)
-        following = succession(ending, event, event.cluster, None if kept is None else kept.canonical)
+        order = self.state.kept_order(event.key, ending.topic_id)
+        following = succession(ending, event, event.cluster, None if order is None else order.canonical)
         applied: list[AnyEvent] = []
         for one in (*following.before, event, *following.after):
             orders: tuple[AnyEvent, ...] = ()

@@ -18,7 +18,7 @@ from projections.position import POSITION_PATH, decode_position
 from projections.store import Examined
 from tests.events.healing_samples import HEALING
 from tests.projections.logs import accepted, opened, queued, sent, viewed
-from tests.projections.samples import BLACKLISTED, CANCELLED, FAILED, FROZEN
+from tests.projections.samples import BALANCING, BLACKLISTED, CANCELLED, DEMOTED, FAILED, FROZEN
 
 TEXT = (Path(__file__).parents[2] / "projections" / "README.md").read_text(encoding="utf-8")
 ROWS = {
@@ -36,7 +36,8 @@ def everything() -> dict[str, bytes]:
     waiting = QueueEntryAdded(cluster="prod", topic="orders", partition=3, id="move-2", plan="later", target=(5, 6))
     events: tuple[AnyEvent, ...] = (
         opened(), opened("later"), queued(0), queued(1), sent(0), accepted(0), blocked, waiting,
-        FROZEN, FAILED, BLACKLISTED, *CANCELLED, HEALING["heal-planned"], HEALING["heal-chunk-planned"],
+        FROZEN, FAILED, BLACKLISTED, DEMOTED, BALANCING, *CANCELLED,
+        HEALING["heal-planned"], HEALING["heal-chunk-planned"],
     )  # fmt: skip
     view = viewed(*events)
     return {path: data for path, data in documents.documents(view, view.everything()) if data}

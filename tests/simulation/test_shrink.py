@@ -28,14 +28,17 @@ def _what_is_moving_is_dropped_by_a_cancel(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cancellation, "is_untouched", lambda _reassignment: True)
 
 
-def _half_a_throttle_is_left(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ledger, "_without_ours", lambda seen, _entry: seen)
+def _throttled_entries_are_left(patch: pytest.MonkeyPatch) -> None:
+    is_due = ledger._topic_is_due
+    patch.setattr(
+        ledger, "_topic_is_due", lambda known, wanted, *others: wanted is not None and is_due(known, wanted, *others)
+    )
 
 
 PLANTS: tuple[Plant, ...] = (
     _no_wait_after_a_takeover,
     _what_is_moving_is_dropped_by_a_cancel,
-    _half_a_throttle_is_left,
+    _throttled_entries_are_left,
 )
 
 

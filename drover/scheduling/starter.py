@@ -29,7 +29,7 @@ from drover.scheduling.ranking import Ranking
 from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
 from drover.scheduling.room import Room, exhausted
 from drover.scheduling.shares import Shares
-from drover.scheduling.steps import intend_step, prepare_step
+from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
@@ -339,7 +339,7 @@ class Starter(Reconciler):
 
         A prepared step has its room already; one that is planned anew has it where it copies to the same brokers.
         """
-        if _is_prepared(reassignment, step):
+        if is_prepared(reassignment, step):
             return (), []
         held = reassignment.weighing_step
         ports = without(step.load, reassignment.load)
@@ -355,7 +355,7 @@ class Starter(Reconciler):
         key, cluster = reassignment.key, self.state.name
         if step.adding:
             # What was prepared has its room: it counts as it was counted then.
-            prepared = reassignment.step if _is_prepared(reassignment, step) else None
+            prepared = reassignment.step if is_prepared(reassignment, step) else None
             size = self._sizes.copy_bytes(key) if prepared is None else prepared.copy_bytes
             step = replace(step, copy_bytes=size)
             if prepared is None:
@@ -363,7 +363,7 @@ class Starter(Reconciler):
                 self.candidates.shares.start(reassignment.plan, len(step.adding))
         if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))
-        elif not _is_prepared(reassignment, step):
+        elif not is_prepared(reassignment, step):
             if not self._room.may_throttle(key.topic, len(step.expected)):
                 self.candidates.park(key, rank, (key.topic,), (key.topic,))
             else:
@@ -391,9 +391,3 @@ class Starter(Reconciler):
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""
         return Urgency.BUSY if self.candidates.looks else Urgency.IDLE
-
-
-def _is_prepared(reassignment: Reassignment, step: Step) -> bool:
-    """Whether room was taken and throttles are being set for the copies of this very step."""
-    prepared = reassignment.step
-    return reassignment.phase is Phase.PREPARED and prepared is not None and set(step.adding) <= set(prepared.adding)

@@ -1,8 +1,9 @@
-"""The events with which a step begins."""
+"""The events with which a step begins, and whether its room was taken before."""
 
 from typing import TypedDict
 
-from drover.reassignment.state import Step
+from drover.reassignment.phase import Phase
+from drover.reassignment.state import Reassignment, Step
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallIntended, StepPrepared
 
@@ -41,3 +42,11 @@ def _fields(cluster: str, key: TopicPartition, step: Step) -> _StepFields:
         "leader": -1 if step.leader is None else step.leader,
         "copy_bytes": step.copy_bytes,
     }
+
+
+def is_prepared(reassignment: Reassignment, step: Step) -> bool:
+    """Whether room was taken and throttles are set for this very step: its copies, and the leader that it moves."""
+    prepared = reassignment.step
+    if reassignment.phase is not Phase.PREPARED or prepared is None or step.moves_leader > prepared.moves_leader:
+        return False
+    return set(step.adding) <= set(prepared.adding)

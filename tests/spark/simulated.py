@@ -36,5 +36,5 @@ def samples_of(seed: int) -> list[Stored]:
 
 
 # Without the genesis record, which the topics have already.
-LOG = random_log(4, 120)[1:]
+LOG = random_log(12, 120)[1:]
 SAMPLES = tuple(one.value for one in samples_of(4)[:100] if one.value is not None)

@@ -52,9 +52,9 @@ STEP_MUTANTS = (
     ),
     Mutant(
         "keep-the-room-of-another-copy",
-        STARTER,
-        "prepared is not None and set(step.adding) <= set(prepared.adding)",
-        "prepared is not None",
+        "drover/scheduling/steps.py",
+        "    return set(step.adding) <= set(prepared.adding)",
+        "    return True",
         layer="tests/shard/test_steppings.py",
     ),
     Mutant(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from drover.cluster.controller_model import Partition
 from drover.leadership.endings import PLAN_PREFIX
 from drover.leadership.order import deprioritise
+from drover.reassignment.state import LATE_MS
 from drover.shard.core import CALL_START_MS
 from drover.state.cluster import ClusterState
 from events.brokers import BlacklistSet
@@ -15,12 +16,15 @@ from events.reassignments import Call, CallIntended, ReassignmentCompleted, Reas
 from events.records import AnyEvent
 from events.topics import shard_of
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.settings import WALL_START_MS
 
 if TYPE_CHECKING:
     from tests.simulation.checker import Checker, Ending, Life
     from tests.simulation.world import World
 
 Place = tuple[str, TopicPartition]
+# From the end of that minute: a pause between tries, and two surveys.
+TRIED_AGAIN_MS = 35_000
 
 
 @dataclass(slots=True)
@@ -164,7 +168,7 @@ class Leaders:
 def settles_within_ms(world: "World") -> int:
     """Tell how long leaders may take in an idle world: two surveys, and a minute where a late call is waited for."""
     states = [state for fold in world.checker.folds for state in fold.state.clusters.values()]
-    return 95_000 if any(state.expired_calls for state in states) else 25_000
+    return LATE_MS + TRIED_AGAIN_MS if any(state.expired_calls for state in states) else 25_000
 
 
 def listed(world: "World") -> list[tuple[int, ...]]:
@@ -183,7 +187,10 @@ def l8_leaders_are_where_they_belong(world: "World", cluster: SimulatedCluster, 
     assert not state.elections, f"L8: {state.elections} never end"
     for key, partition in cluster.model.each_partition():
         canonical = world.checker.leaders.canonical.get((cluster.name, key))
-        if key in state.reassignments or canonical is None or partition.moving:
+        late = state.expired_calls.get(key)
+        # What a late call may still do is waited for, and the partition is tried again some time after that.
+        is_late = late is not None and world.now_ms - (late.ended_ms - WALL_START_MS) < LATE_MS + TRIED_AGAIN_MS
+        if key in state.reassignments or canonical is None or partition.moving or is_late:
             continue
         listed = state.listed_for(key.topic)
         lazily = frozenset(listed) - {partition.leader} if state.limits.lazy_leadership else listed

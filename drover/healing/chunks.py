@@ -68,7 +68,7 @@ def begin_chunk(state: ClusterState, heal: Heal, chunk: HealChunk, seen: Seen, t
     events: list[AnyEvent] = [begun, opened]
     if throttle is not None:
         events.append(PlanThrottleSet(cluster=state.name, plan=plan, bytes_per_second=throttle))
-    events += (_queued(one, state.name, plan) for one in taken)
+    events += (_queued(one, state, plan) for one in taken)
     return events
 
 
@@ -80,15 +80,19 @@ def _plan_name(state: ClusterState, heal: Heal, chunk: HealChunk) -> str:
     return name
 
 
-def _queued(one: HealAssignment, cluster: str, plan: str) -> ReassignmentQueued:
+def _queued(one: HealAssignment, state: ClusterState, plan: str) -> ReassignmentQueued:
+    """Accept one partition; where Drover has put brokers last that should not lead, in its canonical order (X9)."""
+    canonical = state.canonical_of(TopicPartition(one.topic, one.partition), one.topic_id, one.original)
+    replaced_by = dict(zip(one.original, one.target, strict=True))
     return ReassignmentQueued(
-        cluster=cluster,
+        cluster=state.name,
         topic=one.topic,
         partition=one.partition,
         topic_id=one.topic_id,
         plan=plan,
-        original=one.original,
-        target=one.target,
+        original=canonical,
+        target=tuple(replaced_by[broker] for broker in canonical),
+        current=None if canonical == one.original else one.original,
     )
 
 

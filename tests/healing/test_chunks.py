@@ -20,6 +20,7 @@ from events.partitions import TopicPartition
 from events.plans import PlanOpened
 from events.reassignments import ReassignmentCompleted, ReassignmentQueued
 from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
+from tests.leadership.support import demote, restore
 from tests.shard.world import Death, World, alter, cancel
 
 SLOW = {"copy_bytes_per_second": 200_000}
@@ -71,6 +72,23 @@ async def test_the_most_endangered_partition_goes_first() -> None:
     await heal_to_the_end(world, 3)
     order = [event.topic for event in told(world, ReassignmentQueued)]
     assert order == ["thin", "large", "small"]
+
+
+async def test_the_canonical_order_survives_a_heal_while_a_broker_is_listed() -> None:
+    """X9: broker 1 stands last only as long as it should not lead."""
+    world = healing_world(partitions=0)
+    world.model.create_topic("listed", {0: [1, 2, 3]})
+    await world.send(demote(1))
+    await world.run(30_000)
+    assert world.replicas(TopicPartition("listed", 0)) == (2, 3, 1)
+    world.model.stop_broker(3)
+    await heal_to_the_end(world, 3)
+    (queued,) = (event for event in told(world, ReassignmentQueued) if event.plan.startswith("drover-heal"))
+    assert (queued.original, queued.current) == ((1, 2, 3), (2, 3, 1))
+    assert queued.target[:2] == (1, 2)
+    await world.send(restore(1))
+    await world.run(30_000)
+    assert world.replicas(TopicPartition("listed", 0)) == queued.target
 
 
 @pytest.mark.parametrize("rolls_back", [False, True])

@@ -7,8 +7,9 @@ import pytest
 
 from drover.reassignment import cancellation
 from drover.reassignment import reconciler as reassignments
-from drover.throttling import ledger
 from drover.throttling import reconciler as throttles
+from drover.throttling.state import BrokerThrottle
+from events.throttles import Rates
 from tests.simulation.run import Finished, run_script, run_seed
 from tests.simulation.shrink import shrink
 
@@ -28,17 +29,20 @@ def _what_is_moving_is_dropped_by_a_cancel(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(cancellation, "is_untouched", lambda _reassignment: True)
 
 
-def _throttled_entries_are_left(patch: pytest.MonkeyPatch) -> None:
-    is_due = ledger._topic_is_due
-    patch.setattr(
-        ledger, "_topic_is_due", lambda known, wanted, *others: wanted is not None and is_due(known, wanted, *others)
-    )
+def _half_a_throttle_is_left(patch: pytest.MonkeyPatch) -> None:
+    wanted = BrokerThrottle.wanted
+
+    def half(self: BrokerThrottle, rate: int | None) -> Rates:
+        found = wanted(self, rate)
+        return found if rate is not None else Rates(found.leader, self.intended.follower)
+
+    patch.setattr(BrokerThrottle, "wanted", half)
 
 
 PLANTS: tuple[Plant, ...] = (
     _no_wait_after_a_takeover,
     _what_is_moving_is_dropped_by_a_cancel,
-    _throttled_entries_are_left,
+    _half_a_throttle_is_left,
 )
 
 

@@ -21,8 +21,8 @@ from drover.shard.fold import ShardFold
 from drover.shard.snapshot import encode_fold
 from events.codec import decode_record, encode_record, record_headers
 from events.commands import Freeze, Unfreeze
-from events.records import SCHEMA_VERSION, Batch
 from events.topics import TopicNames
+from tests.shard.vouching import vouching
 
 HISTORY = 20_000
 PER_ALTER = 1000
@@ -113,17 +113,8 @@ async def _seed(cluster: LocalCluster, maker: LogMaker, fold: ShardFold) -> Rig:
                 *(journal.append(0, payload, record_headers(decode_record(payload))) for payload in some)
             )
         written = await write_snapshot(journal, connection.topics, fold)
-        vouching = Batch(
-            schema=SCHEMA_VERSION,
-            token=fold.token,
-            epoch=fold.epoch,
-            sequence=fold.sequence + 1,
-            at_ms=fold.at_ms,
-            cursors=fold.cursors,
-            previous_hash=fold.chain,
-            snapshot_digest=written.digest,
-        )
-        await journal.append(0, encode_record(vouching), record_headers(vouching))
+        record = vouching(fold, written.digest)
+        await journal.append(0, encode_record(record), record_headers(record))
     finally:
         await journal.close()
     directory = cluster.directory / "start"

@@ -169,7 +169,7 @@ class HeldOffCancel(Struct, frozen=True):
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of one command: recorded in the very batch that decided it.
 
-    `topic` and `offset` say where the command stood. `verdict` is `accepted` when at least one partition (or the
+    `topic` and `offset` say where the command is. `verdict` is `accepted` when at least one partition (or the
     command as a whole) was, `refused` when nothing was, `duplicate` when the same command had been decided before:
     then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch. `held`
     says that the command waits for those it names in `after`: a second outcome follows.
@@ -224,7 +224,7 @@ class Acquire(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
     """A worker takes the shard: a compare-and-swap, valid only with `epoch` == current + 1 (R1).
 
     `resumes_after` is an administrator's word: the offset of a damaged record at which every reader has stopped. The
-    shard goes on after this acquire, with the state from before the damage; what stands between the two is void (R9).
+    shard goes on after this acquire, with the state from before the damage; everything between the two is void (R9).
     The form of this record never changes in another way than by fields that may be left out.
     """
 

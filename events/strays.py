@@ -1,4 +1,4 @@
-"""Throttles that no move needs, as a command names them: what to delete, and what stands there."""
+"""Throttles that no reassignment needs, as a command names them: with the values that were seen and may be deleted."""
 
 from typing import Annotated
 

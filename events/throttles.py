@@ -28,7 +28,7 @@ NO_ENTRIES = Entries()
 class BrokerThrottleIntended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-intended"):
     """A broker's rates will be set to `rates`; `found` is what was read just before.
 
-    With `release` the rates are the ones that stood there before Drover first set any.
+    With `release` the rates are those that were set before Drover first set any.
     """
 
     broker: int

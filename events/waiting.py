@@ -48,7 +48,7 @@ class CommandBegun(Event, frozen=True, kw_only=True, omit_defaults=True, tag="co
     """A command is too large for one record: this one decides a part of it, and the next ones the rest.
 
     `left` are the partitions that are not decided here, in the order in which they will be, `part` of them at a time.
-    `payload` is the command in msgpack; it stands in `topic` at `offset`. Until all is decided no other command of the
+    `payload` is the command in msgpack; it is in `topic` at `offset`. Until all is decided no other command of the
     cluster is; with `withholds`, which a cancel has, no step starts either.
     """
 

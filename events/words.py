@@ -35,7 +35,7 @@ def said_of(error: Exception) -> str:
 
 
 def fault_of_json(payload: bytes) -> str | None:
-    """Say what JSON readers pass over or misname: a byte order mark, a name that stands twice, half of a character.
+    """Say what JSON readers pass over or misname: a byte order mark, a name that appears twice, half of a character.
 
     None if there is nothing of that. What is no JSON at all is left to the decoder.
     """
@@ -45,7 +45,7 @@ def fault_of_json(payload: bytes) -> str | None:
     try:
         said = json.loads(payload.decode(), object_pairs_hook=_once)
     except _TwiceError as error:
-        return f"{error} stands twice in one map: which one was meant?"
+        return f"{error} appears twice in one map: which one was meant?"
     except (ValueError, RecursionError):
         return None
     half = _half_of_a_character(said)
@@ -61,7 +61,7 @@ def mark_of(payload: bytes) -> str | None:
 
 
 class _TwiceError(Exception):
-    """A name stands twice in one map; never leaves this module."""
+    """A name appears twice in one map; never leaves this module."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def contributions(records: DataFrame, samples_topic: str, carry: Mapping[str, by
 
 
 def stored(records: DataFrame, samples_topic: str) -> DataFrame:
-    """Select the columns of `Stored`; what stands in `samples_topic` are byte samples, all else is the log."""
+    """Select the columns of `Stored`; records of `samples_topic` are byte samples, all others are the log's."""
     is_sample = (F.col("topic") == samples_topic).alias("is_sample")
     return records.select(is_sample, "partition", "offset", F.unix_millis("timestamp").alias("appended_ms"), "value")
 

@@ -144,7 +144,7 @@ def jvm_pid(session: SparkSession) -> int:
 
 
 def _prepare_environment() -> None:
-    """Set what must stand in the environment before the JVM starts; Spark's own options of that meaning do not work."""
+    """Set the environment before the JVM starts; Spark's own options of that meaning do not work."""
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

@@ -87,7 +87,7 @@ def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
 def _try(settings: Settings, commands: Sequence[Alter], output: str) -> None:
     """Show what would be sent, and refuse what a worker would refuse now."""
     # Imported here: only a trial decides anything in this process.
-    from drover.cli.trying import decisions_now, refuse_form, tell  # noqa: PLC0415
+    from drover.cli.trying import decisions_now, refuse_form, tell  # noqa: PLC0415 - for --dry-run only
 
     for command in commands:
         checked(command)

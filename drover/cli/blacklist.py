@@ -50,11 +50,9 @@ def _send(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, A
 def show(invocation: Invocation, output: str) -> None:
     """Show the list that the log holds."""
     connection, cluster = connect(invocation)
-    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
+    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
 
-    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
-    state = fold.state.clusters.get(cluster)
-    brokers = () if state is None else state.blacklist
+    brokers = asyncio.run(fold_cluster(connection, cluster)).blacklist
     if output != "table":
         row = {"cluster": cluster, "brokers": list(brokers)}
         print_document(row, [row], output)

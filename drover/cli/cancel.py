@@ -74,12 +74,10 @@ def cancel(
 def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
     if not _can_ask():
         raise click.UsageError("--all needs -y when there is no terminal to ask on")
-    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
+    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
 
-    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
-    state = fold.state.clusters.get(cluster)
-    count = 0 if state is None else len({*state.reassignments, *state.queue})
-    waiting = 0 if state is None else len(state.deferred)
+    state = asyncio.run(fold_cluster(connection, cluster))
+    count, waiting = len({*state.reassignments, *state.queue}), len(state.deferred)
     also = f", and withdraw the alters among {plural(waiting, 'command')} that wait for others" if waiting else ""
     what = f"{plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued{also}"
     question = f"{mode.capitalize()} {what}?"

@@ -41,7 +41,7 @@ async def _wait(
     state = ClusterState(cluster)
     async with aclosing(views) as watching:
         async for view in watching:
-            state = _state_of(view, cluster)
+            state = view.log.cluster(cluster)
             found = drained_as_far(state, broker) if drained else restored_as_far(state, broker)
             if found is Waiting.IS_DONE:
                 say(_sentence(state, broker, drained=drained))
@@ -86,11 +86,6 @@ def _is_in_order(kept: KeptOrder, listed: frozenset[int]) -> bool:
         return False
     here, canonical = ([one for one in order if one not in listed] for order in (kept.replicas, kept.canonical))
     return here == canonical
-
-
-def _state_of(view: View, cluster: str) -> ClusterState:
-    (fold,) = view.log.folds.values()
-    return fold.state.clusters.get(cluster) or ClusterState(cluster)
 
 
 def _sentence(state: ClusterState, broker: int, *, drained: bool) -> str:

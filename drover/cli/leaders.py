@@ -10,6 +10,7 @@ from drover.cli.output import console, output_option, print_document
 from drover.cli.parameters import Duration
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
+from drover.client.views.leader_rows import leaders_document
 from events.commands import BalanceLeaders, Demote, Restore
 
 number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
@@ -65,14 +66,12 @@ def balance(invocation: Invocation, topics: tuple[str, ...], **options: Any) -> 
 def show(invocation: Invocation, output: str) -> None:
     """Show who leads how much, which brokers should not, and what waits."""
     connection, cluster = connect(invocation)
-    from drover.cli.leaders_view import layout  # noqa: PLC0415 - the Kafka client costs start-up time
-    from drover.client.history import fold_shards  # noqa: PLC0415 - the same
-    from drover.client.views.leader_rows import leaders_document  # noqa: PLC0415 - the same
-    from drover.state.cluster import ClusterState  # noqa: PLC0415 - the same
+    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
 
-    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
-    document = leaders_document(fold.state.clusters.get(cluster) or ClusterState(cluster))
+    document = leaders_document(asyncio.run(fold_cluster(connection, cluster)))
     if output == "table":
+        from drover.cli.leaders_view import layout  # noqa: PLC0415 - rich costs start-up time
+
         console().print(layout(document))
     else:
         print_document(document, document["brokers"], output)

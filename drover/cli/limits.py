@@ -10,6 +10,7 @@ from drover.cli.output import console, output_option, print_document, table, tim
 from drover.cli.parameters import parse_duration, parse_rate, parse_size
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
+from drover.client.views.limit_rows import limit_rows
 from drover.scheduling.limit_names import KnownLimit, Unit, find, in_words, nearest
 from events.clusters import LimitValue
 from events.commands import ChangeLimits
@@ -74,12 +75,9 @@ def limits() -> None:
 def show(invocation: Invocation, output: str) -> None:
     """Show every limit in force, and whether the settings or a command say so; read from the log."""
     connection, cluster = connect(invocation)
-    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
-    from drover.client.views.limit_rows import limit_rows  # noqa: PLC0415 - the same
-    from drover.state.cluster import ClusterState  # noqa: PLC0415 - the same
+    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
 
-    (fold,) = asyncio.run(fold_shards(connection, cluster)).folds.values()
-    rows = limit_rows(fold.state.clusters.get(cluster) or ClusterState(cluster))
+    rows = limit_rows(asyncio.run(fold_cluster(connection, cluster)))
     if output != "table":
         documents = [row.document() for row in rows]
         print_document({"cluster": cluster, "limits": documents}, documents, output)

@@ -169,15 +169,13 @@ async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> Asyn
 
 async def state_of(settings: Settings, cluster: str) -> ClusterState:
     """Return the cluster as the log says it is; where that cannot be read, a warning says so."""
-    from drover.client.history import fold_shards  # noqa: PLC0415 - the Kafka client costs start-up time
+    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
 
     try:
-        folded = await fold_shards(settings.log.connection(), cluster)
+        return await fold_cluster(settings.log.connection(), cluster)
     except (ConfigurationError, LogUnavailableError) as error:
         say(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
         return ClusterState(cluster)
-    states = (fold.state.clusters.get(cluster) for fold in folded.folds.values())
-    return next((state for state in states if state is not None), ClusterState(cluster))
 
 
 def _own_topics(names: TopicNames) -> frozenset[str]:

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,24 @@ from drover.cli.output import (
     timestamp,
 )
 from drover.cli.spark import directory_of
+from spark.files import JobFiles
+from spark.sinks.sqlite import read_rows, read_standing
+from spark.view import (
+    Overview,
+    PlanProgress,
+    Progress,
+    broker_rates,
+    durations,
+    is_moment,
+    moment,
+    now_ms,
+    open_tables,
+    overview,
+    with_times,
+)
 
 if TYPE_CHECKING:
     from rich.console import Group
-
-    from spark.files import JobFiles
-    from spark.view import Overview, PlanProgress, Progress
 
 PAUSE_S = 0.5
 PLAN_COLUMNS = (
@@ -71,9 +84,6 @@ def progress(
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
-    from spark.files import JobFiles  # noqa: PLC0415 - nothing else of the command line needs the tables
-    from spark.view import now_ms, overview  # noqa: PLC0415
-
     files = JobFiles(directory_of(settings.spark, directory).absolute())
     if one_table is not None:
         _print_table(files, one_table, cluster, plan, output, follow=follow)
@@ -91,13 +101,10 @@ def progress(
 
 
 def _print_table(
-    files: "JobFiles", name: str, cluster: str | None, plan: str | None, output: str, *, follow: bool
+    files: JobFiles, name: str, cluster: str | None, plan: str | None, output: str, *, follow: bool
 ) -> None:
     if follow:
         raise click.UsageError("--follow shows progress, not a whole table")
-    from spark.sinks.sqlite import read_rows, read_standing  # noqa: PLC0415 - see progress
-    from spark.view import broker_rates, durations, is_moment, moment, open_tables, with_times  # noqa: PLC0415
-
     wanted = {key: value for key, value in (("cluster", cluster), ("plan", plan)) if value is not None}
     with open_tables(files) as connection:
         standing = read_standing(connection)
@@ -121,16 +128,14 @@ def _cell(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _views(files: "JobFiles", cluster: str | None, plan: str | None) -> Iterator["Overview"]:
+def _views(files: JobFiles, cluster: str | None, plan: str | None) -> Iterator[Overview]:
     """Yield what the tables say whenever a batch was applied, and now and then."""
-    from spark.view import now_ms, overview  # noqa: PLC0415 - see progress
-
     while True:
         yield overview(files, cluster, plan, now_ms())
         time.sleep(PAUSE_S)
 
 
-def _follow(files: "JobFiles", cluster: str | None, plan: str | None, output: str) -> None:
+def _follow(files: JobFiles, cluster: str | None, plan: str | None, output: str) -> None:
     views = _views(files, cluster, plan)
     if output == "table" and sys.stdout.isatty():
         from rich.live import Live  # noqa: PLC0415 - a pipe needs none of it
@@ -155,18 +160,16 @@ def _print_change(shown: dict[tuple[Any, ...], Any], key: tuple[Any, ...], row: 
         return
     shown[key] = line
     if output == "jsonl":
-        from dataclasses import asdict  # noqa: PLC0415 - only here
-
         print_line(asdict(row))
     else:
         say(line)
 
 
-def _has_finished(view: "Overview", plan: str | None) -> bool:
+def _has_finished(view: Overview, plan: str | None) -> bool:
     return plan is not None and any(one.finished_ms is not None for one in view.plans)
 
 
-def _plan_line(plan: "PlanProgress") -> str:
+def _plan_line(plan: PlanProgress) -> str:
     ended = f"{plan.completed} completed, {plan.rolled_back} rolled back, {plan.stopped} stopped, {plan.failed} failed"
     state = "finished" if plan.finished_ms is not None else f"{plan.under_way} under way"
     return (
@@ -174,7 +177,7 @@ def _plan_line(plan: "PlanProgress") -> str:
     )
 
 
-def _line(row: "Progress") -> str:
+def _line(row: Progress) -> str:
     why = f", {row.reason}" if row.reason else ""
     stalled = ", stalled" if row.has_stalled else ""
     copied = (
@@ -185,7 +188,7 @@ def _line(row: "Progress") -> str:
     return f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{copied}{why}{stalled}"
 
 
-def _layout(view: "Overview") -> "Group":
+def _layout(view: Overview) -> "Group":
     from rich.console import Group  # noqa: PLC0415 - for people only
 
     plans = table(
@@ -217,7 +220,7 @@ def _layout(view: "Overview") -> "Group":
     return Group(plans, styled(""), rows, styled(""), styled(_age(view)))
 
 
-def _planned(plan: "PlanProgress") -> str:
+def _planned(plan: PlanProgress) -> str:
     """Write how much there is to copy; with a + where more is not known yet."""
     return f"{amount(plan.bytes_planned)}{'+' if plan.without_size else ''}"
 
@@ -229,7 +232,7 @@ _JOB = {
 }
 
 
-def _age(view: "Overview") -> str:
+def _age(view: Overview) -> str:
     if view.standing is None:
         return f"there is no batch in the tables yet; {_JOB[view.job]}"
     newest = timestamp(view.standing.newest_ms) if view.standing.newest_ms else "nothing"

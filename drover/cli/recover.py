@@ -25,7 +25,7 @@ from drover.shard.fold import ShardFold
 def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool) -> None:
     """Show where the log of SHARD is damaged, and with --after let it go on from the state before.
 
-    What the damaged record decided, and what stands behind it, never happened for any reader. What the clusters show is
+    What the damaged record and those after it decided never happened for any reader. What the clusters show is
     adopted, as after every takeover. docs/recovery.md says when this is right.
     """
     # The Kafka client costs start-up time.
@@ -50,4 +50,4 @@ def _found(fold: ShardFold) -> str:
     assert fold.damage is not None, "only what is damaged is told"
     until = f"decided until {timestamp(fold.at_ms)}" if fold.sequence else "before its first decision"
     behind = fold.position - fold.damage.offset - 1
-    return f"{fold.damage.what}.\nThe state before it was {until}; {plural(behind, 'record')} stand behind it."
+    return f"{fold.damage.what}.\nThe state before it was {until}; {plural(behind, 'record')} follow it."

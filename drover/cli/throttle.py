@@ -1,7 +1,7 @@
 """`drover throttle`: throttles of plans and of the cluster, and what tools have left."""
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,11 +12,9 @@ from drover.cli.parameters import Rate, check_rate, parse_rate
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.cli.throttles import look_at_throttles, show_throttles
+from drover.client.views.found_throttles import FoundEntries, FoundRates
 from events.commands import RestoreThrottles, Throttle
 from events.strays import StrayEntries, StrayRates
-
-if TYPE_CHECKING:
-    from drover.client.views.found_throttles import FoundEntries, FoundRates
 
 
 @click.group()
@@ -67,7 +65,7 @@ def _rate(text: str, *, force: bool) -> int:
 @common_options
 @pass_invocation
 def show(invocation: Invocation, output: str) -> None:
-    """Show every throttle that stands in the cluster and whose it is, as `drover throttles` does."""
+    """Show every throttle that is set in the cluster and who set it; the same as `drover throttles`."""
     show_throttles(invocation, output)
 
 
@@ -80,9 +78,9 @@ def show(invocation: Invocation, output: str) -> None:
 def restore(
     invocation: Invocation, brokers: tuple[int, ...], topics: tuple[str, ...], *, yes: bool, **options: Any
 ) -> None:
-    """Delete the strays: throttles that somebody else has set and that nothing that moves needs.
+    """Delete strays: throttles that somebody else set and that no reassignment needs.
 
-    It shows them and asks first. A worker reads each once more before it deletes it, and leaves what has changed.
+    Lists them and asks first. A worker reads each one again before deleting it, and leaves it alone if it has changed.
     """
     connection, cluster = connect(invocation)
     found = look_at_throttles(invocation.settings(), cluster)
@@ -102,7 +100,7 @@ def restore(
     send_one(connection, command, request)
 
 
-def _ask(rates: "list[FoundRates]", entries: "list[FoundEntries]", *, yes: bool) -> None:
+def _ask(rates: list[FoundRates], entries: list[FoundEntries], *, yes: bool) -> None:
     """Show what would be deleted and ask, unless that was answered; without a terminal nobody can answer."""
     for row in rates:
         said = ", ".join(

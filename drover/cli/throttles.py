@@ -1,18 +1,17 @@
-"""`drover throttles`: the throttles that stand in a cluster, and whose they are."""
+"""`drover throttles`: every throttle that is set in a cluster, and who set it."""
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.model_source import open_driver
 from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
-
-if TYPE_CHECKING:
-    from drover.client.views.found_throttles import FoundEntries, FoundRates
-    from drover.plans.state import ClusterThrottle
-    from drover.runtime.settings import Settings
+from drover.client.views.found_throttles import FoundEntries, FoundRates, found_entries, found_rates
+from drover.plans.state import ClusterThrottle
+from drover.runtime.settings import Settings
 
 LOOK_TIMEOUT_MS = 10_000
 _SHOWN_ENTRIES = 6
@@ -20,11 +19,11 @@ _SHOWN_ENTRIES = 6
 
 @dataclass(frozen=True, slots=True)
 class Throttles:
-    """What a look at a cluster and at its log has shown; `of_cluster` is the throttle that a command has set."""
+    """The throttles of a cluster; `of_cluster` is what a command has set for plans without one, None if none has."""
 
-    of_cluster: "ClusterThrottle | None"
-    rates: "tuple[FoundRates, ...]"
-    entries: "tuple[FoundEntries, ...]"
+    of_cluster: ClusterThrottle | None
+    rates: tuple[FoundRates, ...]
+    entries: tuple[FoundEntries, ...]
 
 
 @click.command()
@@ -32,21 +31,20 @@ class Throttles:
 @common_options
 @pass_invocation
 def throttles(invocation: Invocation, output: str) -> None:
-    """Show every throttle that stands in the cluster: ours, theirs, and strays that a tool has left.
+    """Show every throttle that is set in the cluster: Drover's, other people's, and strays that a tool left behind.
 
-    Rates are read from the brokers and entries from the topics; whose they are from the log and from what moves.
+    Rates come from the brokers' configs, and throttled replicas from the topics'. The log and the reassignments under
+    way tell who set them.
     """
     show_throttles(invocation, output)
 
 
 def show_throttles(invocation: Invocation, output: str) -> None:
-    """Look at the cluster and print what stands there."""
+    """Read the throttles of the cluster and print them."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
     found = look_at_throttles(settings, cluster)
     if output != "table":
-        import msgspec  # noqa: PLC0415 - not for a table
-
         rows = [row.document() for row in found.rates]
         document = {
             "cluster": cluster,
@@ -75,16 +73,13 @@ def show_throttles(invocation: Invocation, output: str) -> None:
         say(f"{plural(strays, 'stray')}: `drover throttle restore` deletes them.", err=True)
 
 
-def look_at_throttles(settings: "Settings", cluster: str) -> Throttles:
+def look_at_throttles(settings: Settings, cluster: str) -> Throttles:
     """Read the log and the cluster; raises `ClusterError` or `ConfigurationError`."""
     return asyncio.run(_look(settings, cluster))
 
 
-async def _look(settings: "Settings", cluster: str) -> Throttles:
-    from drover.cli.model_source import open_driver  # noqa: PLC0415 - the Kafka client costs start-up time
-    from drover.client.history import fold_shards  # noqa: PLC0415 - the same
-    from drover.client.views.found_throttles import found_entries, found_rates  # noqa: PLC0415 - the same
-    from drover.state.cluster import ClusterState  # noqa: PLC0415 - the same
+async def _look(settings: Settings, cluster: str) -> Throttles:
+    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
 
     async with open_driver(settings, cluster, LOOK_TIMEOUT_MS) as driver:
         survey = await driver.survey()
@@ -92,8 +87,7 @@ async def _look(settings: "Settings", cluster: str) -> Throttles:
         lists = await driver.throttled_replicas({key.topic for key in survey.partitions})
         moves = (await driver.list_moves()).moves
     # The log is read last: what Drover has set meanwhile is known to be its own.
-    (fold,) = (await fold_shards(settings.log.connection(), cluster)).folds.values()
-    state = fold.state.clusters.get(cluster) or ClusterState(cluster)
+    state = await fold_cluster(settings.log.connection(), cluster)
     return Throttles(
         state.cluster_throttle,
         tuple(found_rates(state, rates, moves)),

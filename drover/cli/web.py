@@ -15,6 +15,9 @@ from drover.cli.spark import directory_of
 from drover.errors import ConfigurationError
 from drover.runtime.logs import configure_logging
 from drover.runtime.settings import Settings
+from spark.files import JobFiles
+from spark.sinks.sqlite import read_rows
+from spark.view import durations, now_ms, open_tables, overview
 
 TABLES = ("refusals", "requests", "takeovers")
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -35,10 +38,9 @@ def web(invocation: Invocation, listen: str | None) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    # Neither the server nor the planner is loaded to say that a flag is wrong.
-    from drover.cli.reviewing import Reviewer  # noqa: PLC0415
-    from drover.web.identity import Doorkeeper  # noqa: PLC0415
-    from drover.web.serving import serving  # noqa: PLC0415
+    from drover.cli.reviewing import Reviewer  # noqa: PLC0415 - the planner is not loaded to say that a flag is wrong
+    from drover.web.identity import Doorkeeper  # noqa: PLC0415 - nor is the web server
+    from drover.web.serving import serving  # noqa: PLC0415 - nor is the web server
 
     configure_logging(settings.worker.log_format)
     stop = asyncio.Event()
@@ -77,10 +79,6 @@ class Tables:
 
     def read(self, cluster: str | None) -> Mapping[str, Any]:
         """Read the tables of one cluster or of all, with their age; says why when there are none."""
-        from spark.files import JobFiles  # noqa: PLC0415 - few look at it
-        from spark.sinks.sqlite import read_rows  # noqa: PLC0415
-        from spark.view import durations, now_ms, open_tables, overview  # noqa: PLC0415
-
         files = JobFiles(self._directory)
         try:
             found = overview(files, cluster, None, now_ms())

@@ -9,6 +9,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 from drover.journal.snapshots import load_snapshots
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
+from drover.state.cluster import ClusterState
 from events.records import Batch
 from events.topics import shard_of
 
@@ -43,6 +44,11 @@ class FoldedLog:
     def damaged(self) -> dict[int, str]:
         """Return the damage of each damaged shard: its place, and what is wrong there."""
         return {shard: fold.damage.what for shard, fold in self.folds.items() if fold.damage is not None}
+
+    def cluster(self, name: str) -> ClusterState:
+        """Return a cluster as its shard's fold has it; an empty one where nothing was recorded of it."""
+        found = (fold.state.clusters.get(name) for fold in self.folds.values())
+        return next((state for state in found if state is not None), ClusterState(name))
 
     def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:
         """Fold records and return the valid batches among them; what no reader may pass stops its shard."""
@@ -112,6 +118,11 @@ async def _read_to_end(reader: LogReader, connection: LogConnection, log: Folded
 def warn_unused(shard: int, why: str) -> None:
     """Log that a snapshot is not used, and why: the result is the same, but takes longer."""
     _log.warning("the snapshot of shard %d is not used: %s", shard, why)
+
+
+async def fold_cluster(connection: LogConnection, cluster: str) -> ClusterState:
+    """Return a cluster as the log has it at its present end; an empty one if the log says nothing of it."""
+    return (await fold_shards(connection, cluster)).cluster(cluster)
 
 
 async def fold_shards(connection: LogConnection, cluster: str | None = None) -> FoldedLog:

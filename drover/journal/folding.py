@@ -73,7 +73,7 @@ class FoldedLog:
         finally:
             del self._expected[shard, payload]
         if folded.offset != offset:
-            raise CorruptLogError(f"shard {shard}: one record stands at offset {folded.offset} and at {offset}")
+            raise CorruptLogError(f"shard {shard}: the same record is at offset {folded.offset} and at {offset}")
         return folded
 
     async def _fold_next(self) -> None:

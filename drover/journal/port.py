@@ -61,7 +61,7 @@ class Journal(Protocol):
     shards: int
 
     async def start(self) -> None:
-        """Connect; the tail stands before the first record of every shard."""
+        """Connect; the tail begins before the first record of every shard."""
         ...
 
     def seek(self, positions: Sequence[int]) -> None:

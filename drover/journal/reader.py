@@ -27,7 +27,7 @@ STALL_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One record as it stands in a topic; `shard` is its partition, `payload` is empty for a tombstone.
+    """One record of a topic; `shard` is its partition, `payload` is empty for a tombstone.
 
     `key` is empty for a record that has none.
     """

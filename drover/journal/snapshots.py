@@ -1,4 +1,4 @@
-"""Where snapshots stand: the topic that `topics init` makes, found by its last record, written in two slots by turns.
+"""Snapshots in the topic that `topics init` makes: found by their last record, written in two slots by turns.
 
 Every record says where the last complete snapshot before it begins, so a reader needs the last record and what lies
 between that place and the end, however much else compaction has left in the topic. A writer that dies half way leaves
@@ -53,7 +53,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A complete snapshot that the topic holds."""
+    """A complete snapshot in the topic."""
 
     manifest: Manifest
     digest: bytes
@@ -61,7 +61,7 @@ class _Candidate:
 
 
 class _Glance(msgspec.Struct, frozen=True):
-    """What is read of a record of the log to find out whether it vouches for a snapshot."""
+    """The fields of a log record that show whether it vouches for a snapshot."""
 
     previous_hash: bytes = b""
     snapshot_digest: bytes | None = None
@@ -193,7 +193,7 @@ async def _last_records(reader: Reading, topic: str, shards: Collection[int]) ->
 
 
 async def _candidates(reader: Reading, topic: str, begin: Mapping[int, int]) -> dict[int, list[_Candidate]]:
-    """Read what stands from these offsets on: each shard's complete snapshots, the newest first."""
+    """Read from these offsets on: each shard's complete snapshots, the newest first."""
     newest: dict[int, dict[bytes, bytes]] = {shard: {} for shard in begin}
     async for records in reader.read(topic, begin):
         for record in records:
@@ -220,9 +220,9 @@ def _fault(manifest: Manifest, shard: int, shards: int, end: int) -> str | None:
     if (manifest.shard, manifest.shards) != (shard, shards):
         return f"it is of shard {manifest.shard} of {manifest.shards}"
     if manifest.position > end:
-        return f"it stands at offset {manifest.position}, and the log ends at {end}"
+        return f"it is of offset {manifest.position}, but the log ends at {end}"
     if not 0 <= manifest.chain_offset < manifest.position:
-        return f"its last batch cannot stand at offset {manifest.chain_offset}"
+        return f"its last batch cannot be at offset {manifest.chain_offset}"
     return None
 
 

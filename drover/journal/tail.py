@@ -46,7 +46,7 @@ class LogTail:
         self._suspicions: defaultdict[TopicPartition, Suspicion] = defaultdict(Suspicion)
 
     async def start(self) -> None:
-        """Connect and stand before the first record; raises `LogUnavailableError` when no broker answers."""
+        """Connect, and begin before the first record; raises `LogUnavailableError` when no broker answers."""
         try:
             self._consumer.assign(self._partitions)
             await self._consumer.start()

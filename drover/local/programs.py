@@ -59,7 +59,7 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
 
 
 def format_command(programs: Programs, layout: Layout, arguments: Path) -> list[str]:
-    """Return the command line that formats the controller's log directory; its arguments stand in a file."""
+    """Return the command line that formats the controller's log directory; its arguments are in a file."""
     flags = () if programs.archives is None else programs.archives.use_flags
     # The tool takes a file in place of arguments, and every user of this machine can read a command line.
     return [*_jvm(programs, layout, CONTROLLER), *flags, "kafka.tools.StorageTool", f"@{arguments}"]

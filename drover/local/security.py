@@ -17,7 +17,7 @@ PASSWORD_BYTES = 24
 
 def write_secrets(layout: Layout, spec: ClusterSpec) -> None:
     """Make keys, certificates and passwords where there are none; what a kept cluster has stays as it is."""
-    # Also what the nodes store: the users' keys stand in the controller's log.
+    # Also what the nodes store: the users' keys are in the controller's log.
     layout.nodes_directory.chmod(0o700)
     if not layout.authority_file.exists():
         # Importing it costs as much as all the rest of an `up` that needs no certificates.

@@ -122,7 +122,7 @@ def _throttle_too_low(
 ) -> Block | None:
     """Tell that a throttled copy can never catch up (L6). What to do about it is the operator's decision.
 
-    A block that stands keeps its words, and stays until every copy has been seen to gain: nothing measured, after a
+    A block that goes on keeps its words, and stays until every copy has been seen to gain: nothing measured, after a
     change of owner say, is no news.
     """
     rate, known = context.throttle_bytes_per_second, reassignment.block

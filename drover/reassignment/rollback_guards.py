@@ -71,7 +71,7 @@ def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: Guar
 def is_given_up(reassignment: Reassignment, facts: PartitionFacts, block: Block, guard: GuardFacts) -> bool:
     """Whether the originals that `block`, the present restore block, waits for are gone for good.
 
-    Gone is what was reported as failed, and what has been dead for as long as this very block has stood.
+    Gone is what was reported as failed, and what has been dead for as long as this very block has lasted.
     """
     known = reassignment.block
     has_lasted = known is not None and known.detail == block.detail and guard.at_ms - known.since_ms >= GONE_MS

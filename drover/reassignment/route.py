@@ -2,7 +2,7 @@
 
 The destination is the target, the original list of a rollback, or the confirmed list of a stop. What Kafka lists is
 cancelled before anything else is sent, never re-targeted (live fact); then the rule goes on from the list that is
-there. KIP-236's guards stand in front of a cancel, the gates of `drover.reassignment.start` in front of each step.
+there. KIP-236's guards are checked before a cancel, the gates of `drover.reassignment.start` before each step.
 """
 
 from msgspec.structs import replace

@@ -18,7 +18,7 @@ class Rank(NamedTuple):
 
     @property
     def lane(self) -> "Lane":
-        """The line in which it stands: one for all that is in flight, one for each plan of what is pending."""
+        """The line that it waits in: one for all that is in flight, and one for each plan of what is pending."""
         return (self.tier, self.plan if self.tier else "")
 
 

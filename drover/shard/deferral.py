@@ -20,6 +20,11 @@ class Released:
     deferred: DeferredCommand
 
 
+def deferred_commands(state: SchedulingState) -> dict[str, AnyCommand]:
+    """Read the deferred commands of a cluster, by id."""
+    return {name: decode_deferred(one.payload) for name, one in state.deferred.items()}
+
+
 @dataclass(slots=True)
 class Deferral:
     """The deferred commands of one cluster by what they wait for; each is decoded once.
@@ -38,7 +43,7 @@ class Deferral:
 
     def begin(self) -> None:
         """Read the deferred commands of the log; what they wait for is found out later."""
-        self._commands = {name: decode_deferred(one.payload) for name, one in self.state.deferred.items()}
+        self._commands = deferred_commands(self.state)
         self.bytes = sum(one.size for one in self.state.deferred.values())
         self._is_counted = not self._commands
 

@@ -1,6 +1,6 @@
 """The inbox of one shard: four command topics merged by time, and shared by the clusters that live there.
 
-What ends or holds back work goes first. A freeze and an unfreeze overtake whatever stands in other topics; so does a
+What ends or holds back work goes first. A freeze and an unfreeze overtake whatever waits in other topics; so does a
 cancel, unless an alter that has arrived before it is of the same author, or names one of its topics, its plan or its
 id. No topic fills more than half of a run while another one waits, and within a topic the cluster that has had the
 least comes next. The commands of one cluster keep their order in each topic.
@@ -23,7 +23,7 @@ HIGH_BYTES, LOW_BYTES = 16 * 1024 * 1024, 8 * 1024 * 1024
 ARRIVAL_OVERHEAD_BYTES = 64
 # Clusters share so many places in the order of a topic.
 GROUPS = 16
-# Of one topic: what is decided before its turn stands in every record until the cursor has passed it.
+# Of one topic: what is decided before its turn is named in every record until the cursor has passed it.
 MOST_EARLY = 256
 _ALTER, _CANCEL = COMMAND_KINDS.index("alter"), COMMAND_KINDS.index("cancel")
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from drover.capability.decision import Decision, Facts
 from drover.facts import Observation
 from drover.shard.decide import decide, looks_for
+from drover.shard.deferral import deferred_commands
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.commands import AnyCommand
@@ -30,6 +31,7 @@ def trial(
         min_isr=seen.min_isr,
         own_topics=own_topics,
         appended_ms=at_ms,
+        deferred=deferred_commands(state),
     )
     supposed = state.copy()
     decisions: list[Decision] = []

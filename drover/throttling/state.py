@@ -41,7 +41,7 @@ class BrokerThrottle(Struct, frozen=True, omit_defaults=True):
         return NO_RATES if self.others is None else self.others.theirs
 
     def wanted(self, rate: int | None) -> Rates:
-        """Return what should stand there while moves ask for `rate`, or (None) no longer ask: others' rates stay."""
+        """Return the rates to set while moves ask for `rate`, or (None) once none does; others' rates stay."""
         ours, theirs = self.baseline if rate is None else Rates(rate, rate), self.theirs
         return Rates(
             leader=ours.leader if theirs.leader is None else theirs.leader,

@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from drover.capability.decision import Decision, Facts
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
-from drover.shard.decide import DECIDING
+from drover.shard.decide import decide
+from drover.shard.deferral import deferred_commands
 from drover.state.cluster import ClusterState
 from drover.web.ranges import ranges
 from events.base import PartitionEvent
 from events.clusters import ClusterUnfrozen
-from events.codec import Malformed, decode_command, decode_deferred
+from events.codec import Malformed, decode_command
 from events.commands import AnyCommand, Cancel, ChangeLimits, Freeze, PausePlan, ResumePlan, Throttle, Unfreeze
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentRolledBack, ReassignmentStopped, RollbackRequested, StopRequested
@@ -95,8 +96,7 @@ def needs_word(command: AnyCommand) -> bool:
 
 def trial(command: AnyCommand, state: ClusterState, shard: int, offset: int) -> Trial:
     """Decide a command on trial; nothing is changed."""
-    deferred = {name: decode_deferred(one.payload) for name, one in state.deferred.items()}
-    decision = DECIDING[type(command)](command, state, Facts(deferred=deferred))
+    decision = decide(command, state, Facts(deferred=deferred_commands(state)))
     groups = {what: tuple(sorted(keys)) for what, keys in _groups(command, state, decision).items()}
     return Trial(
         shard,
@@ -164,7 +164,7 @@ def _of_plan(command: PausePlan | ResumePlan, state: ClusterState, waits: str, g
     return {
         waits: [entry.key for entry in mine if _waits(entry)],
         goes_on: [entry.key for entry in mine if not _waits(entry)],
-        "standing in the queue": [key for key, entry in state.queue.items() if entry.plan == command.plan],
+        "in the queue": [key for key, entry in state.queue.items() if entry.plan == command.plan],
     }
 
 
@@ -174,7 +174,7 @@ def _withheld(state: ClusterState, waits: str, goes_on: str) -> Groups:
         waits: [entry.key for entry in entries if _waits(entry)],
         goes_on: [entry.key for entry in entries if not _waits(entry) and not entry.is_cancelled],
         "on the way out, frozen or not": [entry.key for entry in entries if entry.is_cancelled],
-        "standing in the queue": list(state.queue),
+        "in the queue": list(state.queue),
     }
 
 

@@ -1,4 +1,4 @@
-"""How a value of an audit stands in the page: in words, exactly, and with its meaning as a class. Pure."""
+"""Values of an audit as the page shows them: in words, exactly, and with their meaning as a class. Pure."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ _VERDICTS = frozenset({"accepted", "refused", "duplicate", "held", "part"})
 
 
 class Cell(NamedTuple):
-    """What stands in the page; `exact` is shown on hover and in print, `kind` is a class of the style sheet."""
+    """One value of the page; `exact` is shown on hover and in print, `kind` is a class of the style sheet."""
 
     text: str
     exact: str | None = None

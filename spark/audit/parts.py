@@ -36,13 +36,13 @@ class Wish:
         return not self.offsets or shard in self.offsets
 
     def has_begun(self, shard: int, offset: int, at_ms: int) -> bool:
-        """Whether a batch of a shard, decided at `at_ms`, stands in the part or after it."""
+        """Whether a batch of a shard, decided at `at_ms`, is in the part or after it."""
         if self.offsets:
             return offset >= self.offsets[shard][0]
         return self.since_ms is None or at_ms >= self.since_ms
 
     def ends_before(self, shard: int, offset: int, at_ms: int) -> bool:
-        """Whether a batch of a shard, decided at `at_ms`, stands after the part."""
+        """Whether a batch of a shard, decided at `at_ms`, is after the part."""
         if self.offsets:
             return offset > self.offsets[shard][1]
         return self.until_ms is not None and at_ms > self.until_ms

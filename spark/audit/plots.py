@@ -1,4 +1,4 @@
-"""The plots of an audit, as SVG that stands in a page and needs nothing from anywhere.
+"""The plots of an audit, as SVG inside a page that needs nothing from anywhere.
 
 No user's words are drawn: what is in a plot are states, clusters' names, broker ids, times and bytes.
 """

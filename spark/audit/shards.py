@@ -95,7 +95,7 @@ class AuditFold(TellingFold):
 
 
 def audited(records: Iterable[Stored], wish: Wish) -> Iterator[Line]:
-    """Audit records of the log; those of one shard stand together, from its first on."""
+    """Audit records of the log; those of one shard come together, from its first on."""
     fold: AuditFold | None = None
     for _, shard, offset, _, value in records:
         if not wish.has_shard(shard):

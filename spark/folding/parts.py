@@ -19,7 +19,7 @@ class Stored(NamedTuple):
 
 
 def folded(records: Iterable[Stored], carry: Mapping[str, bytes]) -> Iterator[Contribution]:
-    """Fold records; those of one shard stand together. `carry` is what was carried by the parts before, by name."""
+    """Fold records; those of one shard come together. `carry` is what was carried by the parts before, by name."""
     place, part = None, None
     for is_sample, partition, offset, appended_ms, value in records:
         if part is None or place != (is_sample, partition):

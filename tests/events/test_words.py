@@ -44,9 +44,9 @@ def test_it_is_said_in_words_and_places(content: dict[str, Any], said: str, *, a
 
 
 def test_a_name_that_stands_twice_is_refused() -> None:
-    assert told(b'{"reason": "a", ' + json.dumps(FREEZE).encode()[1:]).startswith("reason stands twice")
+    assert told(b'{"reason": "a", ' + json.dumps(FREEZE).encode()[1:]).startswith("reason appears twice")
     inner = json.dumps(ALTER).replace('{"topic": "u"}', '{"topic": "u", "topic": "v", "partition": 0, "replicas": [1]}')
-    assert told(inner.encode()).startswith("topic stands twice")
+    assert told(inner.encode()).startswith("topic appears twice")
 
 
 def test_half_of_a_character_is_named() -> None:

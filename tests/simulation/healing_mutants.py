@@ -47,8 +47,8 @@ HEALING_MUTANTS = (
     Mutant(
         "heal-with-one-replica-less",
         HEAL_CHUNKS,
-        "        target=one.target,",
-        "        target=one.target[:-1],",
+        "for broker in canonical),",
+        "for broker in canonical[:-1]),",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(

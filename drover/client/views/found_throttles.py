@@ -1,4 +1,4 @@
-"""PURE: the throttles that stand in a cluster, and whose they are: Drover's, others', or left over by a tool."""
+"""PURE: every throttle that is set in a cluster, and who set it: Drover, somebody else, or a tool that is gone."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ from events.partitions import TopicPartition
 
 
 class Whose(StrEnum):
-    """Who has set a throttle; a stray was set by somebody else, and no move needs it."""
+    """Who set a throttle; a stray was set by somebody else, and no reassignment needs it."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -89,7 +89,7 @@ def _ours(row: BrokerThrottleRow, known: BrokerRates | None) -> FoundRates:
 def found_entries(
     state: ClusterState, lists: Mapping[str, ThrottledReplicas], moves: Mapping[TopicPartition, Move]
 ) -> list[FoundEntries]:
-    """Return what stands in the lists of throttled replicas, by topic and owner; `moves` is what Kafka lists."""
+    """Return the throttled replicas of topics by who set them; `moves` are the reassignments that Kafka lists."""
     told = {row.topic: row.says for row in topic_throttle_rows(state)}
     rows = []
     for topic, found in sorted(lists.items()):

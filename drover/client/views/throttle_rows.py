@@ -14,7 +14,7 @@ _SHOWN_TOPICS = 5
 class BrokerThrottleRow:
     """One broker in the ledger; rates in bytes per second, None where none is or was set.
 
-    `found_` is what stood there before Drover, and is put back at the end; `wanted_` what Drover last decided to write,
+    `found_` is what was set before Drover, and is put back at the end; `wanted_` what Drover last decided to write,
     or has left there; `theirs_` what somebody else has set over Drover's. `times_deleted` counts how often somebody
     deleted Drover's, the last time that others changed anything at `changed_ms` (log time). `says` is what is going on
     in words; `is_stray` that no move needs it any more and it is not put back yet.

@@ -56,7 +56,8 @@ async def steady(throttle: int | None, *, quick: bool) -> Figures:
     size, looks = sizes(quick=quick), 40 if quick else 200
     in_flight, waiting = size.in_flight, size.waiting
     finishing = 5
-    limits = Limits(max_partitions_in_flight=in_flight, max_moves_per_broker=40)
+    # Each of these moves takes its leader along.
+    limits = Limits(max_partitions_in_flight=in_flight, max_moves_per_broker=40, max_leader_movements=in_flight)
     site = Site(brokers=100, topics=4, partitions=in_flight * 2 + waiting + finishing * looks)
     owner = Owner({CLUSTER: limits}, {CLUSTER: site.driver}, site.now)
     await site.alter_all(owner, throttle)

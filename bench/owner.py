@@ -135,11 +135,18 @@ class Owner:
         await self.settle()
 
     async def settle(self) -> list[Turn]:
-        """Take turns until there is nothing to do at this moment; returns those in which there was."""
+        """Take turns until there is nothing to do at this moment, as a worker does; returns these turns."""
         turns: list[Turn] = []
-        while (turn := await self.turn()).is_news:
+        while (turn := await self.turn()).is_news or self._is_due:
             turns.append(turn)
         return turns
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether the core has something left to do that one turn had no room for."""
+        now = self._now()
+        wake_ms = self.core.wake_at_ms(now)
+        return wake_ms is not None and wake_ms <= now.monotonic_ms
 
     def _append(self, payload: bytes) -> float:
         """Append to the log and fold; returns the processor time of the fold in seconds."""

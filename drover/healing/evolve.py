@@ -31,9 +31,10 @@ def _returned(state: HealingState, event: BrokerReturnRecorded, _at_ms: int) -> 
 
 
 def _noted(state: HealingState, event: healing.BrokerOutageNoted, at_ms: int) -> None:
-    """R46-1: the first record's time stands."""
+    """R46-1: the time of the first record counts, unless the clock of that record was ahead of this one's."""
     known = state.absent_brokers.get(event.broker, Absence(at_ms))
-    state.absent_brokers[event.broker] = replace(known, seen=known.seen or event.seen)
+    since_ms = min(known.since_ms, at_ms)
+    state.absent_brokers[event.broker] = replace(known, since_ms=since_ms, seen=known.seen or event.seen)
     state.emptied_brokers.pop(event.broker, None)
 
 
@@ -95,7 +96,7 @@ def _chunk_begun(state: HealingState, event: healing.HealChunkBegun, at_ms: int)
     state.heal_running = RunningChunk(event.heal, event.chunk, heal.chunks, event.plan, heal.brokers, taken, at_ms)
     hour = at_ms // HOUR_MS
     if event.bytes:
-        kept = {each: spent for each, spent in state.heal_bytes.items() if each > hour - _DAY_HOURS}
+        kept = {each: spent for each, spent in state.heal_bytes.items() if hour - _DAY_HOURS < each <= hour}
         state.heal_bytes = {**kept, hour: kept.get(hour, 0) + event.bytes}
 
 

@@ -45,6 +45,7 @@ class HealingReconciler(Reconciler):
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
         self._watch = OutageWatch()
+        self._watched = timers.Watched()
         self._live: frozenset[int] = frozenset()
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
@@ -58,6 +59,11 @@ class HealingReconciler(Reconciler):
     @property
     def _limits(self) -> HealingLimits | None:
         return self.state.limits.healing
+
+    def begin(self, now: Moment) -> None:
+        """Take over: since when brokers are away that a predecessor has missed, only the log knows."""
+        del now
+        self._watched.begin(self.state.absent_brokers)
 
     # -- in
 
@@ -93,8 +99,10 @@ class HealingReconciler(Reconciler):
             return
         if state.kafka_cluster_id is None or state.mismatched_kafka_cluster_id is not None:
             return
+        batch.emit_all(timers.noted_ahead(state, batch.now))
+        self._watched.follow(state.absent_brokers, batch.now.monotonic_ms)
         self._follow_chunk(limits, batch)
-        batch.emit_all(timers.alarms(state, limits, batch.at_ms))
+        batch.emit_all(timers.alarms(state, limits, self._watched, batch.now))
         if self._watch.has_surveyed:
             chunk = next_chunk(state)
             next_bytes = 0 if chunk is None else sum(one.copied_bytes for one in chunk.assignments)
@@ -102,7 +110,7 @@ class HealingReconciler(Reconciler):
             batch.emit_all(timers.brakes(state, limits, known, next_bytes, batch.at_ms))
         if state.heal_left is not None and not state.absent_brokers:
             batch.emit(HealPartitionsLeft(cluster=state.name, count=0))
-        due = timers.due_brokers(state, limits, batch.at_ms)
+        due = timers.due_brokers(state, limits, self._watched, batch.now)
         if state.heal is not None:
             self._check_heal(state.heal, due, batch)
         if state.freeze is not None or timers.is_braked(state):
@@ -156,7 +164,7 @@ class HealingReconciler(Reconciler):
             names = ", ".join(map(str, returned))
             self._take_back(running.partitions, f"broker {names} is back", batch)
             return
-        due = frozenset(timers.due_brokers(state, limits, batch.at_ms))
+        due = frozenset(timers.due_brokers(state, limits, self._watched, batch.now))
         lost = tuple(key for key in running.partitions if self._is_lost(key, running.plan, due))
         if lost:
             self._take_back(lost, "a broker of its new list is away for too long itself", batch)
@@ -289,9 +297,9 @@ class HealingReconciler(Reconciler):
         if limits is None:
             return None
         times = [self._plan_after_ms] if self.state.absent_brokers and self._plan_after_ms > now.monotonic_ms else []
-        next_ms = timers.next_ms(self.state, limits, now.wall_ms)
-        if next_ms is not None:
-            times.append(now.monotonic_ms + max(0, next_ms - now.wall_ms))
+        wait_ms = timers.wait_ms(self.state, limits, self._watched, now)
+        if wait_ms is not None:
+            times.append(now.monotonic_ms + wait_ms)
         return min(times, default=None)
 
     def urgency(self) -> Urgency:

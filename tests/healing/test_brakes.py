@@ -1,5 +1,7 @@
 """Brakes: mass failure, bytes per day, flapping; and several brokers at once."""
 
+from collections import Counter
+
 from events.healing import BrakeReason, HealEnd, HealEnded, HealingBraked, HealingReleased, HealPlanned, LeftReason
 from events.reassignments import RollbackRequested, RollbackSkipped
 from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
@@ -40,6 +42,41 @@ async def test_two_brokers_that_die_together_are_healed_by_one_plan() -> None:
     await heal_to_the_end(world, 4)
     planned = told(world, HealPlanned)
     assert [event.brokers for event in planned] == [(3, 4)]
+
+
+async def test_a_rack_that_dies_is_healed_onto_the_racks_that_are_left() -> None:
+    """Of three racks with three brokers each one is gone: two replicas in one rack are better than one replica less."""
+    world = healing_world(brokers=9, partitions=9)
+    await world.run(1000)
+    racks = {broker: state.rack for broker, state in world.model.brokers.items()}
+    lost = [broker for broker, rack in racks.items() if rack == racks[3]]
+    before = {key: partition.replicas for key, partition in world.model.each_partition()}
+    assert all(len({racks[broker] for broker in replicas}) == 3 for replicas in before.values())
+    for broker in lost:
+        world.model.stop_broker(broker)
+    for broker in lost:
+        await heal_to_the_end(world, broker)
+    assert [event.brokers for event in told(world, HealPlanned)] == [(3, 6, 9)]
+    for key, partition in world.model.each_partition():
+        assert set(partition.isr) == set(partition.replicas)
+        assert len({racks[broker] for broker in partition.replicas}) == 2
+        kept = [broker for broker in before[key] if broker not in lost]
+        assert [broker for broker in partition.replicas if broker in before[key]] == kept
+    new = Counter(
+        broker for key, partition in world.model.each_partition() for broker in set(partition.replicas) - {*before[key]}
+    )
+    assert max(new.values()) - min(new.values()) <= 1, f"evenly: {new}"
+
+
+async def test_a_rack_of_more_brokers_than_may_be_missing_is_a_mass_failure() -> None:
+    world = healing_world(brokers=12, partitions=12)
+    await world.run(1000)
+    for broker in (3, 6, 9, 12):
+        world.model.stop_broker(broker)
+    await world.run(2 * INTERVAL_MS)
+    (braked,) = told(world, HealingBraked)
+    assert braked.why is BrakeReason.MASS_FAILURE
+    assert not told(world, HealPlanned)
 
 
 async def test_a_partition_waits_for_the_time_of_its_other_dead_broker() -> None:

@@ -104,6 +104,26 @@ async def test_a_broker_that_returns_in_chunk_2_cancels_the_rest(rolls_back: boo
     assert len(holders(world, 3)) == (2 if rolls_back else 1)
 
 
+async def test_a_broker_that_returns_1_s_after_its_time_keeps_all_but_what_has_begun() -> None:
+    world = healing_world(model=SLOW, chunk_partitions=1)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    for _ in range(1200):
+        await world.run(100)
+        if told(world, HealPlanned):
+            break
+    await world.run(1000)
+    before = len(holders(world, 3))
+    world.model.start_broker(3)
+    await world.finish()
+    await world.run(2 * INTERVAL_MS)
+    (ended,) = told(world, HealEnded)
+    assert ended.why is HealEnd.RETURNED
+    assert len(told(world, HealChunkBegun)) == 1
+    assert len(holders(world, 3)) == before - len(told(world, ReassignmentCompleted)) > 0
+    assert all(set(partition.isr) == set(partition.replicas) for _, partition in world.model.each_partition())
+
+
 @pytest.mark.parametrize("die", list(Death))
 @pytest.mark.parametrize("every", [1, 3])
 async def test_a_takeover_at_any_turn_loses_no_chunk_and_begins_none_twice(die: Death, every: int) -> None:

@@ -124,7 +124,7 @@ async def strays_are_deleted(drover: Installation) -> None:
     entries = ThrottledReplicas(("0:1",), ("0:3", "5:3"))
     await drover.driver.change_throttles([AddThrottledReplicas("wiped", entries)])
     found = (await drover.drover("throttles", "-o", "json")).document
-    assert [row["whose"] for row in (*found["brokers"], *found["topics"])] == ["stray", "stray"]
+    assert [row["whose"] for row in (*found["brokers"], *found["topics"])] == ["stray", "stray"], found
     asked = await drover.drover("throttle", "restore", *WHY)
     assert asked.code != 0
     assert "needs an answer" in asked.errors

@@ -58,6 +58,7 @@ class World:
         self.model = ClusterModel(racks, **model)
         self.driver = SimulatedDriver(self.model, CLUSTER)
         self.limits = limits or Limits()
+        self.clock_ahead_ms = 0
         self.log: list[bytes] = [encode_record(Genesis(schema=SCHEMA_VERSION, shards=1, shard=0))]
         self._decoded: list[Record] = []
         self.inbox = Inbox()
@@ -103,7 +104,9 @@ class World:
 
     @property
     def now(self) -> Moment:
-        return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
+        """The present by the brokers' clocks, which may be wrong."""
+        wall_ms = WALL_START_MS + self.model.now_ms + self.clock_ahead_ms
+        return Moment(wall_ms, self.model.now_ms, is_certain=True)
 
     def append(self, payload: bytes) -> RecordVerdict:
         self.log.append(payload)

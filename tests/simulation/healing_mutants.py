@@ -82,8 +82,8 @@ HEALING_MUTANTS = (
     Mutant(
         "heal-before-its-time",
         HEAL_TIMERS,
-        "at_ms - outage.since_ms >= limits.failure_interval_ms",
-        "at_ms - outage.since_ms >= limits.failure_interval_ms // 2",
+        "watched.remaining_ms(broker, outage, interval_ms, now) <= 0",
+        "watched.remaining_ms(broker, outage, interval_ms // 2, now) <= 0",
         layer="tests/healing/test_timers.py",
     ),
     Mutant(
@@ -99,5 +99,19 @@ HEALING_MUTANTS = (
         "    chunk = state.heal_chunks.pop(event.chunk)",
         "    chunk = state.heal_chunks[event.chunk]",
         layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
+        "heal-by-a-clock-that-jumped",
+        HEAL_TIMERS,
+        "return remaining_ms if since_ms is None else max(",
+        "return remaining_ms if since_ms != 0 else max(",
+        layer="tests/healing/test_clocks.py",
+    ),
+    Mutant(
+        "believe-an-absence-from-the-future",
+        HEAL_TIMERS,
+        "        if outage.since_ms > now.wall_ms:",
+        "        if outage.since_ms > now.wall_ms and not outage.seen:",
+        layer="tests/healing/test_clocks.py",
     ),
 )

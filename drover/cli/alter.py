@@ -30,7 +30,7 @@ from events.commands import Alter, PartitionTarget
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show what would be sent, and what a worker would refuse now, by the log and the cluster; send nothing.",
+    help="Show what would be sent, what a worker would refuse now, and what the rest takes; send nothing.",
 )
 @write_options_of_trial
 @pass_invocation
@@ -87,14 +87,18 @@ def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
 def _try(settings: Settings, commands: Sequence[Alter], output: str) -> None:
     """Show what would be sent, and refuse what a worker would refuse now."""
     # Imported here: only a trial decides anything in this process.
-    from drover.cli.trying import decisions_now, refuse_form, tell  # noqa: PLC0415 - for --dry-run only
+    from drover.cli.estimating import print_estimate  # noqa: PLC0415 - for --dry-run only
+    from drover.cli.trying import refuse_form, tell, try_now  # noqa: PLC0415 - for --dry-run only
 
     for command in commands:
         checked(command)
     refuse_form(commands, settings.log.topics.own)
-    decisions = decisions_now(settings, commands)
-    show_commands(commands, output)
-    tell(decisions)
+    tried = try_now(settings, commands)
+    found = tried.estimate
+    show_commands(commands, output, {"estimate": None if found is None else found.document()})
+    if found is not None and output == "table":
+        print_estimate(found)
+    tell(tried.decisions)
 
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:

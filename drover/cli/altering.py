@@ -112,13 +112,13 @@ def submit(
     raise click.exceptions.Exit(code)
 
 
-def show_commands(commands: Sequence[Alter], output: str) -> ExitCode:
-    """Print what would be sent, and send nothing."""
+def show_commands(commands: Sequence[Alter], output: str, told: Mapping[str, Any] = NOTHING) -> ExitCode:
+    """Print what would be sent, and send nothing; `told` goes into the document for programs."""
     for command in commands:
         checked(command)
     if output != "table":
         rows = [plain(command) for command in commands]
-        print_document({"commands": rows}, rows, output)
+        print_document({"commands": rows, **told}, rows, output)
         return ExitCode.DONE
     lines = [_line(target) for command in commands for target in command.partitions]
     console().print(table(("partition", "replicas", "expected now"), lines))

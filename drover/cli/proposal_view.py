@@ -24,7 +24,7 @@ def print_proposal(proposal: Proposal, request: Request, model: ClusterModel) ->
     say(f"{request.asked}: {_headline(proposal)}")
     if proposal.moves:
         _print_moves(move_rows(proposal))
-        _print_brokers(changed_brokers(proposal), model)
+        print_brokers(changed_brokers(proposal), model)
         _print_evenness(proposal)
         for line in _notes(proposal, request):
             say(line)
@@ -62,7 +62,8 @@ def _print_moves(rows: Sequence[MoveRow]) -> None:
     say()
 
 
-def _print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> None:
+def print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> None:
+    """Print what moves mean for the brokers that they mean most for."""
     known = model.broker_by_id
     lines = [
         (

@@ -1,12 +1,14 @@
-"""`drover alter --dry-run`: what a worker would refuse, by the log and the cluster as they are now."""
+"""`drover alter --dry-run`: what a worker would refuse, and what the rest takes, by the log and the cluster now."""
 
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from drover.capability.decision import Decision
+from drover.cli.estimating import Estimate, Known, estimate
 from drover.cli.exits import Failure
-from drover.cli.model_source import CONNECT_TIMEOUT_MS, open_driver, state_of
+from drover.cli.model_source import CONNECT_TIMEOUT_MS, Source, live_model, open_driver, state_of
 from drover.cli.output import plural, say
 from drover.errors import ClusterError, ConfigurationError
 from drover.facts import Observation
@@ -29,13 +31,21 @@ def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:
     _refuse([refusal for target in targets if (refusal := refused_anywhere(target, own_topics)) is not None])
 
 
-def decisions_now(settings: Settings, commands: Sequence[Alter]) -> tuple[Decision, ...]:
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a worker would decide, and what the accepted partitions would take; None where that cannot be said."""
+
+    decisions: tuple[Decision, ...] = ()
+    estimate: Estimate | None = None
+
+
+def try_now(settings: Settings, commands: Sequence[Alter]) -> Tried:
     """Return what a worker would decide; nothing where the cluster cannot be asked, which is told."""
     try:
-        return asyncio.run(_decided(settings, commands))
+        return asyncio.run(_tried(settings, commands))
     except (ClusterError, ConfigurationError) as error:
         say(f"Only the form was checked, since the cluster could not be asked: {error}", err=True)
-        return ()
+        return Tried()
 
 
 def tell(decisions: Sequence[Decision]) -> None:
@@ -48,11 +58,24 @@ def tell(decisions: Sequence[Decision]) -> None:
     _refuse([refusal for decision in decisions for refusal in decision.refusals])
 
 
-async def _decided(settings: Settings, commands: Sequence[Alter]) -> tuple[Decision, ...]:
+async def _tried(settings: Settings, commands: Sequence[Alter]) -> Tried:
     cluster = commands[0].cluster
     state = await state_of(settings, cluster)
     seen = await _seen(settings, state, partitions_to_see(commands, state))
-    return trial(commands, state, seen, settings.log.topics.own, time.time_ns() // 1_000_000)
+    decisions = trial(commands, state, seen, settings.log.topics.own, time.time_ns() // 1_000_000)
+    taken = {key for decision in decisions for key in decision.accepted}
+    accepted = {
+        target.key: target.replicas
+        for command in commands
+        for target in command.partitions
+        if target.key in taken and target.replicas is not None
+    }
+    if not accepted:
+        return Tried(decisions)
+    model = await live_model(settings, state, Source())
+    # Before a worker has recorded limits, those of the settings will hold.
+    limits = settings.clusters[cluster].limits if state.kafka_cluster_id is None else state.limits
+    return Tried(decisions, estimate(commands, accepted, Known(state, seen, model, limits)))
 
 
 async def _seen(settings: Settings, state: ClusterState, wanted: frozenset[TopicPartition]) -> Observation:

@@ -94,7 +94,8 @@ class PlansState(ClusterSlice):
 
     def rate_of(self, plan: str) -> int | None:
         """Return the throttle per broker that holds for a plan: its own, or else the cluster's; None for none."""
-        own = self.plans[plan].throttle_bytes_per_second
+        known = self.plans.get(plan)
+        own = None if known is None else known.throttle_bytes_per_second
         if own is not None or self.cluster_throttle is None:
             return own
         return self.cluster_throttle.bytes_per_second

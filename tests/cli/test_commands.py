@@ -17,6 +17,7 @@ from drover.capability.decision import Decision, refuse_partition
 from drover.cli.answers import exit_code, print_answers
 from drover.cli.exits import ExitCode, failure_of
 from drover.cli.main import COMMANDS, cli
+from drover.cli.trying import Tried
 from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.undo import Undo
@@ -57,10 +58,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("drover.toml").write_text(CONFIG)
     Path("plan.json").write_text(json.dumps(PLAN))
 
-    async def nobody(_settings: object, _commands: object) -> tuple[Decision, ...]:
+    async def nobody(_settings: object, _commands: object) -> Tried:
         raise ClusterUnavailableError("no broker of prod answers")
 
-    monkeypatch.setattr("drover.cli.trying._decided", nobody)
+    monkeypatch.setattr("drover.cli.trying._tried", nobody)
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
@@ -146,10 +147,10 @@ def test_a_trial_refuses_what_a_worker_would_refuse_now(monkeypatch: pytest.Monk
     refusal = refuse_partition(key, RefusalCode.ORIGINAL_REPLICAS_DIFFER, "t:0 has the replicas 1, 2 now")
     decision = Decision(refusals=(refusal,), unchanged=(TopicPartition("t", 1),), remarks=("the throttle stays",))
 
-    async def decided(_settings: object, commands: Sequence[object]) -> tuple[Decision, ...]:
-        return (decision,) * len(commands)
+    async def tried(_settings: object, commands: Sequence[object]) -> Tried:
+        return Tried((decision,) * len(commands))
 
-    monkeypatch.setattr("drover.cli.trying._decided", decided)
+    monkeypatch.setattr("drover.cli.trying._tried", tried)
     result = run("alter", "plan.json", "--dry-run", "-o", "json")
     assert result.exit_code == ExitCode.FAILED
     assert json.loads(result.stdout)["commands"]

@@ -73,7 +73,15 @@ async def test_the_hash_holds_until_somebody_else_changes_the_cluster(planned: I
     held = ("alter", str(file), "--plan-hash", made.document["hash"], "--reason", "as proposed")
     moved = TopicPartition(**{name: made.document["moves"][0][name] for name in ("topic", "partition")})
     before = await planned.replicas(moved)
-    assert (await planned.drover(*held, "--dry-run")).code == 0
+    tried = await planned.drover(*held, "--throttle", "50MB/s", "--dry-run")
+    assert tried.code == 0, tried.errors
+    assert "with another preferred leader afterwards" in tried.errors
+    assert "At 50 MB/s per broker the copies take at least" in tried.errors
+    document = (await planned.drover(*held, "--throttle", "50MB/s", "--dry-run", "-o", "json")).document["estimate"]
+    assert document["partitions"] == len(made.document["moves"])
+    for figure in ("copies", "bytes", "leaders_moved"):
+        assert document[figure] == made.document["totals"][figure]
+    assert document["expected_time_s"] >= document["least_time_s"] > 0
 
     assert (await planned.alter("foreign", {moved: before[::-1]})).code == 0
     await planned.wait_until_settled()

@@ -1,0 +1,151 @@
+"""`drover alter --dry-run`: what a plan would copy, through which steps, and how long that takes at its throttle."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.cli.output import amount, duration, plural, say
+from drover.cli.proposal_view import print_brokers
+from drover.client.views.proposal_rows import changed_brokers
+from drover.facts import Observation
+from drover.leadership.order import deprioritise
+from drover.planning.assess import assess
+from drover.planning.model import ClusterModel
+from drover.planning.proposal import Proposal
+from drover.reassignment.stepping import Situation
+from drover.scheduling.estimate import Course, course_of, least_time_s
+from drover.scheduling.play import expected_time_s
+from drover.scheduling.state import Limits
+from drover.state.cluster import ClusterState
+from events.commands import Alter
+from events.partitions import TopicPartition
+from events.plans import Stepping
+
+SHOWN_PROBLEMS = 20
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the accepted partitions of a plan would take; `throttle` is in bytes per second per broker, None for none.
+
+    The times are None without a throttle; `expected_s` also where the copies are too many to be played through.
+    """
+
+    proposal: Proposal
+    model: ClusterModel
+    stepping: Stepping
+    courses: tuple[Course, ...]
+    throttle: int | None
+    least_s: float | None
+    expected_s: float | None
+
+    @property
+    def steps(self) -> int:
+        """Count the steps of all partitions."""
+        return sum(course.steps for course in self.courses)
+
+    def document(self) -> dict[str, Any]:
+        """Return everything for programs; fields may be added and never changed."""
+        proposal = self.proposal
+        return {
+            "partitions": len(self.courses),
+            "stepping": self.stepping,
+            "steps": self.steps,
+            "copies": proposal.copies,
+            "bytes": proposal.copied_bytes,
+            "unknown_sizes": proposal.unknown_sizes,
+            "leaders_moved": proposal.leaders_moved,
+            "throttle_bytes_per_second": self.throttle,
+            "least_time_s": self.least_s,
+            "expected_time_s": self.expected_s,
+            "brokers": [asdict(figures) for figures in changed_brokers(proposal)],
+            "unknown_disks": proposal.unknown_disks,
+            "problems": [asdict(one) for one in proposal.unmet],
+            "ways": [
+                {
+                    "topic": course.key.topic,
+                    "partition": course.key.partition,
+                    "lists": course.lists,
+                    "copy_bytes": course.copy_bytes,
+                }
+                for course in self.courses
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an estimate is made of: the log's state, the look that decided, the cluster, and the limits in force."""
+
+    state: ClusterState
+    seen: Observation
+    model: ClusterModel
+    limits: Limits
+
+
+def estimate(commands: Sequence[Alter], accepted: Targets, known: Known) -> Estimate:
+    """Estimate the accepted partitions of one plan, whose commands these are."""
+    command, state, limits = commands[0], known.state, known.limits
+    there = known.model.partition_by_name.keys()
+    targets = {key: after for key, after in accepted.items() if (key.topic, key.partition) in there}
+    proposal = assess(known.model, {(key.topic, key.partition): after for key, after in targets.items()})
+    stepping = command.stepping or state.steppings.get(command.plan_name, limits.stepping)
+    courses = tuple(_course(key, after, stepping, known) for key, after in targets.items())
+    throttle = command.throttle_bytes_per_second or state.rate_of(command.plan_name)
+    least_s = expected_s = None
+    if throttle is not None and proposal.copies:
+        least_s, expected_s = least_time_s(courses, throttle, limits), expected_time_s(courses, throttle, limits)
+    return Estimate(proposal, known.model, stepping, courses, throttle, least_s, expected_s)
+
+
+def _course(key: TopicPartition, after: tuple[int, ...], stepping: Stepping, known: Known) -> Course:
+    partition = known.model.partition_by_name[key.topic, key.partition]
+    listed = known.state.listed_for(key.topic)
+    now = Situation(
+        current=partition.replicas,
+        target=deprioritise(after, listed),
+        original=partition.replicas,
+        live=known.seen.live_brokers,
+        # As if all were in sync: what lags is repaired first, which takes no step more.
+        isr=partition.replicas,
+        leader=partition.leader,
+        min_isr=known.seen.min_isr.get(key.topic, 1),
+        max_replicas_per_step=known.limits.max_replicas_per_step,
+        listed=listed,
+    )
+    return course_of(key, now, stepping, partition.size_bytes)
+
+
+def print_estimate(found: Estimate) -> None:
+    """Print what a plan takes for people."""
+    proposal = found.proposal
+    if not found.courses:
+        return
+    print_brokers(changed_brokers(proposal), found.model)
+    for line in _lines(found):
+        say(line, err=True)
+
+
+def _lines(found: Estimate) -> Iterator[str]:
+    proposal = found.proposal
+    copies = plural(proposal.copies, "copy", "copies")
+    yield (
+        f"{plural(len(found.courses), 'partition')} in {plural(found.steps, 'step')} ({found.stepping}): "
+        f"{copies} of {amount(proposal.copied_bytes)} together, "
+        f"{proposal.leaders_moved:,} with another preferred leader afterwards."
+    )
+    if found.least_s is not None and found.throttle is not None:
+        expected = (
+            "" if found.expected_s is None else f", about {duration(found.expected_s * 1000)} by the limits in force"
+        )
+        rate = amount(found.throttle)
+        yield f"At {rate}/s per broker the copies take at least {duration(found.least_s * 1000)}{expected}."
+    elif proposal.copies:
+        yield "Without a throttle nobody knows how long that takes."
+    if proposal.unknown_sizes:
+        yield f"{plural(proposal.unknown_sizes, 'partition')} of unknown size count as empty."
+    for one in proposal.unmet[:SHOWN_PROBLEMS]:
+        yield f"Mind: {one.text} ({one.code.value})"
+    if len(proposal.unmet) > SHOWN_PROBLEMS:
+        yield f"... and {len(proposal.unmet) - SHOWN_PROBLEMS:,} more to mind: -o json prints all."

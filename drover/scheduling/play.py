@@ -1,0 +1,124 @@
+"""Moves played through at a throttle, within the limits: how long they are likely to take."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from drover.reassignment.ports import Port, Ports
+from drover.scheduling.estimate import Course, copied
+from drover.scheduling.room import limit_of
+from drover.scheduling.state import Limits
+from events.partitions import TopicPartition
+
+# More copies are not played through: it would take too long.
+MOST_PLAYED = 2_000
+# How many that wait are looked at for one that has room, whenever a copy ends.
+WINDOW = 200
+
+
+def expected_time_s(courses: Sequence[Course], bytes_per_second: int, limits: Limits) -> float | None:
+    """Play the moves through at this rate per broker, within the limits; None if they are too many.
+
+    Copies that share a broker share its rate, and a step begins when there is room: the busiest port's first, then the
+    largest. What Kafka and Drover need besides copying is not in it.
+    """
+    todo = [course for course in courses if course.copy_bytes and course.copies]
+    if sum(copied(step) for course in todo for step in course.copies) > MOST_PLAYED:
+        return None
+    return _Play(todo, bytes_per_second, limits).run()
+
+
+@dataclass(eq=False, slots=True)
+class _Running:
+    """A partition under way: its step, and the bytes that are left of each copy, by the way in."""
+
+    course: Course
+    step: int = 0
+    left: dict[Port, float] = field(default_factory=dict)
+    source: Port | None = None
+
+
+class _Play:
+    """A schedule in the making: what runs, what waits, and the load of each port."""
+
+    def __init__(self, courses: Sequence[Course], bytes_per_second: int, limits: Limits) -> None:
+        self._rate, self._limits = bytes_per_second, limits
+        self._waiting = _ranked(courses)
+        self._running: list[_Running] = []
+        self._loads: Counter[Port] = Counter()
+
+    def run(self) -> float:
+        """Let copies end one after the other until none is left; returns the seconds."""
+        elapsed_s = 0.0
+        self._start()
+        while self._running:
+            rates = [(one, port, self._rate_of(one, port)) for one in self._running for port in one.left]
+            spent_s = min(one.left[port] / rate for one, port, rate in rates)
+            elapsed_s += spent_s
+            for one, port, rate in rates:
+                one.left[port] -= rate * spent_s
+            for one in tuple(self._running):
+                self._end_copies(one)
+            self._start()
+        return elapsed_s
+
+    def _rate_of(self, one: _Running, port: Port) -> float:
+        sharing = self._loads[port] if one.source is None else max(self._loads[port], self._loads[one.source])
+        return self._rate / sharing
+
+    def _end_copies(self, one: _Running) -> None:
+        for port in [port for port, left in one.left.items() if left < 1]:
+            del one.left[port]
+            self._loads[port] -= 1
+            if one.source is not None:
+                self._loads[one.source] -= 1
+        if one.left:
+            return
+        one.step += 1
+        if one.step == len(one.course.copies):
+            self._running.remove(one)
+        else:
+            # The next step of what is in flight waits for nobody.
+            self._begin(one)
+
+    def _begin(self, one: _Running) -> None:
+        step = one.course.copies[one.step]
+        self._loads.update(step)
+        one.left = {port: float(one.course.copy_bytes or 0) for port in step if port.way == "in"}
+        one.source = next((port for port in step if port.way == "out"), None)
+
+    def _start(self) -> None:
+        """Begin what has room, in the order of the ranks."""
+        free = max(0, self._limits.max_partitions_in_flight - len(self._running))
+        begun: set[TopicPartition] = set()
+        for course in self._waiting[:WINDOW]:
+            if len(begun) < free and self._has_room(course.copies[0]):
+                one = _Running(course)
+                self._begin(one)
+                self._running.append(one)
+                begun.add(course.key)
+        if begun:
+            self._waiting = [course for course in self._waiting if course.key not in begun]
+
+    def _has_room(self, step: Ports) -> bool:
+        most = self._limits.budgets.max_replica_copies_in_flight
+        running = sum(len(one.left) for one in self._running)
+        if running and most is not None and running + copied(step) > most:
+            return False
+        return not any(
+            self._loads[port] and self._loads[port] + step.count(port) > limit_of(self._limits, port)
+            for port in set(step)
+        )
+
+
+def _ranked(courses: Sequence[Course]) -> list[Course]:
+    backlog: Counter[Port] = Counter()
+    for course in courses:
+        for port in (port for step in course.copies for port in step):
+            backlog[port] += course.copy_bytes or 0
+
+    def rank(course: Course) -> tuple[int, int, tuple[str, int]]:
+        busiest = max(backlog[port] for step in course.copies for port in step)
+        return -busiest, -(course.copy_bytes or 0), course.key
+
+    return sorted(courses, key=rank)

@@ -1,0 +1,96 @@
+"""`drover alter --dry-run`: what the accepted partitions of a plan would take."""
+
+from pathlib import Path
+
+import pytest
+
+from drover.cli.estimating import Known, estimate, print_estimate
+from drover.cli.model_file import parse_model
+from drover.facts import Observation
+from drover.plans.state import ClusterThrottle
+from drover.scheduling.state import Limits
+from drover.state.cluster import ClusterState
+from drover.state.evolve import apply
+from events.commands import Alter, PartitionTarget
+from events.partitions import TopicPartition
+from events.plans import PlanOpened, PlanThrottleSet, Stepping
+from tests.cli.models import GIGABYTE, write_model
+
+ORDERS, NOWHERE = TopicPartition("orders", 0), TopicPartition("orders", 77)
+TARGET = (4, 5, 3)
+SEEN = Observation("prod", "kafka-1", 0, 0, (1, 2, 3, 4, 5, 6))
+
+
+def alter(*, throttle: int | None = None, stepping: Stepping | None = None, plan: str | None = None) -> Alter:
+    return Alter(
+        id="a1",
+        cluster="prod",
+        by="ana",
+        reason="x",
+        plan=plan,
+        partitions=(PartitionTarget(topic="orders", partition=0, replicas=TARGET),),
+        throttle_bytes_per_second=throttle,
+        stepping=stepping,
+    )
+
+
+def known(tmp_path: Path, limits: Limits | None = None, state: ClusterState | None = None) -> Known:
+    name = write_model(tmp_path / "model.json")
+    model = parse_model(Path(name).read_text(encoding="utf-8"), name)
+    return Known(state or ClusterState("prod"), SEEN, model, limits or Limits())
+
+
+def test_an_estimate_tells_steps_copies_and_the_time_at_the_throttle(tmp_path: Path) -> None:
+    found = estimate([alter(throttle=GIGABYTE // 100)], {ORDERS: TARGET}, known(tmp_path))
+    document = found.document()
+    assert document["ways"] == [
+        {
+            "topic": "orders",
+            "partition": 0,
+            "lists": ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5), TARGET),
+            "copy_bytes": GIGABYTE,
+        }
+    ]
+    figures = {name: document[name] for name in ("partitions", "steps", "copies", "bytes", "leaders_moved")}
+    assert figures == {"partitions": 1, "steps": 3, "copies": 2, "bytes": 2 * GIGABYTE, "leaders_moved": 1}
+    # Two copies, one after the other, out of one broker.
+    assert (document["least_time_s"], document["expected_time_s"]) == (pytest.approx(200), pytest.approx(200))
+    moved = {row["broker"]: (row["bytes_in"], row["bytes_out"]) for row in document["brokers"]}
+    assert moved[4] == (GIGABYTE, 0)
+    assert moved[1] == (0, 2 * GIGABYTE)
+
+
+def test_stepping_and_throttle_are_those_that_hold_for_the_plan(tmp_path: Path) -> None:
+    state = ClusterState("prod")
+    state.cluster_throttle = ClusterThrottle(GIGABYTE, "ana", "x", 0)
+    apply(state, PlanOpened(cluster="prod", plan="friday", by="ana", reason="r", stepping=Stepping.SINGLE), 0)
+    there = known(tmp_path, state=state)
+    found = estimate([alter(plan="friday")], {ORDERS: TARGET}, there)
+    assert (found.stepping, found.steps, found.throttle) == (Stepping.SINGLE, 1, GIGABYTE)
+    apply(state, PlanThrottleSet(cluster="prod", plan="friday", bytes_per_second=5), 0)
+    assert estimate([alter(plan="friday")], {ORDERS: TARGET}, there).throttle == 5
+    asked = estimate([alter(plan="friday", throttle=7, stepping=Stepping.GROW)], {ORDERS: TARGET}, there)
+    assert (asked.stepping, asked.throttle) == (Stepping.GROW, 7)
+
+
+def test_without_a_throttle_there_is_no_time_and_what_is_not_there_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = estimate([alter()], {ORDERS: TARGET, NOWHERE: (1, 2)}, known(tmp_path))
+    assert (len(found.courses), found.least_s, found.expected_s) == (1, None, None)
+    print_estimate(found)
+    printed = capsys.readouterr()
+    assert "1 partition in 3 steps (grow): 2 copies of 2.0 GB together, 1 with another" in printed.err
+    assert "Without a throttle nobody knows how long that takes." in printed.err
+    assert "peak extra" in printed.out
+
+
+def test_what_a_plan_breaks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_estimate(estimate([alter()], {ORDERS: (1, 4, 2)}, known(tmp_path)))
+    assert "Mind: orders:0: [1, 4, 2] is on fewer racks than the brokers allow (rack-spread)" in capsys.readouterr().err
+
+
+def test_nothing_is_said_of_a_plan_that_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_estimate(estimate([alter()], {}, known(tmp_path)))
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "")

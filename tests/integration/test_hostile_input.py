@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -32,6 +32,8 @@ KEYS = [TopicPartition("besieged", number) for number in range(6)]
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 WHO: Mapping[str, Any] = {"cluster": MANAGED, "by": "mallory", "reason": "why not"}
 FLOOD = 3000
+# Twenty-five times what an inbox holds: nearly all of it is unread when the freeze comes.
+UNREAD = 100_000
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -156,6 +158,25 @@ async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(dro
     assert drover.workers["only"].returncode is None
     assert {fold.epoch for fold in (await drover.log()).folds.values()} == {1}
     assert (await drover.managed()).failed_brokers == {}
+
+
+async def test_a_freeze_behind_100_000_commands_of_others_in_its_partition_acts_within_seconds(
+    drover: Installation, record_property: Callable[[str, object], None]
+) -> None:
+    flood = [encode_command(Unfreeze(id=f"again-{number}", **WHO)) for number in range(UNREAD)]
+    topic = drover.names.commands[CANCEL]
+    await send(drover, topic, flood)
+    began = time.monotonic()
+    frozen = await drover.drover("freeze", "--reason", "something is wrong")
+    took_s = time.monotonic() - began
+    fold = (await drover.log()).folds[SHARD]
+    undecided = len((await read_all(drover.connection, topic))[SHARD]) - fold.cursors[CANCEL].next_offset
+    record_property("seconds", round(took_s, 2))
+    record_property("undecided", undecided)
+    assert (frozen.code, took_s < 15) == (0, True), frozen.errors
+    assert undecided > UNREAD // 10, "it did not wait for the others"
+    assert (await drover.managed()).freezes
+    assert drover.workers["only"].returncode is None
 
 
 async def _all_answered(drover: Installation) -> None:

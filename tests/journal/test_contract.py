@@ -171,7 +171,7 @@ async def test_a_committed_reading_brings_what_was_not_aborted(subject: Subject)
         # Open transactions hide what comes after them, and the marker is written some time after the abort.
         while not (found := [record async for records in reader.read(topic, {0: 0}) for record in records])[1:]:
             await subject.journal.next_records()
-        assert [(record.offset, record.payload) for record in found] == [(0, b"first"), (3, b"second")][: len(found)]
+        assert [record.payload for record in found] == [b"first", b"second"]
         again = [record.payload async for records in reader.read(topic, {0: 1}) for record in records]
     assert again == [b"second"]
     assert found[0].headers == (("content-type", b"x"),)

@@ -37,7 +37,7 @@ class ReadingAhead:
         wake: Callable[[], None],
         fail: Callable[[str, BaseException | None], object],
     ) -> None:
-        self._journal = log.journal
+        self._log = log
         self._topic = topics.commands[CANCEL_INDEX]
         self._shard = shard
         self._inbox = inbox
@@ -67,7 +67,7 @@ class ReadingAhead:
 
     async def _run(self) -> None:
         try:
-            async with self._journal.reader(is_committed=True) as reader:
+            async with self._log.journal.reader(is_committed=True) as reader:
                 while self._is_full or monotonic() - self._full_at < LINGER_S:
                     await self._look_through(reader)
                     await asyncio.sleep(PAUSE_S)

@@ -92,8 +92,8 @@ class Inbox:
             topic = COMMAND_KINDS[index]
             raise InboxGapError(f"command topic {topic}: offset {arrival.offset} came, {expected} is missing")
         self._next[index] = expected + 1
-        if index == CANCEL_INDEX and self._preview.read(arrival.offset) and arrival.offset in self._turns:
-            # It was previewed, and waits or is being decided.
+        if index == CANCEL_INDEX and self._preview.read(arrival.offset):
+            # It was previewed: it waits, or is decided by now.
             return True
         self.count += 1
         self.bytes += weight_of(arrival)

@@ -102,6 +102,18 @@ def test_what_was_given_back_goes_first_again() -> None:
         inbox.give_back()
 
 
+def test_cancels_that_go_first_leave_others_half_of_a_run() -> None:
+    inbox = Inbox()
+    inbox.add(Arrival(0, 0, 0, b"x", FLOODED[0]))
+    for offset in range(40):
+        cancel = Cancel(**BOB, id=f"c{offset}", mode="stop", plan=f"p{offset}")
+        inbox.add(Arrival(1, offset, 1 + offset, b"x" * 50_000, cancel))
+    ids = [one.command.id for one in inbox.take(FRESH)]
+    assert ids[:3] == ["c0", "c1", "c2"]
+    assert "a0" in ids
+    assert len(ids) > 15, "what nobody else needs is theirs"
+
+
 def test_no_topic_fills_a_run_alone_while_another_one_waits() -> None:
     inbox = Inbox()
     for offset in range(40):

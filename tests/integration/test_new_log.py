@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from drover.cluster.kafka import KafkaDriver
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster
 from drover.plans.state import PlanStatus
@@ -25,8 +26,8 @@ async def test_the_steps_to_a_new_log_lead_there(local_cluster: LocalCluster, tm
         await drover.create_topic("rescued", {key.partition: BACK for key in KEYS}, kilobytes=1024)
         await drover.start_worker("old")
         await drover.wait_until_owned("old")
-        # Two megabytes at 200 kB/s, ten seconds, in which the log is left.
-        assert (await drover.alter("before", dict.fromkeys(KEYS, MOVED), "--throttle", "200kB")).code == 0
+        # Two megabytes at 50 kB/s: enough time to leave the log.
+        assert (await drover.alter("before", dict.fromkeys(KEYS, MOVED), "--throttle", "50kB")).code == 0
 
         async def is_moving() -> bool:
             return len((await drover.driver.list_moves()).moves) == len(KEYS)
@@ -38,23 +39,31 @@ async def test_the_steps_to_a_new_log_lead_there(local_cluster: LocalCluster, tm
         old = drover.config.rename(tmp_path / "old.toml")
         # 2
         drover.config.write_text(old.read_text().replace('prefix = "distrusted"', 'prefix = "renewed"'))
-        drover.names = TopicNames("renewed")
-        for step in ("init", "check"):
-            done = await drover.drover("topics", step)
-            assert done.code == 0, done.errors
-        await drover.start_worker("new")
-        await drover.wait_until_owned("new")
-        # 3
-        await _moves_of_others_are_left_alone(drover)
-        # 4
-        await _strays_are_deleted(drover)
-        # 5
-        assert (await drover.alter("after", dict.fromkeys(KEYS, BACK))).code == 0
-        await drover.wait_until_settled()
-        assert [await drover.replicas(key) for key in KEYS] == [tuple(BACK)] * len(KEYS)
-        assert (await drover.plan("after")).status is PlanStatus.FINISHED
-        history = await drover.drover("history", "--config", str(old), "--plan", "before")
-        assert (history.code, "rescued" in history.output) == (0, True), history.errors
+        observer = KafkaDriver("observer", local_cluster.bootstrap)
+        renewed = Installation(local_cluster, tmp_path, TopicNames("renewed"), drover.config, observer)
+        try:
+            await _go_on(renewed, old)
+        finally:
+            await renewed.close()
+
+
+async def _go_on(drover: Installation, old: Path) -> None:
+    for step in ("init", "check"):
+        done = await drover.drover("topics", step)
+        assert done.code == 0, done.errors
+    await drover.start_worker("new")
+    await drover.wait_until_owned("new")
+    # 3
+    await _moves_of_others_are_left_alone(drover)
+    # 4
+    await _strays_are_deleted(drover)
+    # 5
+    assert (await drover.alter("after", dict.fromkeys(KEYS, BACK))).code == 0
+    await drover.wait_until_settled()
+    assert [await drover.replicas(key) for key in KEYS] == [tuple(BACK)] * len(KEYS)
+    assert (await drover.plan("after")).status is PlanStatus.FINISHED
+    history = await drover.drover("history", "--config", str(old), "--plan", "before")
+    assert (history.code, "rescued" in history.output) == (0, True), history.errors
 
 
 async def _moves_of_others_are_left_alone(drover: Installation) -> None:
@@ -67,7 +76,7 @@ async def _moves_of_others_are_left_alone(drover: Installation) -> None:
     await wait_for(are_shown, "the moves to be shown as moves of others")
     refused = await drover.alter("too-early", {KEYS[0]: BACK})
     assert (refused.code, "is being moved by somebody else" in refused.output + refused.errors) == (1, True), refused
-    await wait_for(have_ended, "the moves to end by themselves", timeout_s=60)
+    await wait_for(have_ended, "the moves to end by themselves", timeout_s=120)
     assert [await drover.replicas(key) for key in KEYS] == [tuple(MOVED)] * len(KEYS)
 
 

@@ -171,9 +171,9 @@ class Inbox:
 
     def _is_early(self, arrival: Arrival) -> bool:
         """Whether something of its topic that came before it is not decided: unread, or in here."""
-        if arrival.topic_index == CANCEL_INDEX and arrival.offset in self._preview:
-            return True
-        return self._oldest(arrival.topic_index) is not arrival
+        if arrival.topic_index != CANCEL_INDEX:
+            return self._queues[arrival.topic_index].oldest() is not arrival
+        return arrival.offset in self._preview or self._oldest(CANCEL_INDEX) is not arrival
 
     def _oldest(self, index: int) -> Arrival | None:
         found = [self._queues[index].oldest()] if self._queues[index] else []

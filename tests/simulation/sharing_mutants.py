@@ -76,8 +76,8 @@ SHARING_MUTANTS = (
     _fault(
         "pass-what-is-not-read",
         INBOX,
-        "if arrival.topic_index == CANCEL_INDEX and arrival.offset in self._preview:",
-        "if arrival.topic_index == CANCEL_INDEX and not self._queues:",
+        "return arrival.offset in self._preview or self._oldest(CANCEL_INDEX) is not arrival",
+        "return self._oldest(CANCEL_INDEX) is not arrival",
         PREVIEW,
     ),
     _fault(

@@ -1,5 +1,6 @@
 # Drover from its lock file, as a user without rights. The worker by default; any other command can be given.
-FROM python:3.13.9-slim-bookworm AS build
+# How to renew the digests: docs/operating.md, Docker.
+FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34 AS build
 COPY .ci/uv.txt .ci/build.txt ./
 RUN pip install --no-cache-dir --require-hashes -r uv.txt
 ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
@@ -13,7 +14,7 @@ COPY spark spark
 RUN uv sync --frozen --no-dev --no-install-project \
     && uv pip install --no-deps --python /opt/drover --build-constraints /build.txt .
 
-FROM python:3.13.9-slim-bookworm
+FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34
 COPY --from=build /opt/drover /opt/drover
 RUN useradd --uid 10001 --create-home drover
 USER 10001

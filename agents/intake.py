@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from faust.types import EventT, StreamT
 
 from agents.ports import CommandHost
-from drover.shard.messages import Arrival
-from events.codec import CONTENT_TYPE_HEADER, decode_command
-
-FORWARDED_HEADER = "drover-forwarded"
-MAX_HEADER_BYTES = 4096
+from drover.shard.arriving import arrival_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +25,20 @@ class Intake:
             self.host.fail(f"the agent of command topic {self.topic_index} failed", error)
 
     def take(self, event: EventT[bytes]) -> None:
-        """Decode one record and hand it over; what is no command travels on as a value that says why."""
+        """Decode one record and hand it over."""
         message = event.message
-        pairs = tuple(_readable(message.headers))
-        headers = dict(pairs)
-        content_type = headers.get(CONTENT_TYPE_HEADER)
-        payload = message.value or b""
-        arrival = Arrival(
+        arrival = arrival_of(
             topic_index=self.topic_index,
             offset=message.offset,
             timestamp_ms=round(message.timestamp * 1000),
-            payload=payload,
-            command=decode_command(payload, content_type.decode("latin-1") if content_type else None),
-            forwarded=FORWARDED_HEADER in headers,
-            headers=_kept(pairs),
+            payload=message.value or b"",
+            headers=_readable(message.headers),
         )
         self.host.arrive(message.partition, arrival, message.generation_id or 0)
 
 
-def _kept(pairs: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
-    """Return the headers to send on; none of them where they are larger than any that mean something."""
-    size = sum(len(name) + len(value) for name, value in pairs)
-    return pairs if size <= MAX_HEADER_BYTES else ()
-
-
 def _readable(headers: object) -> Iterable[tuple[str, bytes]]:
-    """Kafka allows a header without a value and the same name twice; the last one that has a value counts."""
+    """Kafka allows a header without a value and the same name twice."""
     pairs = headers.items() if isinstance(headers, dict) else headers if isinstance(headers, (tuple, list)) else ()
     for name, value in pairs:
         if value is not None:

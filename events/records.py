@@ -204,7 +204,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Cursor(Struct, frozen=True, omit_defaults=True):
     """The next offset to decide in one command topic's partition, and that topic's id.
 
-    `ahead` are later offsets that are decided already: the commands of one cluster need not wait for another's.
+    `ahead` are later offsets that are decided already: the commands of one cluster need not wait for another's, nor a
+    freeze for a flood of others.
     """
 
     topic_id: str

@@ -34,9 +34,9 @@ class KafkaJournal:
         """Let the tail go on at these offsets."""
         self._tail.seek(positions)
 
-    def reader(self) -> LogReader:
+    def reader(self, *, is_committed: bool = False) -> LogReader:
         """Return a connection for finite readings."""
-        return LogReader(self._connection)
+        return LogReader(self._connection, COMMAND_ISOLATION if is_committed else EVENT_ISOLATION)
 
     @asynccontextmanager
     async def aside(self) -> AsyncGenerator[LogProducer, None]:

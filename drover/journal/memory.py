@@ -70,8 +70,9 @@ class MemoryJournal:
         self._positions = list(positions)
 
     @asynccontextmanager
-    async def reader(self) -> AsyncGenerator["MemoryReader", None]:
-        """Return a connection for finite readings."""
+    async def reader(self, *, is_committed: bool = False) -> AsyncGenerator["MemoryReader", None]:
+        """Return a connection for finite readings; nothing is aborted here."""
+        del is_committed
         yield MemoryReader(self._broker, self.shards)
 
     @asynccontextmanager

@@ -68,8 +68,8 @@ class Journal(Protocol):
         """Let the tail go on at these offsets, one per shard."""
         ...
 
-    def reader(self) -> AbstractAsyncContextManager[Reading]:
-        """Return a connection for finite readings."""
+    def reader(self, *, is_committed: bool = False) -> AbstractAsyncContextManager[Reading]:
+        """Return a connection for finite readings; with `is_committed` without what transactions aborted."""
         ...
 
     def aside(self) -> AbstractAsyncContextManager[Sending]:

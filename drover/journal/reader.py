@@ -21,6 +21,8 @@ from drover.journal.stale_leader import RETRY_S, Suspicion
 
 FETCH_BYTES = 8 * 1024 * 1024
 POLL_MS = 500
+# Making records of what was fetched leaves the loop free for everything else in between.
+RECORDS_PER_POLL = 1000
 # A finite reading that gets nothing for so long will not get it later either.
 STALL_S = 30.0
 
@@ -47,12 +49,14 @@ class LogRecord:
 class LogReader:
     """A connection that reads any of Drover's topics; an async context manager, one reading at a time.
 
+    `isolation` is Kafka's: command topics are read committed, the log is judged by its own rules.
     Raises `LogUnavailableError` when the log's Kafka does not answer, `ConfigurationError` for a topic that is not
     there.
     """
 
-    def __init__(self, connection: LogConnection) -> None:
+    def __init__(self, connection: LogConnection, isolation: str = "read_uncommitted") -> None:
         self._connection = connection
+        self._isolation = isolation
         self._consumer: Any = None
         self._suspicion = Suspicion()
 
@@ -65,6 +69,8 @@ class LogReader:
             auto_offset_reset="none",
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=POLL_MS,
+            isolation_level=self._isolation,
+            max_poll_records=RECORDS_PER_POLL,
         )
         try:
             await self._consumer.start()

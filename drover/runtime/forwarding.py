@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from agents.intake import FORWARDED_HEADER
 from drover.journal.port import Journal
+from drover.shard.arriving import FORWARDED_HEADER
 from drover.shard.messages import Arrival
 from events.codec import Malformed
 from events.topics import TopicNames

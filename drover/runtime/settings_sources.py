@@ -243,7 +243,11 @@ def _problem(detail: "ErrorDetails", file: Path | None) -> str:
         case "extra_forbidden" | "unexpected_keyword_argument":
             said = f"{key} is no setting{_hint(path[-1], _keys_at(path[:-1]))}"
         case "value_error":
-            said = f"{key}: {detail['msg'].removeprefix('Value error, ')}"
+            complaint = detail["msg"].removeprefix("Value error, ")
+            said = f"{key}: {complaint}"
+            # A section is checked as a whole, and says first which of its settings is meant.
+            meant = complaint.split(maxsplit=1)[0]
+            where = _origin([*path, meant], file) if meant in _keys_at(path) else where
         case _:
             said = f"{key}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
     return f"{where}: {said}"

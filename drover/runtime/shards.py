@@ -26,6 +26,7 @@ from drover.runtime.contest import Contest
 from drover.runtime.dead_letters import DeadLetters
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
+from drover.runtime.reading_ahead import ReadingAhead
 from drover.runtime.settings import Settings
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.core import ShardCore
@@ -72,12 +73,13 @@ class HostedShard:
         self.assigned = False
         self.tenure = 0
         self.unowned_since: float | None = None
-        self.inbox = Inbox()
+        self.inbox = Inbox(core.clusters)
         self._services = services
         self._owner = services.settings.worker.full_name
         self._group = services.settings.group
         self._topics = services.settings.log.topics
         self._dead_letters = DeadLetters(self._topics, self.number, services.metrics)
+        self._ahead = ReadingAhead(services.log, self._topics, self.number, self.inbox, self.wake, services.fail)
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
@@ -126,6 +128,7 @@ class HostedShard:
 
     def reset(self, next_offsets: tuple[int, ...]) -> None:
         """Forget what has arrived; these offsets come next, since the consumer was set to them."""
+        self._ahead.end()
         self.inbox.reset(next_offsets)
         self._resets += 1
         self._held.clear()
@@ -154,6 +157,7 @@ class HostedShard:
             self.wake()
             if self.inbox.is_high:
                 self._hold(index)
+                self._ahead.begin()
 
     async def acquire(self) -> bool:
         """Take the shard by compare-and-swap (R1); False when it was revoked meanwhile."""
@@ -373,6 +377,7 @@ class HostedShard:
         for index in [index for index in self._held if index not in self._behind_gap]:
             self._held.discard(index)
             self._services.source().release(index, self.number)
+        self._ahead.pause()
 
     async def _prove_gap(self, index: int, offset: int) -> None:
         topic = self._topics.commands[index]

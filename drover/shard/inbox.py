@@ -2,17 +2,19 @@
 
 What ends or holds back work goes first. A freeze and an unfreeze overtake whatever waits in other topics; so does a
 cancel, unless an alter that has arrived before it is of the same author, or names one of its topics, its plan or its
-id. No topic fills more than half of a run while another one waits, and within a topic the cluster that has had the
-least comes next. The commands of one cluster keep their order in each topic.
+id. In their own topic they overtake what others have asked for: requesters take turns there, and only the commands of
+one requester to one cluster keep their order. An unfreeze of everyone's freezes overtakes nothing there, and nothing
+of its cluster overtakes it. No topic fills more than half of a run while another one waits, and within a topic the
+cluster that has had the least comes next. In the other topics the commands of one cluster keep their order.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from zlib import crc32
 
 from drover.shard.messages import Arrival
+from drover.shard.preview import MOST_OF_ONE, Preview
+from drover.shard.queues import Queue, Turns, group_of, groups_of, weight_of
 from events.codec import Malformed
 from events.commands import Alter, AnyCommand, Cancel, Freeze, Unfreeze
 from events.topics import COMMAND_KINDS
@@ -20,98 +22,56 @@ from events.topics import COMMAND_KINDS
 CLOSE_BYTES = 1024 * 1024
 HIGH_COUNT, LOW_COUNT = 4000, 2000
 HIGH_BYTES, LOW_BYTES = 16 * 1024 * 1024, 8 * 1024 * 1024
-ARRIVAL_OVERHEAD_BYTES = 64
-# Clusters share so many places in the order of a topic.
-GROUPS = 16
 # Of one topic: what is decided before its turn is named in every record until the cursor has passed it.
 MOST_EARLY = 256
-_ALTER, _CANCEL = COMMAND_KINDS.index("alter"), COMMAND_KINDS.index("cancel")
+CANCEL_INDEX = COMMAND_KINDS.index("cancel")
+_ALTER = COMMAND_KINDS.index("alter")
 
 
 class InboxGapError(AssertionError):
     """A command was skipped; going on would lose it."""
 
 
-class _Queue:
-    """What has arrived in one topic: by groups of clusters, each in its order."""
-
-    def __init__(self) -> None:
-        self._groups: dict[int, deque[Arrival]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._groups)
-
-    def __iter__(self) -> Iterator[Arrival]:
-        return iter(sorted((arrival for group in self._groups.values() for arrival in group), key=_offset))
-
-    def clear(self) -> None:
-        self._groups.clear()
-
-    def append(self, arrival: Arrival) -> None:
-        self._groups.setdefault(_group(arrival), deque()).append(arrival)
-
-    def put_back(self, arrival: Arrival) -> None:
-        """Put it before those of its group; nothing of that was taken since."""
-        self._groups.setdefault(_group(arrival), deque()).appendleft(arrival)
-
-    def remove(self, arrival: Arrival) -> None:
-        """Take the first of its group."""
-        group = self._groups[_group(arrival)]
-        assert group[0] is arrival, "the commands of a cluster keep their order"
-        group.popleft()
-        if not group:
-            del self._groups[_group(arrival)]
-
-    def heads(self) -> Iterator[Arrival]:
-        """Yield the first one of each group."""
-        return (group[0] for group in self._groups.values())
-
-    def oldest(self) -> Arrival:
-        """Return what came first."""
-        if len(self._groups) == 1:
-            (group,) = self._groups.values()
-            return group[0]
-        return min(self.heads(), key=_offset)
-
-    def drop(self, next_offset: int, early: frozenset[int]) -> list[Arrival]:
-        """Take out what is decided: below that offset, or one of these."""
-        everything = list(self)
-        dropped = [one for one in everything if one.offset < next_offset or one.offset in early]
-        if dropped:
-            gone = {one.offset for one in dropped}
-            self._groups.clear()
-            for one in everything:
-                if one.offset not in gone:
-                    self.append(one)
-        return dropped
-
-
 class Inbox:
-    """Commands that have arrived and are not yet durable.
+    """Commands that have arrived and are not yet durable; `clusters` are those that live in the shard.
 
     A command leaves for good only when its batch is folded as valid (`settle`); when fenced, what was taken goes back
     to the head (`give_back`), and `take` drops what another owner has decided meanwhile. Offsets may be skipped only
-    with `skip_to`, after the gap was proven empty.
+    with `skip_to`, after the gap was proven empty. While it is full, `preview` looks through what is not read yet.
     """
 
-    def __init__(self) -> None:
-        self._queues: tuple[_Queue, ...] = tuple(_Queue() for _ in COMMAND_KINDS)
+    def __init__(self, clusters: Iterable[str] = ()) -> None:
+        self._queues: tuple[Queue, ...] = tuple(Queue() for _ in COMMAND_KINDS)
+        # Of the topic of cancels: what overtakes others there.
+        self._turns = Turns()
+        self._preview = Preview(frozenset(clusters))
         self._next = [0] * len(COMMAND_KINDS)
         self._taken: tuple[Arrival, ...] = ()
-        # Who and what the alters in here name, and the offsets of those that go before them.
+        # Who and what the alters in here name, and the offsets of cancels that go before them.
         self._altered: Counter[tuple[str, ...]] = Counter()
         self._first: set[int] = set()
+        # Whose commands in the topic of cancels take no turns, and the clusters in which everyone is to be unfrozen.
+        self._in_order: Counter[tuple[str, ...]] = Counter()
         self.count = 0
         self.bytes = 0
+
+    def __iter__(self) -> Iterator[Arrival]:
+        """Iterate over what waits, in the order of each topic."""
+        for index, queue in enumerate(self._queues):
+            also = self._turns if index == CANCEL_INDEX else ()
+            yield from sorted((*queue, *also), key=lambda arrival: arrival.offset)
 
     def reset(self, next_offsets: Sequence[int]) -> None:
         """Forget everything and expect these offsets next, one per command topic."""
         for queue in self._queues:
             queue.clear()
+        self._turns.clear()
+        self._preview.clear()
         self._next = list(next_offsets)
         self._taken = ()
         self._altered.clear()
         self._first.clear()
+        self._in_order.clear()
         self.count = self.bytes = 0
 
     def expected(self, topic_index: int) -> int:
@@ -124,20 +84,56 @@ class Inbox:
 
     def add(self, arrival: Arrival) -> bool:
         """Queue an arrival; False for one that was queued before. Raises `InboxGapError` if one is missing."""
-        expected = self._next[arrival.topic_index]
+        index = arrival.topic_index
+        expected = self._next[index]
         if arrival.offset < expected:
             return False
         if arrival.offset > expected:
-            topic = COMMAND_KINDS[arrival.topic_index]
+            topic = COMMAND_KINDS[index]
             raise InboxGapError(f"command topic {topic}: offset {arrival.offset} came, {expected} is missing")
-        self._queues[arrival.topic_index].append(arrival)
-        if arrival.topic_index == _ALTER:
-            self._altered.update(_names(arrival.command))
-        elif arrival.topic_index == _CANCEL and self._goes_first(arrival.command):
-            self._first.add(arrival.offset)
-        self._next[arrival.topic_index] = expected + 1
+        self._next[index] = expected + 1
+        if index == CANCEL_INDEX and self._preview.read(arrival.offset):
+            # It was previewed: it waits, or is decided by now.
+            return True
         self.count += 1
-        self.bytes += _weight(arrival)
+        self.bytes += weight_of(arrival)
+        if index == CANCEL_INDEX and self._overtakes(arrival.command):
+            self._turns.add(arrival)
+            return True
+        self._queues[index].append(arrival)
+        if index == _ALTER:
+            self._altered.update(_names(arrival.command))
+        elif index == CANCEL_INDEX:
+            self._in_order.update(_who(arrival.command))
+            if self._goes_first(arrival.command):
+                self._first.add(arrival.offset)
+        return True
+
+    @property
+    def preview_offset(self) -> int:
+        """The offset of the topic of cancels from which `preview` goes on."""
+        return max(self._preview.next_offset, self._next[CANCEL_INDEX])
+
+    def preview(self, arrival: Arrival) -> bool:
+        """Look at a record of the topic of cancels that is not read yet, in their order; whether it waits here now.
+
+        It does if it overtakes all that lies unread before it. It is decided early then, and reading passes it later.
+        """
+        if arrival.offset < self.preview_offset:
+            return False
+        self._preview.next_offset = arrival.offset + 1
+        command = arrival.command
+        if isinstance(command, Malformed) or not self._preview.concerns(command):
+            return False
+        is_free = self._overtakes(command) and not self._preview.is_behind(command, self._next[CANCEL_INDEX])
+        has_place = self._turns.known_of(arrival) < MOST_OF_ONE and self._preview.has_place(arrival, command)
+        if not (is_free and has_place):
+            self._preview.pass_over(arrival.offset, command)
+            return False
+        self._preview.take_in(arrival.offset, command)
+        self._turns.add(arrival)
+        self.count += 1
+        self.bytes += weight_of(arrival)
         return True
 
     def take(
@@ -154,14 +150,13 @@ class Inbox:
         assert not self._taken, "the last commands taken were neither settled nor given back"
         self._drop_decided(next_offsets, early)
         taken: list[Arrival] = []
-        run = _Run({_group_of(name) for name in busy}, [len(offsets) for offsets in early])
+        run = _Run(groups_of(busy), [len(offsets) for offsets in early])
         while (following := self._following(run)) is not None:
-            weight = _weight(following)
+            weight = weight_of(following)
             if taken and run.bytes + weight > CLOSE_BYTES:
                 break
-            queue = self._queues[following.topic_index]
-            is_early = queue.oldest() is not following
-            queue.remove(following)
+            is_early = self._is_early(following)
+            self._remove(following)
             taken.append(replace(following, is_early=True) if is_early else following)
             run.count(following, weight, is_early=is_early)
         self._taken = tuple(taken)
@@ -171,33 +166,80 @@ class Inbox:
         for queue, next_offset, ahead in zip(self._queues, next_offsets, early, strict=True):
             if queue and (ahead or queue.oldest().offset < next_offset):
                 self._forget(queue.drop(next_offset, ahead))
+        if self._turns:
+            self._forget(self._turns.drop(next_offsets[CANCEL_INDEX], early[CANCEL_INDEX]))
+
+    def _is_early(self, arrival: Arrival) -> bool:
+        """Whether something of its topic that came before it is not decided: unread, or in here."""
+        if arrival.topic_index != CANCEL_INDEX:
+            return self._queues[arrival.topic_index].oldest() is not arrival
+        return arrival.offset in self._preview or self._oldest(CANCEL_INDEX) is not arrival
+
+    def _oldest(self, index: int) -> Arrival | None:
+        found = [self._queues[index].oldest()] if self._queues[index] else []
+        oldest = self._turns.oldest() if index == CANCEL_INDEX else None
+        if oldest is not None:
+            found.append(oldest)
+        return min(found, key=lambda arrival: arrival.offset, default=None)
+
+    def _remove(self, arrival: Arrival) -> None:
+        if self._takes_turns(arrival):
+            self._turns.remove(arrival)
+        else:
+            self._queues[arrival.topic_index].remove(arrival)
 
     def _following(self, run: "_Run") -> Arrival | None:
         """Return what comes next: what goes first, else of the oldest topic that has not had its share; or nothing."""
-        cancels = self._queues[_CANCEL]
-        if cancels:
-            heads = cancels.heads() if run.may_be_early(_CANCEL) else (cancels.oldest(),)
-            first = [head for head in heads if head.offset in self._first and run.may_take(head)]
-            if first:
-                return min(first, key=run.rank)
+        first = self._going_first(run)
+        if first is not None and run.sizes[CANCEL_INDEX] < CLOSE_BYTES // 2:
+            return first
         turns = [head for queue in self._queues if queue and (head := self._fair(queue, run)) is not None]
+        if first is not None and all(head.topic_index == CANCEL_INDEX for head in turns):
+            return first
         if not turns:
             return None
         oldest = min(turns, key=lambda arrival: (arrival.timestamp_ms, arrival.topic_index))
         if run.sizes[oldest.topic_index] < CLOSE_BYTES // 2:
             return oldest
         # A cancel that does not go first keeps its place in time.
-        others = [head for head in turns if head.topic_index not in {_CANCEL, oldest.topic_index}]
+        others = [head for head in turns if head.topic_index not in {CANCEL_INDEX, oldest.topic_index}]
         return min(others, key=lambda arrival: arrival.timestamp_ms, default=oldest)
 
-    def _fair(self, queue: _Queue, run: "_Run") -> Arrival | None:
+    def _going_first(self, run: "_Run") -> Arrival | None:
+        """Return what overtakes other topics: whose turn it is in the topic of cancels, or the first one of a group."""
+        if not run.may_be_early(CANCEL_INDEX):
+            oldest = self._oldest(CANCEL_INDEX)
+            if oldest is None or self._is_early(oldest) or not run.may_take(oldest):
+                return None
+            return oldest if self._takes_turns(oldest) or oldest.offset in self._first else None
+        turns = [head for head in self._turns.heads() if run.may_take(head)] if self._turns else []
+        if turns:
+            return min(turns, key=run.rank)
+        heads = (head for head in self._queues[CANCEL_INDEX].heads() if head.offset in self._first)
+        return min(filter(run.may_take, heads), key=run.rank, default=None)
+
+    def _fair(self, queue: Queue, run: "_Run") -> Arrival | None:
         """Return whose turn it is in a topic: of the group that has had the least, the older one of two."""
         oldest = queue.oldest()
         if not run.may_be_early(oldest.topic_index):
-            return oldest if run.may_take(oldest) else None
+            is_next = self._oldest(oldest.topic_index) is oldest
+            return oldest if is_next and run.may_take(oldest) else None
         return min((head for head in queue.heads() if run.may_take(head)), key=run.rank, default=None)
 
+    def _takes_turns(self, arrival: Arrival) -> bool:
+        return arrival.topic_index == CANCEL_INDEX and arrival.offset in self._turns
+
+    def _overtakes(self, command: AnyCommand | Malformed) -> bool:
+        """Whether it overtakes what others have asked for in the topic of cancels."""
+        if not isinstance(command, Freeze | Unfreeze | Cancel) or command.after:
+            return False
+        if (isinstance(command, Unfreeze) and command.all) or (isinstance(command, Cancel) and command.deferred):
+            return False
+        is_behind = self._in_order[command.cluster, command.by] or self._in_order[command.cluster,]
+        return not is_behind and self._goes_first(command)
+
     def _goes_first(self, command: AnyCommand | Malformed) -> bool:
+        """Whether it overtakes what waits in other topics."""
         if isinstance(command, Freeze | Unfreeze):
             return True
         return isinstance(command, Cancel) and not any(self._altered[name] for name in _names(command))
@@ -209,13 +251,15 @@ class Inbox:
         self._forget(done)
         self._taken = rest
         self.give_back()
-        if not self.count:
-            self._altered.clear()
 
     def give_back(self) -> None:
         """Put everything taken back to the head, as if it had never been taken."""
         for arrival in reversed(self._taken):
-            self._queues[arrival.topic_index].put_back(replace(arrival, is_early=False))
+            waiting = replace(arrival, is_early=False)
+            if self._takes_turns(arrival):
+                self._turns.put_back(waiting)
+            else:
+                self._queues[arrival.topic_index].put_back(waiting)
         self._taken = ()
 
     @property
@@ -230,18 +274,21 @@ class Inbox:
 
     def _forget(self, arrivals: Iterable[Arrival]) -> None:
         for arrival in arrivals:
-            if arrival.topic_index == _ALTER:
-                self._altered.subtract(_names(arrival.command))
-            elif arrival.topic_index == _CANCEL:
-                self._first.discard(arrival.offset)
             self.count -= 1
-            self.bytes -= _weight(arrival)
+            self.bytes -= weight_of(arrival)
+            if self._takes_turns(arrival):
+                self._turns.forget(arrival)
+            elif arrival.topic_index == _ALTER:
+                _subtract(self._altered, _names(arrival.command))
+            elif arrival.topic_index == CANCEL_INDEX:
+                self._first.discard(arrival.offset)
+                _subtract(self._in_order, _who(arrival.command))
 
 
 class _Run:
     """What a run has taken so far: bytes by topic, and by topic and group; and how much of each topic is early."""
 
-    def __init__(self, busy: set[int], early: list[int]) -> None:
+    def __init__(self, busy: frozenset[int], early: list[int]) -> None:
         self.sizes = [0] * len(COMMAND_KINDS)
         self.bytes = 0
         self._busy = busy
@@ -251,35 +298,17 @@ class _Run:
     def count(self, arrival: Arrival, weight: int, *, is_early: bool) -> None:
         self.bytes += weight
         self.sizes[arrival.topic_index] += weight
-        self._by_group[arrival.topic_index, _group(arrival)] += weight
+        self._by_group[arrival.topic_index, group_of(arrival)] += weight
         self._early[arrival.topic_index] += is_early
 
     def may_be_early(self, topic_index: int) -> bool:
         return self._early[topic_index] < MOST_EARLY
 
     def may_take(self, arrival: Arrival) -> bool:
-        return _group(arrival) not in self._busy
+        return group_of(arrival) not in self._busy
 
     def rank(self, arrival: Arrival) -> tuple[int, int]:
-        return self._by_group[arrival.topic_index, _group(arrival)], arrival.offset
-
-
-def _group(arrival: Arrival) -> int:
-    return _group_of(arrival.command.cluster or "")
-
-
-@lru_cache(maxsize=1024)
-def _group_of(cluster: str) -> int:
-    """Name the group that a cluster shares with others: any client can think of any number of names."""
-    return crc32(cluster.encode()) % GROUPS
-
-
-def _offset(arrival: Arrival) -> int:
-    return arrival.offset
-
-
-def _weight(arrival: Arrival) -> int:
-    return len(arrival.payload) + ARRIVAL_OVERHEAD_BYTES
+        return self._by_group[arrival.topic_index, group_of(arrival)], arrival.offset
 
 
 def _names(command: AnyCommand | Malformed) -> Iterator[tuple[str, ...]]:
@@ -300,3 +329,20 @@ def _names(command: AnyCommand | Malformed) -> Iterator[tuple[str, ...]]:
     yield (command.cluster, "by", command.by)
     for topic in topics:
         yield (command.cluster, "topic", topic)
+
+
+def _who(command: AnyCommand | Malformed) -> Iterator[tuple[str, ...]]:
+    """Name what nothing overtakes in the topic of cancels: the requester, and the cluster if everyone is unfrozen."""
+    if not isinstance(command, Malformed):
+        yield (command.cluster, command.by)
+        if isinstance(command, Unfreeze) and command.all:
+            yield (command.cluster,)
+
+
+def _subtract(counts: Counter[tuple[str, ...]], names: Iterable[tuple[str, ...]]) -> None:
+    """Count each name down; one that is gone takes no memory."""
+    for name in names:
+        if counts[name] > 1:
+            counts[name] -= 1
+        else:
+            del counts[name]

@@ -13,7 +13,7 @@ class Arrival:
 
     `topic_index` is the place in `TopicNames.commands`; `forwarded` says that another worker produced it here because
     it was in a partition that was not its cluster's. `payload` and `headers` are what the client sent. `is_early`
-    says that it is decided before others of its topic that came before it, and are of other clusters.
+    says that it is decided before others of its topic that came before it, and are of other clusters or requesters.
     """
 
     topic_index: int

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import pytest
 
 from agents import alter, blacklist, broker_failed, cancel
-from agents.intake import FORWARDED_HEADER, MAX_HEADER_BYTES
+from drover.shard.arriving import FORWARDED_HEADER, MAX_HEADER_BYTES
 from drover.shard.messages import Arrival
 from events.codec import CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE, Malformed, encode_command
 from events.commands import TYPES_BY_TOPIC, Freeze

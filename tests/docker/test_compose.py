@@ -35,6 +35,12 @@ def jar_version(group: str, name: str) -> str:
     return str(version)
 
 
+def tag_of(service: dict[str, Any]) -> str:
+    """The image of a service without its digest."""
+    tag, _, _ = str(service["image"]).partition("@")
+    return tag
+
+
 def ports(name: str) -> set[str]:
     """The ports on which a service listens, as its own settings say."""
     listeners = SERVICES[name]["environment"].get("KAFKA_LISTENERS", "//:2181")
@@ -43,8 +49,8 @@ def ports(name: str) -> set[str]:
 
 def test_the_images_are_of_the_versions_that_the_jars_are() -> None:
     kafka, zookeeper = jar_version("org.apache.kafka", "kafka-server"), jar_version("org.apache.zookeeper", "zookeeper")
-    assert {service["image"] for service in (*BROKERS.values(), SERVICES["controller"])} == {f"apache/kafka:{kafka}"}
-    assert SERVICES["zookeeper"]["image"] == f"zookeeper:{zookeeper}"
+    assert {tag_of(service) for service in (*BROKERS.values(), SERVICES["controller"])} == {f"apache/kafka:{kafka}"}
+    assert tag_of(SERVICES["zookeeper"]) == f"zookeeper:{zookeeper}"
     version = toml("pyproject.toml")["project"]["version"]
     assert {SERVICES[name]["image"] for name in ("worker", "topics")} == {f"drover:{version}"}
 
@@ -102,7 +108,17 @@ def test_every_service_says_when_it_is_well_and_waits_for_those_that_it_needs() 
 
 def test_every_image_has_an_exact_version() -> None:
     images = [service["image"] for service in SERVICES.values()] + re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
-    assert [image for image in images if not re.search(r":\d+\.\d+\.\d+(-|$)", image)] == []
+    assert [image for image in images if not re.search(r":\d+\.\d+\.\d+[-\w]*(@|$)", image)] == []
+
+
+def test_every_image_that_is_not_built_here_has_a_digest_and_each_tag_has_one() -> None:
+    """A tag may be given to another image; a digest of the index, over all machines, may not."""
+    built = {service["image"] for service in SERVICES.values() if "build" in service}
+    images = {service["image"] for service in SERVICES.values()} - built
+    images |= set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    pinned = [re.fullmatch(r"(\S+)@sha256:[0-9a-f]{64}", image) for image in sorted(images)]
+    assert None not in pinned, images
+    assert len({found[1] for found in pinned if found}) == len(images) == 3
 
 
 def test_the_image_is_of_a_python_that_the_project_takes_and_of_the_same_uv() -> None:

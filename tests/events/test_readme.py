@@ -9,10 +9,11 @@ import pytest
 
 from events.base import Event, PartitionEvent
 from events.codec import decode_command
-from events.commands import Alter, AnyCommand, Command
+from events.commands import TYPES_BY_TOPIC, Alter, AnyCommand, Command
 from events.progress import Sample
 from events.records import AnyEvent, Record
 from events.refusals import RefusalCode
+from events.topics import TopicNames
 from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, SAMPLE_TYPES, TAGGED_TYPES, tag_of
 
 README = Path(__file__).parents[2] / "events" / "README.md"
@@ -36,6 +37,13 @@ SECTIONS = sections()
 
 def test_every_message_has_one_section_and_no_section_is_left_over() -> None:
     assert set(SECTIONS) == set(EVERY_SECTION)
+
+
+def test_the_table_says_of_each_command_topic_which_commands_it_holds() -> None:
+    text = README.read_text(encoding="utf-8")
+    for topic, types in zip(TopicNames().commands, TYPES_BY_TOPIC, strict=True):
+        (row,) = re.findall(rf"^\| `{re.escape(topic)}` \|.*$", text, flags=re.MULTILINE)
+        assert set(re.findall(r"\[`([\w-]+)`\]", row)) == {tag_of(kind) for kind in types}
 
 
 @pytest.mark.parametrize("name", EVERY_SECTION)

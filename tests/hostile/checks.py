@@ -4,10 +4,12 @@ from collections import defaultdict
 
 from drover.shard.deferred import MAX_DEFERRED, MAX_DEFERRED_BYTES
 from drover.shard.fold import RecordVerdict, ShardFold
+from drover.shard.inbox import CANCEL_INDEX
 from drover.shard.known import MOST_PER_CLUSTER
 from events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
 from events.commands import TYPES_BY_TOPIC
 from events.records import Batch, Outcome
+from events.refusals import RefusalCode
 from events.topics import shard_of
 from tests.hostile.play import MOST_STALL_S, Play
 from tests.runtime.world import SHARDS, World
@@ -24,6 +26,7 @@ def check(play: Play) -> None:
     bounds(world)
     for shard in range(SHARDS):
         all_answered(world, shard)
+        in_order(world, shard)
         replays(world, shard)
 
 
@@ -93,6 +96,21 @@ def _is_final(found: list[Outcome], place: tuple[str, int]) -> None:
     assert not found[-1].more, f"{place} is not decided to its end"
     assert found[-1].verdict != "held", f"{place} is held for ever"
     assert sum(not outcome.more for outcome in found if outcome.verdict != "held") == 1, f"{place} was decided twice"
+
+
+def in_order(world: World, shard: int) -> None:
+    """Commands are decided in the order that is promised: of a cluster, and among the cancels of a requester."""
+    cancels = world.broker.topics.commands[CANCEL_INDEX]
+    last: dict[tuple[str, ...], int] = {}
+    seen: set[tuple[str, int]] = set()
+    for outcome in world.valid_outcomes(shard):
+        place = (outcome.topic, outcome.offset)
+        if place in seen or any(refusal.code is RefusalCode.MALFORMED for refusal in outcome.refusals):
+            continue
+        seen.add(place)
+        whose = (outcome.cluster, outcome.by) if outcome.topic == cancels else (outcome.cluster,)
+        assert last.get((outcome.topic, *whose), -1) < outcome.offset, f"{place} was overtaken"
+        last[outcome.topic, *whose] = outcome.offset
 
 
 def replays(world: World, shard: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agents.intake import FORWARDED_HEADER
+from drover.shard.arriving import FORWARDED_HEADER
 from events.codec import CONTENT_TYPE_HEADER, encode_command, encode_record
 from events.commands import Alter, Cancel, Command, PartitionTarget
 from events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from agents.intake import FORWARDED_HEADER
 from drover.capability.messages import Effect
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
@@ -15,6 +14,7 @@ from drover.journal.memory import StoredRecord
 from drover.local.waiting import wait_until
 from drover.runtime.calls import carry_out, look
 from drover.runtime.clock import now
+from drover.shard.arriving import FORWARDED_HEADER
 from drover.shard.core import ShardCore
 from drover.shard.messages import Arrival
 from events.codec import decode_command

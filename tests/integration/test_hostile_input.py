@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import os
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from drover.cluster.sockets import DIRECT
+from drover.jars import class_path, ensure, find_java
 from drover.local import LocalCluster
 from drover.plans.state import PlanStatus
 from events.codec import encode_command
@@ -32,6 +34,8 @@ KEYS = [TopicPartition("besieged", number) for number in range(6)]
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 WHO: Mapping[str, Any] = {"cluster": MANAGED, "by": "mallory", "reason": "why not"}
 FLOOD = 3000
+# Twenty-five times what an inbox holds: nearly all of it is unread when the freeze comes.
+UNREAD = 100_000
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -156,6 +160,65 @@ async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(dro
     assert drover.workers["only"].returncode is None
     assert {fold.epoch for fold in (await drover.log()).folds.values()} == {1}
     assert (await drover.managed()).failed_brokers == {}
+
+
+async def transactions(made: Installation, *arguments: str) -> str:
+    """Run Kafka's own tool about the partition of our shard in the topic of cancels."""
+    process = await asyncio.create_subprocess_exec(
+        *(str(find_java()), "-Xmx128m", "-XX:TieredStopAtLevel=1", "org.apache.kafka.tools.TransactionsCommand"),
+        *("--bootstrap-server", made.cluster.bootstrap, arguments[0]),
+        *("--topic", made.names.commands[CANCEL], "--partition", str(SHARD), *arguments[1:]),
+        env={**os.environ, "CLASSPATH": class_path(ensure("kafka"))},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+async def test_a_transaction_that_is_left_open_is_ended_by_the_documented_steps(drover: Installation) -> None:
+    """Kafka delivers nothing behind it: docs/recovery.md says how to end it."""
+    writer = AIOKafkaProducer(**drover.connection.client_options, transactional_id="left-open")
+    await writer.start()
+    try:
+        await writer.begin_transaction()
+        topic = drover.names.commands[CANCEL]
+        opened = await writer.send_and_wait(topic, encode_command(Freeze(id="open", **WHO)), partition=SHARD)
+        await send(drover, topic, [encode_command(Freeze(id="behind", **WHO))])
+        described = await transactions(drover, "describe-producers")
+        (row,) = [line.split() for line in described.splitlines() if line.split()[-1:] == [str(opened.offset)]]
+        known = (await drover.log()).folds[SHARD].known
+        assert known.get((MANAGED, "behind")) is None
+        await transactions(drover, "abort", "--start-offset", row[-1])
+
+        async def is_decided() -> bool:
+            return (await drover.log()).folds[SHARD].known.get((MANAGED, "behind")) is not None
+
+        await wait_for(is_decided, "what was behind it to be decided")
+        assert (await drover.log()).folds[SHARD].known.get((MANAGED, "open")) is None, "it was aborted"
+    finally:
+        await writer.stop()
+    assert (await drover.drover("unfreeze", "--all", "--reason", "a test")).code == 0
+
+
+async def test_a_freeze_behind_100_000_commands_of_others_in_its_partition_acts_within_seconds(
+    drover: Installation, record_property: Callable[[str, object], None]
+) -> None:
+    flood = [encode_command(Unfreeze(id=f"again-{number}", **WHO)) for number in range(UNREAD)]
+    topic = drover.names.commands[CANCEL]
+    await send(drover, topic, flood)
+    began = time.monotonic()
+    frozen = await drover.drover("freeze", "--reason", "something is wrong")
+    took_s = time.monotonic() - began
+    fold = (await drover.log()).folds[SHARD]
+    undecided = len((await read_all(drover.connection, topic))[SHARD]) - fold.cursors[CANCEL].next_offset
+    record_property("seconds", round(took_s, 2))
+    record_property("undecided", undecided)
+    assert (frozen.code, took_s < 15) == (0, True), frozen.errors
+    assert undecided > UNREAD // 10, "it did not wait for the others"
+    assert (await drover.managed()).freezes
+    assert drover.workers["only"].returncode is None
 
 
 async def _all_answered(drover: Installation) -> None:

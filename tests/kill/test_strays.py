@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from agents.intake import FORWARDED_HEADER
 from drover.local import LocalCluster
 from drover.runtime.dead_letters import MAX_PAYLOAD_BYTES
+from drover.shard.arriving import FORWARDED_HEADER
 from events.codec import encode_command
 from events.topics import shard_of
 from tests.kill.harness import SHARDS, drill, wait_for

@@ -180,6 +180,10 @@ async def test_an_unknown_append_ends_the_process_and_the_next_one_decides_nothi
     assert [outcome.id for outcome in world.outcomes()] == ["f1", "f2"]
 
 
+# More than three times what an inbox holds.
+FLOOD = 3 * HIGH_COUNT + 1000
+
+
 async def test_a_full_inbox_holds_its_partition_and_reads_on_when_it_is_low(world: World) -> None:
     host, group, _ = await world.serving_host()
     for number in range(HIGH_COUNT):
@@ -351,3 +355,34 @@ async def test_log_time_is_that_of_the_brokers_and_a_clock_that_was_wrong_once_i
     # What was put right replays.
     third, _, _ = await world.host("third")
     assert third.shards[0].fold.state.hash() == second.shards[0].fold.state.hash()
+
+
+async def test_a_freeze_behind_an_unread_flood_of_its_own_topic_does_not_wait_for_it(world: World) -> None:
+    """One requester has sent far more than the inbox holds; somebody else's freeze is in the same partition."""
+    host, group, _ = await world.serving_host()
+    for number in range(FLOOD):
+        world.command(freeze(f"f{number}"))
+    last = Freeze(id="last", cluster=cluster_in(0), by="somebody else", reason="test")
+    world.command(last)
+    stored = world.broker.partitions[world.broker.topics.commands[1], 0]
+
+    def deliver() -> None:
+        """Deliver as the group does: until it is told to hold."""
+        while (offset := host.shards[0].inbox.expected(1)) < len(stored) and not group.held:
+            record = stored[offset]
+            assert record is not None
+            host.arrive(0, arrival_of(record.value, offset), group.generation)
+
+    deliver()
+    await world.until(lambda: any(outcome.id == "last" for outcome in world.outcomes()), "the outcome of the last one")
+    assert len(world.outcomes()) < FLOOD // 2
+    assert host.shards[0].core.decided_early[1] == {FLOOD}
+
+    def is_done() -> bool:
+        deliver()
+        return host.shards[0].next_offsets[1] == FLOOD + 1
+
+    await world.until(is_done, "everything to be decided", timeout_s=60)
+    found = [outcome.id for outcome in world.outcomes()]
+    assert sorted(found) == sorted([*(f"f{number}" for number in range(FLOOD)), "last"])
+    assert [name for name in found if name != "last"] == [f"f{number}" for number in range(FLOOD)]

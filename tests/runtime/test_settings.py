@@ -296,7 +296,7 @@ def test_the_disk_limit_of_plans_is_a_setting(tmp_path: Path, monkeypatch: pytes
 def test_an_address_without_its_form_is_refused_with_the_line(bootstrap: str, tmp_path: Path) -> None:
     said = complaint(f'# mine\n[log]\nprefix = "drover"\nbootstrap = "{bootstrap}"\n', tmp_path)
     assert "bootstrap must be host:port" in said
-    assert "bad.toml, line 2:" in said
+    assert "bad.toml, line 4:" in said
 
 
 def test_an_unknown_key_is_told_with_its_line(tmp_path: Path) -> None:

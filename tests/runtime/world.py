@@ -157,16 +157,16 @@ class World:
         records = [one.record for one in folded if one is not None and one.verdict is RecordVerdict.VALID]
         return [outcome for record in records if isinstance(record, Batch) for outcome in record.outcomes]
 
-    async def until(self, holds: Callable[[], object], what: str) -> None:
+    async def until(self, holds: Callable[[], object], what: str, timeout_s: float = 5.0) -> None:
         """Wait for a condition with a deadline."""
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(timeout_s):
                 while True:
                     if holds():
                         return
                     await asyncio.sleep(0.005)
         except TimeoutError:
-            raise AssertionError(f"not within 5 s: {what}") from None
+            raise AssertionError(f"not within {timeout_s:g} s: {what}") from None
 
     async def close(self) -> None:
         for host in self.hosts:

@@ -62,12 +62,35 @@ def test_a_cancel_stays_behind_what_its_author_asked_for_and_what_it_is_about(co
     assert taken(command)[-1] == "now"
 
 
-def test_within_their_topic_nothing_overtakes() -> None:
+def test_within_their_topic_the_commands_of_one_requester_keep_their_order() -> None:
     late = Cancel(**{**BOB, "by": "ann"}, id="late", mode="rollback", all=True)
-    order = taken(Freeze(**BOB, id="f1"), late, Freeze(**BOB, id="f2"))
-    assert order[0] == "f1"
-    assert order.index("late") < order.index("f2")
-    assert order.index("late") == FLOOD + 1
+    order = taken(Freeze(**BOB, id="f1"), late, Freeze(**{**BOB, "by": "ann"}, id="f2"), Freeze(**BOB, id="f3"))
+    assert order[:2] == ["f1", "f3"]
+    assert order[-2:] == ["late", "f2"], "ann's cancel stays behind ann's alters, and her freeze behind her cancel"
+
+
+def test_nothing_of_its_cluster_overtakes_an_unfreeze_of_everyone() -> None:
+    """Else it would end a freeze that was asked for after it."""
+    everyone = Unfreeze(**{**BOB, "by": "ann"}, id="everyone", all=True)
+    elsewhere = Freeze(**{**BOB, "cluster": "other"}, id="elsewhere")
+    before = [Freeze(**{**BOB, "by": "ann"}, id=f"f{number}") for number in range(9)]
+    order = taken(*before, everyone, Freeze(**BOB, id="after"), elsewhere)
+    assert order[:10] == ["f0", "elsewhere", *(f"f{number}" for number in range(1, 9))]
+    assert order[10:12] == ["everyone", "after"]
+
+
+def test_requesters_take_turns_in_the_topic_of_cancels() -> None:
+    loud = [Cancel(**BOB, id=f"c{number}", mode="stop", plan=f"p{number}") for number in range(1500)]
+    quiet = {**BOB, "by": "carl"}
+    order = taken(*loud, Freeze(**quiet, id="freeze"), Cancel(**quiet, id="cancel", mode="rollback", all=True))
+    assert order[:4] == ["c0", "freeze", "c1", "cancel"]
+
+
+def test_a_command_that_waits_for_others_overtakes_nothing_in_its_topic() -> None:
+    order = taken(
+        *(Freeze(**BOB, id=f"f{n}") for n in range(3)), Freeze(**{**BOB, "by": "ann"}, id="now", after=("x",))
+    )
+    assert order[:4] == ["f0", "f1", "f2", "now"]
 
 
 def test_what_was_given_back_goes_first_again() -> None:
@@ -77,6 +100,18 @@ def test_what_was_given_back_goes_first_again() -> None:
     for _ in range(2):
         assert [one.command.id for one in inbox.take(FRESH)] == ["now", "a0"]
         inbox.give_back()
+
+
+def test_cancels_that_go_first_leave_others_half_of_a_run() -> None:
+    inbox = Inbox()
+    inbox.add(Arrival(0, 0, 0, b"x", FLOODED[0]))
+    for offset in range(40):
+        cancel = Cancel(**BOB, id=f"c{offset}", mode="stop", plan=f"p{offset}")
+        inbox.add(Arrival(1, offset, 1 + offset, b"x" * 50_000, cancel))
+    ids = [one.command.id for one in inbox.take(FRESH)]
+    assert ids[:3] == ["c0", "c1", "c2"]
+    assert "a0" in ids
+    assert len(ids) > 15, "what nobody else needs is theirs"
 
 
 def test_no_topic_fills_a_run_alone_while_another_one_waits() -> None:

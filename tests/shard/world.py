@@ -92,7 +92,7 @@ class World:
     def crash(self) -> None:
         """The owner dies; its successor replays the log and takes over."""
         self.inbox.give_back()
-        arrivals = [arrival for queue in self.inbox._queues for arrival in queue]
+        arrivals = list(self.inbox)
         before = full_hash(self.core.fold.state)
         self.core = self._new_core()
         assert full_hash(self.core.fold.state) == before, "a replay gives another state than the live fold"

@@ -3,6 +3,7 @@
 from tests.simulation.healing_mutants import HEALING_MUTANTS
 from tests.simulation.limit_mutants import LIMIT_MUTANTS
 from tests.simulation.mutant import Mutant
+from tests.simulation.sharing_mutants import SHARING_MUTANTS
 from tests.simulation.step_mutants import STEP_MUTANTS
 from tests.simulation.throttle_mutants import THROTTLE_MUTANTS
 
@@ -12,6 +13,7 @@ MANAGED = "drover/shard/managed.py"
 INTAKE = "drover/shard/intake.py"
 CONTRACT = "drover/capability/contract.py"
 INBOX = "drover/shard/inbox.py"
+QUEUES = "drover/shard/queues.py"
 OBSERVED = "drover/capability/observations.py"
 UNCONFIRMED = "drover/capability/unconfirmed.py"
 STARTER = "drover/scheduling/starter.py"
@@ -69,7 +71,7 @@ MUTANTS = (
         "        self.inbox.give_back()\n        self._disown()",
         "        self.inbox.settle()\n        self._disown()",
     ),
-    Mutant("decide-again", INBOX, "one.offset < next_offset or one.offset in early", "one.offset < 0"),
+    Mutant("decide-again", QUEUES, "one.offset < next_offset or one.offset in early", "one.offset < 0"),
     Mutant("give-back-backwards", INBOX, "for arrival in reversed(self._taken):", "for arrival in self._taken:"),
     Mutant("bury-nothing", INTAKE, "    intake.dead_letters.append((arrival, malformed.detail))\n", ""),
     Mutant(
@@ -302,6 +304,8 @@ MUTANTS = (
     *STEP_MUTANTS,
     *HEALING_MUTANTS,
     *LIMIT_MUTANTS,
+    # -- who comes first
+    *SHARING_MUTANTS,
     # -- who leads
     Mutant(
         "forget-the-canonical-order",

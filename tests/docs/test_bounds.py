@@ -1,0 +1,176 @@
+"""docs/security.md lists every bound of what clients send, with the number that the code has."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from drover.runtime.topics import rules
+from events.fields import ClusterName, GivenLimit, Identifier, LimitName, TopicName
+from events.topics import TopicNames
+from tests.architecture.repository import ROOT
+
+TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+SECTION = TEXT.split("\n## Bounds\n")[1].split("\n## ")[0]
+ROWS = {line.split(" | ")[0].removeprefix("| "): line for line in SECTION.splitlines() if line.startswith("| ")}
+
+# By the beginning of a row: the constants whose numbers it names.
+IN_ROWS = {
+    "a command": ("events.codec.MAX_COMMAND_BYTES", "drover.runtime.dead_letters.MAX_PAYLOAD_BYTES"),
+    "`by`, `reason`": ("events.bounds.MAX_BY_BYTES", "events.bounds.MAX_REASON_BYTES"),
+    "ids in `after`": (
+        "events.bounds.MAX_AFTER",
+        "events.bounds.MAX_REPLICAS",
+        "events.bounds.MAX_BROKERS",
+        "events.bounds.MAX_TOPICS",
+    ),
+    "brokers and topics whose throttles": ("events.bounds.MAX_BROKERS", "events.bounds.MAX_TOPICS"),
+    "limits that a command names": ("events.bounds.MAX_LIMITS",),
+    "what a refusal": ("events.bounds.MAX_DETAIL_BYTES",),
+    "dead letters of one record": ("drover.shard.intake.MOST_DEAD_LETTERS", "drover.runtime.dead_letters.MOST_LOGGED"),
+    "waiting for dead letters": ("drover.runtime.dead_letters.WRITE_TIMEOUT_S", "drover.runtime.dead_letters.PAUSE_S"),
+    "commands that are read": ("drover.shard.inbox.HIGH_COUNT", "drover.shard.inbox.HIGH_BYTES"),
+    "freezes, unfreezes and cancels": (
+        "drover.shard.preview.MOST_PREVIEWED",
+        "drover.shard.preview.MOST_PREVIEWED_BYTES",
+        "drover.shard.preview.MOST_OF_ONE",
+    ),
+    "what one topic": (
+        "drover.shard.inbox.CLOSE_BYTES",
+        "drover.shard.inbox.MOST_EARLY",
+        "drover.shard.queues.GROUPS",
+    ),
+    "what one record of the log decides": ("drover.shard.inbox.CLOSE_BYTES",),
+    "a decision about one command": (
+        "drover.shard.deciding.MAX_DECISION_BYTES",
+        "drover.shard.partly.PART_BYTES",
+        "drover.shard.partly.MOST_AT_ONCE",
+    ),
+    "a record of the log": ("drover.shard.proposing.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
+    "commands that wait for others": (
+        "drover.shard.deferred.MAX_DEFERRED",
+        "drover.shard.deferred.MAX_DEFERRED_BYTES",
+        "drover.shard.deferral.MAX_DEFERRAL_MS",
+    ),
+    "ids of decided commands": ("drover.shard.known.MOST_PER_CLUSTER", "drover.shard.known.MOST_PER_SOURCE"),
+    "brokers reported as failed": ("drover.healing.decide.MAX_FAILED_BROKERS",),
+    "brokers held": ("drover.scheduling.holding.MAX_HELD_BROKERS", "drover.scheduling.freezing.MAX_FREEZES"),
+    "plans that have ended": ("drover.plans.reconciler.MAX_ENDED_PLANS",),
+    "moves of others": ("drover.unmanaged.moves.MAX_FOREIGN_MOVES",),
+    "headers of a command": ("drover.shard.arriving.MAX_HEADER_BYTES",),
+    "connections to": ("drover.runtime.health.MAX_CONNECTIONS",),
+    "the log's time": ("drover.shard.core.MAX_AHEAD_MS",),
+}
+# What these say of the page is in its own section.
+ON_THE_PAGE = (
+    "drover.web.channels.MAX_CHANNELS",
+    "drover.web.reviews.MAX_PLAN_BYTES",
+    "drover.web.reviews.MAX_WAITING",
+    "drover.web.server.MAX_VIEWERS",
+    "drover.web.writing.MAX_BODY_BYTES",
+    "drover.web.writing.MAX_SENDING",
+    "drover.web.writing.MAX_TRIALS_KEPT",
+)
+# Where what clients send is read, bounded and kept.
+PLACES = (
+    "agents",
+    "events",
+    "drover/shard",
+    "drover/plans",
+    "drover/runtime",
+    "drover/unmanaged",
+    "drover/healing/decide.py",
+    "drover/journal/producer.py",
+    "drover/scheduling/freezing.py",
+    "drover/scheduling/holding.py",
+    "drover/web/channels.py",
+    "drover/web/reviews.py",
+    "drover/web/server.py",
+    "drover/web/writing.py",
+)
+
+
+def value_of(name: str) -> float:
+    module, _, constant = name.rpartition(".")
+    value = getattr(importlib.import_module(module), constant)
+    assert isinstance(value, int | float), name
+    return value
+
+
+def ways_to_write(name: str) -> set[str]:
+    """How a document may write the number of a constant, by the unit at the end of its name."""
+    value = value_of(name)
+    ways = {f"{value:,.0f}"}
+    if name.endswith("_BYTES"):
+        ways |= {f"{value / 1024:g} KiB"} if value < 1024**2 else {f"{value / 1024**2:g} MiB"}
+    if name.endswith("_MS"):
+        ways = {f"{value / 1000:g} s"}
+    if name.endswith("_S"):
+        ways = {f"{value:g} s"}
+    return ways
+
+
+def says(text: str, name: str) -> bool:
+    return any(re.search(rf"(?<![\d,.]){re.escape(way)}(?![\d,]\d)", text) for way in ways_to_write(name))
+
+
+def row(beginning: str) -> str:
+    (found,) = [line for what, line in ROWS.items() if what.startswith(beginning)]
+    return found
+
+
+@pytest.mark.parametrize("beginning", IN_ROWS)
+def test_a_row_names_the_numbers_that_the_code_has(beginning: str) -> None:
+    assert [name for name in IN_ROWS[beginning] if not says(row(beginning), name)] == []
+
+
+def test_the_pages_section_names_its_numbers() -> None:
+    section = TEXT.split("\n## The page\n")[1].split("\n## ")[0]
+    assert [name for name in ON_THE_PAGE if not says(section, name)] == []
+
+
+def constants(path: Path) -> set[str]:
+    """The module's constants that are called a maximum."""
+    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    names = {
+        name.id
+        for statement in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    return {f"{module}.{name}" for name in names if re.match(r"_?(MAX|MOST|HIGH)_", name)}
+
+
+def test_no_bound_of_what_clients_send_is_missing() -> None:
+    files = [
+        file for place in PLACES for file in ([ROOT / place] if place.endswith(".py") else (ROOT / place).rglob("*.py"))
+    ]
+    found = set().union(*map(constants, files))
+    assert len(found) > 20
+    listed = {name for names in IN_ROWS.values() for name in names} | set(ON_THE_PAGE)
+    assert sorted(found - listed) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [(Identifier, 128), (ClusterName, 64), (TopicName, 249), (LimitName, 128), (GivenLimit, 64)]
+)
+def test_names_are_as_long_as_the_table_says(kind: object, most: int) -> None:
+    assert msgspec.convert("a" * most, kind) == "a" * most
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert("a" * (most + 1), kind)
+    rows = row("`id`, plan names") + row("limits that a command names")
+    assert re.search(rf"(?<!\d){most}(?!\d)", rows)
+
+
+def test_the_topics_take_what_the_table_says() -> None:
+    topics = TopicNames()
+    sizes = {rule.name: rule.required.get("max.message.bytes") for rule in rules(topics, 6)}
+    assert {sizes[name] for name in topics.commands} == {str(2 * 1024 * 1024)}
+    assert "the topic takes 2 MiB" in row("a command")
+    assert sizes[topics.events] == str(8 * 1024 * 1024)
+    assert "the topic takes 8 MiB" in row("a record of the log")

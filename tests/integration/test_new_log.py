@@ -1,0 +1,94 @@
+"""docs/recovery.md, a log that is not to be trusted: the steps to a new one beside it, done as they are written."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from drover.cluster.kafka import KafkaDriver
+from drover.facts import BrokerRates, ThrottledReplicas
+from drover.local import LocalCluster
+from drover.plans.state import PlanStatus
+from events.partitions import TopicPartition
+from events.topics import TopicNames
+from tests.integration.support import Installation, installation, wait_for
+
+pytestmark = pytest.mark.cluster
+
+KEYS = [TopicPartition("rescued", number) for number in range(2)]
+MOVED, BACK = [4, 2, 3], [1, 2, 3]
+WHY = ("--reason", "a new log")
+FREE = (BrokerRates(None, None), ThrottledReplicas((), ()))
+
+
+async def test_the_steps_to_a_new_log_lead_there(local_cluster: LocalCluster, tmp_path: Path) -> None:
+    async with installation(local_cluster, tmp_path, "distrusted") as drover:
+        await drover.create_topic("rescued", {key.partition: BACK for key in KEYS}, kilobytes=1024)
+        await drover.start_worker("old")
+        await drover.wait_until_owned("old")
+        # Two megabytes at 50 kB/s: enough time to leave the log.
+        assert (await drover.alter("before", dict.fromkeys(KEYS, MOVED), "--throttle", "50kB")).code == 0
+
+        async def is_moving() -> bool:
+            return len((await drover.driver.list_moves()).moves) == len(KEYS)
+
+        await wait_for(is_moving, "Kafka to move both")
+        # 1
+        drover.signal("old", signal.SIGTERM)
+        assert await drover.gone("old") == 0
+        old = drover.config.rename(tmp_path / "old.toml")
+        # 2
+        drover.config.write_text(old.read_text().replace('prefix = "distrusted"', 'prefix = "renewed"'))
+        observer = KafkaDriver("observer", local_cluster.bootstrap)
+        renewed = Installation(local_cluster, tmp_path, TopicNames("renewed"), drover.config, observer)
+        try:
+            await _go_on(renewed, old)
+        finally:
+            await renewed.close()
+
+
+async def _go_on(drover: Installation, old: Path) -> None:
+    for step in ("init", "check"):
+        done = await drover.drover("topics", step)
+        assert done.code == 0, done.errors
+    await drover.start_worker("new")
+    await drover.wait_until_owned("new")
+    # 3
+    await _moves_of_others_are_left_alone(drover)
+    # 4
+    await _strays_are_deleted(drover)
+    # 5
+    assert (await drover.alter("after", dict.fromkeys(KEYS, BACK))).code == 0
+    await drover.wait_until_settled()
+    assert [await drover.replicas(key) for key in KEYS] == [tuple(BACK)] * len(KEYS)
+    assert (await drover.plan("after")).status is PlanStatus.FINISHED
+    history = await drover.drover("history", "--config", str(old), "--plan", "before")
+    assert (history.code, "rescued" in history.output) == (0, True), history.errors
+
+
+async def _moves_of_others_are_left_alone(drover: Installation) -> None:
+    async def are_shown() -> bool:
+        return len((await drover.status())["foreign"]) == len(KEYS)
+
+    async def have_ended() -> bool:
+        return not (await drover.status())["foreign"]
+
+    await wait_for(are_shown, "the moves to be shown as moves of others")
+    refused = await drover.alter("too-early", {KEYS[0]: BACK})
+    assert (refused.code, "is being moved by somebody else" in refused.output + refused.errors) == (1, True), refused
+    await wait_for(have_ended, "the moves to end by themselves", timeout_s=120)
+    assert [await drover.replicas(key) for key in KEYS] == [tuple(MOVED)] * len(KEYS)
+
+
+async def _strays_are_deleted(drover: Installation) -> None:
+    found = (await drover.drover("throttles", "-o", "json")).document
+    assert {row["whose"] for row in (*found["brokers"], *found["topics"])} == {"stray"}
+    assert [row["topic"] for row in found["topics"]] == ["rescued"]
+    restored = await drover.drover("throttle", "restore", "--yes", *WHY)
+    assert restored.code == 0, restored.errors
+
+    async def are_gone() -> bool:
+        rates, entries = await drover.throttles("rescued")
+        return {*rates.values(), entries} == {*FREE}
+
+    await wait_for(are_gone, "every throttle of the old log to be gone")

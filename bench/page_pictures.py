@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -20,12 +21,14 @@ from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from bench.page_tables import tables_of
+from drover.cli.looking import others_document
 from drover.cli.model_file import parse_model
 from drover.cli.reviewing import judge
+from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
 from drover.planning.goals import DEFAULT_LIMITS
 from drover.planning.model import ClusterModel
 from drover.state.cluster import ClusterState
-from drover.web.reviews import PastedPlan
+from drover.web.surveys import Looking, PastedPlan
 from tests.cli.models import write_model
 from tests.web.browser import find_browser
 from tests.web.scene import Scene, busy
@@ -48,6 +51,13 @@ PLAN = {
     ],
 }
 
+# What others have left in the cluster.
+RATES = (FoundRates(2, 5_000_000, 5_000_000, Whose.STRAY, "left over: nothing that moves needs it"),)
+ENTRIES = (
+    FoundEntries("clicks", ("0:1", "1:2"), ("0:4",), Whose.STRAY, "left over: their partitions are not moving"),
+    FoundEntries("audit-log", ("*",), (), Whose.THEIRS, "every replica, or partitions that others move"),
+)
+
 Preparing = Callable[[Page, Showing], Awaitable[None]]
 
 
@@ -67,6 +77,11 @@ async def _asked(page: Page, _shown: Showing) -> None:
     await page.get_by_label("Roll back").check()
     await expect(page.locator(".meaning")).to_contain_text("As of log")
     await page.get_by_label("Reason").fill("latency alarm")
+
+
+async def _looked_for_strays(page: Page, _shown: Showing) -> None:
+    await page.get_by_role("button", name="Look at the cluster").click()
+    await expect(page.get_by_text("2 strays")).to_be_visible()
 
 
 async def _cut(page: Page, shown: Showing) -> None:
@@ -95,7 +110,7 @@ ALL = (
     Picture("page-now", "busy"),
     Picture("page-plan", "busy", "view=plan&plan=friday-drain"),
     Picture("page-brokers", "busy", "view=brokers"),
-    Picture("page-throttles", "busy", "view=throttles"),
+    Picture("page-throttles", "busy", "view=throttles", _looked_for_strays),
     Picture("page-story", "busy", "view=story&partition=payments:2"),
     Picture("page-time", "busy", "view=time", _looked_back),
     Picture("page-review", "busy", "view=review", _judged),
@@ -131,11 +146,14 @@ async def _shown(name: str) -> AsyncIterator[Showing]:
         async def review(state: ClusterState, plan: PastedPlan) -> Mapping[str, Any]:
             return judge(model, state.name, plan, DEFAULT_LIMITS)
 
+        async def find_throttles(_: str) -> Mapping[str, Any]:
+            return others_document(RATES, ENTRIES, time.time_ns() // 1_000_000)
+
         def telemetry(_: str | None) -> Mapping[str, Any]:
             tables.touch()
             return tables.read()
 
-        async with showing(scene, writes=True, review=review, telemetry=telemetry) as shown:
+        async with showing(scene, writes=True, looking=Looking(review, find_throttles), telemetry=telemetry) as shown:
             if name == "ownerless":
                 scene.fall_silent()
             yield shown

@@ -20,7 +20,7 @@ from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.query import parse_query
-from drover.web.reviews import Reviews
+from drover.web.surveys import Surveys
 from drover.web.writing import Writes
 
 BEAT_S = 2.0
@@ -48,7 +48,7 @@ class Server:
     telemetry: Telemetry | None = None
     hosts: Collection[str] = LOOPBACK
     writes: Writes | None = None
-    reviews: Reviews | None = None
+    surveys: Surveys | None = None
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -63,8 +63,8 @@ class Server:
         application = web.Application(middlewares=[host_guard(self.hosts), _say_errors])
         application.on_response_prepare.append(add_headers)
         asked: dict[str, Answering] = {}
-        if self.reviews is not None:
-            asked["/api/review"] = self.reviews.answer
+        if self.surveys is not None:
+            asked |= {"/api/review": self.surveys.answer_review, "/api/throttles": self.surveys.answer_throttles}
         if self.writes is not None:
             asked |= {"/api/trial": self.writes.answer_trial, "/api/command": self.writes.answer_command}
         application.add_routes([web.post(path, _answering(answer)) for path, answer in asked.items()])

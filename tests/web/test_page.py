@@ -8,7 +8,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from drover.web.query import ViewName
-from events.brokers import BrokerFailureRecorded
+from events.brokers import BlacklistSet, BrokerFailureRecorded
+from events.clusters import BrokerHeld
 from events.partitions import TopicPartition
 from events.reassignments import Blocker
 from tests.client.log import CLUSTER
@@ -17,7 +18,7 @@ from tests.web.scene import Scene, busy, freeze, keys, now_ms
 from tests.web.showing import Showing, showing
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-VIEWS = (*ViewName, "time", "telemetry", "review")
+VIEWS = (*(view for view in ViewName if view is not ViewName.FRAME), "time", "telemetry", "review")
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"> \u202e\x1b[31m" + "w" * 200
 
 
@@ -220,6 +221,39 @@ async def test_what_is_recorded_is_on_the_page_at_once_and_only_that_row_is_draw
                 # Later a broker is full, and the others wait for another reason.
                 assert set(await page.evaluate("window.drawn")) == {str(key) for key in moves[:3]}
         assert sorted(took_s)[18] <= 1.0
+
+
+async def test_whoever_is_on_a_link_stays_there_while_its_row_is_drawn_anew(open_page: Open) -> None:
+    scene = Scene()
+    moves = keys("orders", 3)
+    scene.open_plan("p", "ann", "why", None, moves)
+    async with showing(scene) as shown:
+        page = await open_page(f"{shown.address}/?view=plan&plan=p")
+        link = page.get_by_role("link", name="orders:1", exact=True)
+        story = page.get_by_role("link", name="Story").last
+        for focused in (link, story):
+            await focused.focus()
+            scene.start(moves[1]) if focused is link else scene.complete(moves[1])
+            shown.refresh()
+            row = page.locator("tr[data-key='orders:1']")
+            await (expect(row).to_contain_text("copying") if focused is link else expect(row).to_have_count(0))
+            await expect(focused).to_be_focused()
+
+
+async def test_what_must_be_noticed_first_stands_first(open_page: Open) -> None:
+    scene = Scene()
+    scene.say(BlacklistSet(cluster=CLUSTER, brokers=(6,), previous_brokers=(), by="ann", reason="slow disks"))
+    freeze(scene)
+    scene.say(BrokerFailureRecorded(cluster=CLUSTER, broker=1, failed_at_ms=now_ms(), by="ann", reason="no ping"))
+    scene.say(BrokerHeld(cluster=CLUSTER, broker=2, by="ann", reason="slow disk"))
+    scene.fall_silent()
+    async with showing(scene) as shown:
+        page = await open_page(shown.address)
+        await expect(page.locator(".banner")).to_have_count(5)
+        told = await page.locator(".banner").evaluate_all("all => all.map((one) => [one.className, one.innerText])")
+    assert [(levels.split()[-1], text.split()[0]) for levels, text in told] == [
+        ("bad", "Nobody"), ("bad", "Failed"), ("warn", "Frozen"), ("warn", "Broker"), ("note", "Brokers"),
+    ]  # fmt: skip
 
 
 async def test_ten_thousand_moves_are_usable(open_page: Open) -> None:

@@ -177,7 +177,9 @@ async def test_the_very_partitions_are_shown_by_what_becomes_of_them(browser: Br
         },
     ]
     assert found["offset"] == browser.shown.scene.writer.fold.position - 1
-    assert found["remarks"] == ["plan p is closed: nothing can be added to it"]
+    assert found["remarks"][0] == "plan p is closed: nothing can be added to it"
+    # Nobody but the owner knows what the cluster shows: the dialog says so.
+    assert "the worker looks at the cluster first" in found["remarks"][1]
     one = {"type": "cancel", "mode": "stop", "cluster": CLUSTER, "partitions": [{"topic": "orders", "partition": 0}]}
     _, found = await browser.post("trial", {"command": one})
     assert [(group["what"], group["count"]) for group in found["groups"]] == [("to stop, and keep what is in sync", 1)]
@@ -207,6 +209,43 @@ async def test_a_freeze_and_its_end_tell_what_waits_and_what_goes_on(browser: Br
     assert found["remarks"] == ["the freeze of bob ends (night)"]
     whats = [group["what"] for group in found["groups"]]
     assert whats == ["free to start, or to take the next step", "copying already"]
+
+
+async def test_a_hold_tells_which_copies_it_keeps_from_a_broker_and_its_end_which_it_lets_go_on(
+    browser: Browser,
+) -> None:
+    # Partitions 0 and 3 move from 2 to 5, 1 and 4 from 3 to 6, 2 from 1 to 4; the first two copy already.
+    hold = {"type": "hold-broker", "cluster": CLUSTER, "broker": 5}
+    for role, groups in (
+        ("both", [("withheld: a copy into broker 5", "3"), ("withheld if broker 5 leads it", "4")]),
+        ("destination", [("withheld: a copy into broker 5", "3")]),
+        ("source", [("withheld if broker 5 leads it", "4")]),
+    ):
+        _, found = await browser.post("trial", {"command": {**hold, "role": role}})
+        told = [(group["what"], group["topics"][0]["partitions"]) for group in found["groups"]]
+        assert told[: len(groups)] == groups
+        assert {what for what, _ in told[len(groups) :]} <= {"copying already, which goes on"}
+    status, found = await browser.act({**hold, "id": "h-1", "reason": "slow disk", "role": "destination"})
+    assert (status, found["outcome"]["verdict"]) == (200, "accepted")
+    release = {"type": "release-broker", "cluster": CLUSTER, "broker": 5}
+    _, found = await browser.post("trial", {"command": release})
+    assert next(group["what"] for group in found["groups"]) == "free: a copy into broker 5"
+    async with browser.http.get(f"{browser.shown.address}/api/document?view=brokers") as response:
+        rows = (await response.json())["brokers"]
+    assert [(row["broker"], row["held_role"], row["held_by"]) for row in rows if row["held_role"]] == [
+        (5, "destination", "ann")
+    ]
+
+
+async def test_a_throttle_of_the_cluster_is_for_plans_that_have_none(browser: Browser) -> None:
+    browser.shown.scene.open_plan("free", "ann", "no throttle", None, keys("late", 2))
+    browser.shown.refresh()
+    _, found = await browser.post(
+        "trial", {"command": {"type": "throttle", "cluster": CLUSTER, "bytes_per_second": 2_000_000}}
+    )
+    assert [(group["what"], group["topics"][0]["topic"]) for group in found["groups"]] == [
+        ("to start under it", "late")
+    ]
 
 
 async def test_everything_needs_the_word(browser: Browser) -> None:

@@ -1,10 +1,10 @@
 // Acting: what a command would mean is shown at an offset, sent under an id with a reason, and answered by the log.
 
+import { ask, post } from "./ask.js";
 import { h, replace } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, plural, setting } from "./format.js";
 import { href } from "./address.js";
 
-const JSON_TYPE = { "Content-Type": "application/json" };
 const TYPING_MS = 300;
 let session = { user: null, token: null, why: null };
 
@@ -23,6 +23,12 @@ const ACTIONS = {
     { word: "Reset a limit", command: { type: "limits" }, more: "reset" },
   ],
   plan: [...CANCELS, { word: "Pause", command: { type: "pause" } }, { word: "Resume", command: { type: "resume" } }, { word: "Throttle", command: { type: "throttle" }, more: "rate" }],
+  broker: [
+    { word: "Hold", command: { type: "hold-broker" } },
+    { word: "Hold as a destination", command: { type: "hold-broker", role: "destination" } },
+    { word: "Hold as a source", command: { type: "hold-broker", role: "source" } },
+    { word: "Release", command: { type: "release-broker" } },
+  ],
   partition: CANCELS,
 };
 // Beyond these it is probably a mistake of units; the command line takes it with --force.
@@ -31,18 +37,25 @@ const MOST_RATE = 1e11;
 const UNITS = { "": 1, B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 };
 
 export async function begin(show) {
-  const answer = await fetch("/api/session").catch(() => null);
-  if (answer?.ok) session = await answer.json();
+  const found = await ask("/api/session", {});
+  if (!found.error) session = found;
   show(session);
 }
 
 export const mayAct = () => session.token !== null;
 
-// A button that opens the dialog about a plan, a partition, or the whole cluster; nothing where nobody may act.
+// What a dialog is about: a plan, a partition, a broker, or the whole cluster; its kind, and its name.
+function subject(about) {
+  const kind = ["partition", "plan", "broker"].find((one) => about[one] !== undefined) ?? "cluster";
+  return { kind, name: String(about[kind]) };
+}
+
+// A button that opens the dialog; nothing where nobody may act.
 export function button(about) {
   if (!mayAct()) return null;
-  const name = about.plan ?? about.partition ?? "";
-  return h("button", { type: "button", class: "act", "aria-label": `Act on ${name || about.cluster}`, onclick: () => open(about) }, "Act…");
+  const { kind, name } = subject(about);
+  const label = kind === "broker" ? `Act on broker ${name}` : `Act on ${name}`;
+  return h("button", { type: "button", class: "act", "aria-label": label, onclick: () => open(about) }, "Act…");
 }
 
 function newId(type) {
@@ -64,14 +77,11 @@ function valueOf(text) {
   return { true: true, false: false, none: null }[typed.toLowerCase()] ?? (typed.toLowerCase() === "none" ? null : typed || undefined);
 }
 
-const asText = (value) => (value === null ? "none" : typeof value === "number" ? count(value) : String(value));
-
 async function loadLimits({ about, limit, chosen }) {
-  const answer = await fetch(`/api/document?${new URLSearchParams({ view: "throttles", cluster: about.cluster })}`).catch(() => null);
-  const { limits } = answer?.ok ? await answer.json() : { limits: [] };
+  const { limits = [] } = await ask("/api/document", { view: "throttles", cluster: about.cluster });
   const rows = limits.filter((row) => chosen.more === "value" || row.by !== null);
   const before = limit.lastChild.value;
-  replace(limit.lastChild, rows.map((row) => h("option", { value: row.name, title: row.about }, `${row.name} (${asText(row.value)}${row.by === null ? "" : `, by ${row.by}`})`)));
+  replace(limit.lastChild, rows.map((row) => h("option", { value: row.name, title: row.about }, `${row.name} (${setting(row.value)}${row.by === null ? "" : `, by ${row.by}`})`)));
   if (rows.some((row) => row.name === before)) limit.lastChild.value = before;
 }
 
@@ -80,18 +90,15 @@ function scope(about) {
     const at = about.partition.lastIndexOf(":");
     return { partitions: [{ topic: about.partition.slice(0, at), partition: Number(about.partition.slice(at + 1)) }] };
   }
+  if (about.broker !== undefined) return { broker: about.broker };
   return about.plan ? { plan: about.plan } : {};
 }
 
-async function ask(path, body) {
-  const answer = await fetch(path, { method: "POST", headers: { ...JSON_TYPE, "X-Drover-Token": session.token }, body: JSON.stringify(body) }).catch(() => null);
-  if (answer === null) return { status: 0, found: { error: "The page's server does not answer." } };
-  return { status: answer.status, found: await answer.json().catch(() => ({ error: `The answer ${answer.status} was not understood.` })) };
-}
+const send = (path, body) => post(path, body, { "X-Drover-Token": session.token });
 
 export function open(about) {
   const dialog = document.getElementById("act");
-  const kind = about.partition ? "partition" : about.plan ? "plan" : "cluster";
+  const { kind, name } = subject(about);
   const actions = ACTIONS[kind];
   const form = {
     about, dialog, actions, chosen: null, trial: null, id: null, asking: 0,
@@ -114,7 +121,6 @@ export function open(about) {
   const fields = h("form", { onsubmit: (event) => { event.preventDefault(); submit(form); } },
     form.choices, form.rate, form.limit, form.value, form.meaning, h("label", {}, "Reason, kept in the log for ever ", form.reason), form.word,
     h("p", { class: "buttons" }, form.send, h("button", { type: "button", onclick: () => dialog.close() }, "Close"), h("span", { class: "quiet" }, `as ${session.user}`)), form.verdict);
-  const name = about.partition ?? about.plan ?? about.cluster;
   replace(dialog, h("h2", { id: "act-title" }, `Act on ${kind} `, h("span", { class: "mono" }, name)), fields);
   dialog.showModal();
   return form;
@@ -167,7 +173,7 @@ async function look(form) {
   const number = form.asking;
   if (fields === null) return replace(form.meaning, h("p", { class: "quiet" }, MISSING[form.chosen.more]));
   const asked = command(form, fields);
-  const { found } = await ask("/api/trial", { command: asked });
+  const { found } = await send("/api/trial", { command: asked });
   if (number !== form.asking) return null;
   return show(form, asked, found);
 }
@@ -202,7 +208,7 @@ async function submit(form) {
   const { id } = form;
   replace(form.verdict, h("p", { class: "quiet" }, "Sent. What the log records of it will stand here…"));
   const body = { command: { ...form.asked, id, reason: form.reason.value.trim() }, trial: form.trial, word: form.word.querySelector("input")?.value ?? "" };
-  const { status, found } = await ask("/api/command", body);
+  const { status, found } = await send("/api/command", body);
   form.isSending = false;
   const story = h("a", { href: href({ view: "story", cluster: form.about.cluster, id }), onclick: () => form.dialog.close() }, "its story");
   if (status === 200) replace(form.verdict, recorded(found.outcome), h("p", {}, story));

@@ -37,9 +37,22 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(node, children);
 }
 
+// Whoever has the focus inside keeps it: on the same link, or else on what is in the same place.
 export function replace(node, ...children) {
+  const focus = node.contains(document.activeElement) ? placeOf(document.activeElement, node) : null;
   node.replaceChildren();
-  return fill(node, children);
+  fill(node, children);
+  if (focus) findPlace(focus, node)?.focus({ preventScroll: true });
+  return node;
+}
+
+const FOCUSABLE = "a[href], button, input, select, textarea";
+const placeOf = (element, node) => ({ href: element.getAttribute("href"), index: [...node.querySelectorAll(FOCUSABLE)].indexOf(element) });
+
+function findPlace({ href, index }, node) {
+  if (index < 0) return null;
+  const all = [...node.querySelectorAll(FOCUSABLE)];
+  return all.find((one) => href !== null && one.getAttribute("href") === href) ?? all[index];
 }
 
 // Draw a part again only if what it shows is another object; differences keep what did not change.

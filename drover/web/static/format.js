@@ -33,3 +33,6 @@ export function moment(ms) {
 export const count = (number) => Number(number).toLocaleString("en");
 export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 export const percent = (done, total) => (total ? Math.min(100, (done / total) * 100) : 0);
+
+// The value of a limit.
+export const setting = (value) => (value === null ? "none" : typeof value === "number" ? count(value) : String(value));

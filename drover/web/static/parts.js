@@ -104,9 +104,6 @@ export function ends(tally) {
   return first === last ? last : `${first} – ${last}`;
 }
 
-export const copied = (tally) => (tally.bytes_total
-  ? `${Math.floor(percent(tally.bytes_done, tally.bytes_total))} % of ${amount(tally.bytes_total)}` : "nothing measured yet");
-
 export function empty(text) {
   return h("p", { class: "quiet empty" }, text);
 }

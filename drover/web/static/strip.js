@@ -1,5 +1,6 @@
 // The strip of time at the bottom: how much was recorded when; a click looks back.
 
+import { ask } from "./ask.js";
 import { h, replace, svg } from "./dom.js";
 import { clock, count, moment } from "./format.js";
 import { go, href } from "./address.js";
@@ -11,20 +12,22 @@ export class Strip {
   constructor(place) {
     this.place = place;
     this.cluster = null;
-    setInterval(() => { if (!document.hidden) this.ask(); }, EVERY_MS);
+    setInterval(() => { if (!document.hidden) this.look(); }, EVERY_MS);
   }
 
   follow(cluster, at) {
     this.at = at;
     if (cluster === this.cluster) return;
     this.cluster = cluster;
-    this.ask();
+    this.look();
   }
 
-  async ask() {
+  async look() {
     if (this.cluster === null) return replace(this.place);
-    const answer = await fetch(`/api/strip?${new URLSearchParams({ cluster: this.cluster })}`).catch(() => null);
-    return answer?.ok ? this.draw(await answer.json()) : null;
+    const { cluster } = this;
+    const found = await ask("/api/strip", { cluster });
+    // Meanwhile somebody may have chosen another cluster.
+    return found.error || cluster !== this.cluster ? null : this.draw(found);
   }
 
   draw(found) {

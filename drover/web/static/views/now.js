@@ -1,10 +1,10 @@
 // Now: every plan with its bars, what is blocked and why, the brokers.
 
-import { h, once, patch, replace, table, tableRow } from "../dom.js";
-import { amount, clock, count, plural, rate } from "../format.js";
-import { button } from "../act.js";
+import { h, once, patch, table, tableRow } from "../dom.js";
+import { amount, count, duration, plural, rate } from "../format.js";
 import { href } from "../address.js";
-import { age, copied, empty, ends, heading, parts, progress, replicas, state, storyLink, why } from "../parts.js";
+import { age, empty, ends, heading, progress, replicas, state, storyLink, why } from "../parts.js";
+import { planSection } from "../plan_head.js";
 import { brokerCard } from "./brokers.js";
 
 const COLUMNS = [["partition"], ["replicas"], ["state"], ["copied"], ["rate", "num"], ["left", "num"], ["waits for", "why"]];
@@ -23,7 +23,7 @@ export function mount(root) {
 function draw(nodes, doc, address) {
   const cluster = doc.head.cluster;
   once(nodes.figures, doc.figures, figures);
-  const moves = Map.groupBy ? Map.groupBy(doc.plan_moves, (move) => move.plan) : group(doc.plan_moves);
+  const moves = group(doc.plan_moves);
   patch(nodes.plans, doc.plans, (plan, existing) => planSection(plan, existing, cluster));
   const underWay = new Map(doc.plans.map(({ key, tally }) => [key, tally.moving + tally.blocked + tally.returning + tally.waiting]));
   for (const section of nodes.plans.children) {
@@ -56,32 +56,8 @@ function figures(found) {
   ];
 }
 
-function planSection(plan, existing, cluster) {
-  const section = existing ?? h("section", { class: "plan" }, h("div", { class: "head" }, h("div"), h("div"), h("div"), button({ cluster, plan: plan.plan })), h("div", { class: "moves" }));
-  const tally = plan.tally;
-  const link = h("a", { href: href({ view: "plan", cluster, plan: plan.plan }) }, plan.plan);
-  const facts = [
-    h("span", {}, h("b", {}, tally.sampled ? rate(tally.rate) : "–"), plan.throttle_bytes_per_second === null ? "no throttle" : `of ${rate(plan.throttle_bytes_per_second)} a broker`),
-    h("span", {}, h("b", {}, ends(tally)), "end"),
-  ];
-  section.setAttribute("aria-label", `Plan ${plan.plan}`);
-  const [title, bar, rest] = section.firstChild.children;
-  replace(title, h("h2", {}, link), h("p", {}, h("bdi", {}, plan.by), " · “", h("bdi", {}, plan.reason), "” · ", clock(plan.opened_ms, false)));
-  replace(bar, planBar(plan), h("div", { class: "sum quiet" }, h("b", {}, copied(tally)), tally.bytes_total ? " copied of what has begun" : ""));
-  replace(rest, h("div", { class: "facts" }, facts));
-  return section;
-}
-
-export function planBar(plan) {
-  const { tally } = plan;
-  return parts([
-    [plan.completed, "completed", "done"], [tally.moving, "moving", "moving"], [tally.blocked, "blocked", "stuck"],
-    [tally.returning + plan.rolled_back + plan.stopped, "taken back", "back"], [plan.failed, "failed", "bad"],
-    [plan.withdrawn, "withdrawn", "gone"], [tally.waiting + plan.queued, "waiting", "rest"],
-  ], plan.accepted);
-}
-
 function drawMoves(section, moves, underWay, cluster) {
+  if (section.children.length < 2) section.append(h("div", { class: "moves" }));
   const place = section.lastChild;
   if (!moves.length) return place.replaceChildren();
   if (!place.firstChild) place.append(table(`Moves of plan ${section.dataset.key}`, COLUMNS), h("p", { class: "more" }));
@@ -98,8 +74,7 @@ function moveRow(move, row, cluster) {
   ], { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind });
 }
 
-const leftOf = (move) => h("span", { title: amount(move.bytes_total - move.bytes_done) }, durationText(move.eta_ms));
-const durationText = (ms) => (ms < 60_000 ? `${Math.round(ms / 1000)}\u00a0s` : `${Math.round(ms / 60_000)}\u00a0min`);
+const leftOf = (move) => h("span", { title: amount(move.bytes_total - move.bytes_done) }, duration(move.eta_ms));
 
 function held(rows) {
   return rows.map((row) => h("p", { class: "banner" }, h("b", {}, `${row.type} ${row.id}`), h("span", {},

@@ -1,11 +1,11 @@
 // Plan: every move, by topic and partition: before and after, how far, and why it waits. Filters run on the server.
 
 import { h, once, patch, table, tableRow } from "../dom.js";
-import { clock, duration, rate } from "../format.js";
-import { button } from "../act.js";
+import { duration, rate } from "../format.js";
 import { go, href } from "../address.js";
-import { beforeAfter, copied, empty, ends, pager, progress, state, storyLink, why } from "../parts.js";
-import { planBar, queueTable } from "./now.js";
+import { beforeAfter, empty, pager, progress, state, storyLink, why } from "../parts.js";
+import { planSection } from "../plan_head.js";
+import { queueTable } from "./now.js";
 
 const COLUMNS = [["partition"], ["before → after"], ["state"], ["copied"], ["rate", "num"], ["left", "num"], ["waits for", "why"]];
 const SHOWS = [["all", "all"], ["moving", "moving"], ["blocked", "blocked"], ["returning", "taken back"], ["waiting", "waiting"]];
@@ -17,15 +17,16 @@ export const query = (address) => ({
 
 export function mount(root, address) {
   const nodes = {
-    plan: h("div"), filters: h("div", { class: "filters" }), list: table("Moves", COLUMNS), none: h("div"), pages: h("div"), queue: h("div"),
+    plan: h("div"), forgotten: h("div"), filters: h("div", { class: "filters" }), list: table("Moves", COLUMNS), none: h("div"), pages: h("div"), queue: h("div"),
   };
-  root.append(nodes.plan, nodes.filters, h("div", { class: "panel" }, nodes.list, nodes.none), nodes.pages, nodes.queue);
+  root.append(nodes.plan, nodes.forgotten, nodes.filters, h("div", { class: "panel" }, nodes.list, nodes.none), nodes.pages, nodes.queue);
   return (doc, shown) => draw(nodes, doc, shown ?? address);
 }
 
 function draw(nodes, doc, address) {
   const cluster = doc.head.cluster;
-  once(nodes.plan, doc.plan ?? doc.plan_name, () => planHead(doc, cluster));
+  patch(nodes.plan, doc.plan === null ? [] : [{ ...doc.plan, key: doc.plan.plan }], (plan, existing) => planSection(plan, existing, cluster, true));
+  once(nodes.forgotten, doc.plan === null ? doc.plan_name : null, (name) => forgotten(name, cluster));
   drawFilters(nodes.filters, doc, address);
   patch(nodes.list.body, grouped(doc.moves), (row, existing) => (row.topicOnly ? topicRow(row, existing) : moveRow(row, existing, cluster)));
   once(nodes.none, doc.moves.length, (number) => (number ? null : empty(address.q || address.show ? "No move fits this filter." : "Nothing of it moves or waits.")));
@@ -61,18 +62,9 @@ function moveRow(move, row, cluster) {
   ], { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind });
 }
 
-function planHead(doc, cluster) {
-  if (doc.plan_name === null) return null;
-  const { plan } = doc;
-  if (plan === null) return empty(["The log's state knows no plan ", h("b", {}, doc.plan_name), " any more; ", h("a", { href: href({ view: "story", cluster, plan: doc.plan_name }) }, "its story"), " may."]);
-  const { tally } = plan;
-  const story = h("a", { href: href({ view: "story", cluster, plan: plan.plan }) }, "Story");
-  return h("section", { class: "plan" }, h("div", { class: "head" },
-    h("div", {}, h("h2", {}, plan.plan), h("p", {}, h("bdi", {}, plan.by), " · “", h("bdi", {}, plan.reason), "” · ", clock(plan.opened_ms, false), ` · ${plan.status} · `, story)),
-    h("div", {}, planBar(plan), h("div", { class: "sum quiet" }, h("b", {}, copied(tally)))),
-    h("div", { class: "facts" },
-      h("span", {}, h("b", {}, tally.sampled ? rate(tally.rate) : "–"), plan.throttle_bytes_per_second === null ? "no throttle" : `of ${rate(plan.throttle_bytes_per_second)} a broker`),
-      h("span", {}, h("b", {}, ends(tally)), "end")), button({ cluster, plan: plan.plan })));
+function forgotten(name, cluster) {
+  if (name === null) return null;
+  return empty(["The log's state knows no plan ", h("b", {}, name), " any more; ", h("a", { href: href({ view: "story", cluster, plan: name }) }, "its story"), " may."]);
 }
 
 function drawFilters(place, doc, address) {

@@ -1,5 +1,6 @@
 // Review: a plan that somebody else made, judged as `drover plan check` judges it; nothing is sent.
 
+import { post } from "../ask.js";
 import { h, patch, replace, table, tableRow } from "../dom.js";
 import { amount, count, duration, plural } from "../format.js";
 import { beforeAfter, empty, heading } from "../parts.js";
@@ -10,7 +11,7 @@ const MAX_BYTES = 8_000_000;
 // What was pasted stays while other views are looked at.
 const kept = { text: "", name: "plan.json", throttle: "", found: null };
 
-export const query = (address) => ({ view: "throttles", cluster: address.cluster });
+export const query = (address) => ({ view: "frame", cluster: address.cluster });
 
 export function mount(root) {
   const text = h("textarea", { id: "plan", rows: 8, spellcheck: false, placeholder: '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}' });
@@ -41,9 +42,8 @@ export function mount(root) {
 async function judge({ cluster, told }) {
   replace(told, h("p", { class: "quiet" }, "The cluster is looked at…"));
   const { text, name, throttle } = kept;
-  const answer = await fetch("/api/review", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ cluster, text, name, throttle }) }).catch(() => null);
-  kept.found = answer === null ? { error: "The page's server does not answer." } : answer.status === 404 && !answer.headers.get("Content-Type")?.includes("json")
-    ? { error: "This page was started without a way to judge plans." } : await answer.json();
+  const { status, found } = await post("/api/review", { cluster, text, name, throttle });
+  kept.found = status === 404 ? { error: "This page was started without a way to look at clusters." } : found;
   draw(told, kept.found);
 }
 

@@ -10,7 +10,7 @@ const COLUMNS = [["time"], ["log", "num"], ["what"], ["partition"], ["plan"], ["
 const PARTITION = /^(.+):(\d+)$/;
 
 export const query = (address) => ({
-  view: "story", cluster: address.cluster, partition: address.partition, plan: address.plan, id: address.id, q: address.q, page: address.page,
+  view: "story", cluster: address.cluster, partition: address.partition, plan: address.plan, id: address.id, page: address.page,
 });
 
 export function mount(root, address) {

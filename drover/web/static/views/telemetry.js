@@ -1,5 +1,6 @@
 // Telemetry: what Spark's tables say, always with their age. No move depends on them.
 
+import { ask } from "../ask.js";
 import { h, patch, replace, table, tableRow } from "../dom.js";
 import { count, duration, moment, percent } from "../format.js";
 import { age, empty, heading } from "../parts.js";
@@ -7,16 +8,15 @@ import { age, empty, heading } from "../parts.js";
 const EVERY_MS = 5000;
 const DURATIONS = [["state"], ["how often", "num"], ["median", "num"], ["95 % end within", "num"], ["longest", "num"], ["median of longest"]];
 
-export const query = (address) => ({ view: "throttles", cluster: address.cluster });
+export const query = (address) => ({ view: "frame", cluster: address.cluster });
 
 export function mount(root) {
   const place = h("div");
   root.append(place);
   let asked = null;
   let timer = null;
-  const ask = async (cluster) => {
-    const answer = await fetch(`/api/telemetry?${new URLSearchParams({ cluster })}`).catch(() => null);
-    const found = answer === null ? { missing: "The page's server does not answer." } : await answer.json();
+  const look = async (cluster) => {
+    const found = await ask("/api/telemetry", { cluster });
     if (asked === cluster) draw(place, found);
   };
   const update = (doc) => {
@@ -24,8 +24,8 @@ export function mount(root) {
     if (cluster === asked) return;
     asked = cluster;
     clearInterval(timer);
-    timer = setInterval(() => ask(cluster), EVERY_MS);
-    ask(cluster);
+    timer = setInterval(() => look(cluster), EVERY_MS);
+    look(cluster);
   };
   update.end = () => clearInterval(timer);
   return update;

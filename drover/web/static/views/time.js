@@ -1,5 +1,6 @@
 // Time: a slider over the log; the state as it was then, and what is different at another moment.
 
+import { ask } from "../ask.js";
 import { h, patch, replace, table, tableRow } from "../dom.js";
 import { amount, clock, count, duration, moment } from "../format.js";
 import { go, href } from "../address.js";
@@ -11,7 +12,7 @@ const STEPS = [["a minute", 60_000], ["10 minutes", 600_000], ["an hour", 3_600_
 const SETTLED_MS = 250;
 
 // It follows the shard of one cluster; what is shown of the past is asked for.
-export const query = (address) => ({ view: "throttles", cluster: address.cluster });
+export const query = (address) => ({ view: "frame", cluster: address.cluster });
 
 export function mount(root, address) {
   const slider = h("input", { type: "range", id: "moment", min: 0, max: 1000, step: 1, "aria-label": "Moment" });
@@ -36,8 +37,12 @@ export function mount(root, address) {
 
 async function follow(view) {
   const { address } = view;
-  view.span ??= await ask(`/api/strip?${new URLSearchParams({ cluster: address.cluster })}`);
-  if (view.span === null || view.span.error) return replace(view.then, empty(view.span?.error ?? "The log cannot be asked now."));
+  view.span ??= await ask("/api/strip", { cluster: address.cluster });
+  if (view.span.error) {
+    replace(view.then, empty(view.span.error));
+    view.span = null;
+    return null;
+  }
   const at = Number(address.at) || view.span.last_ms;
   // The other moment: now, unless one was kept.
   const other = Number(address.to) || null;
@@ -54,20 +59,12 @@ async function follow(view) {
       : h("a", { class: "button", href: href({ ...place, at }) }, "Compare with now"));
   const about = { cluster: address.cluster };
   const [doc, difference] = await Promise.all([
-    ask(`/api/document?${new URLSearchParams({ view: "plan", ...about, at })}`),
-    ask(`/api/difference?${new URLSearchParams({ ...about, from: at, to: other ?? view.span.last_ms + 60_000 })}`),
+    ask("/api/document", { view: "plan", ...about, at }),
+    ask("/api/difference", { ...about, from: at, to: other ?? Math.round(now()) + 60_000 }),
   ]);
   if (view.shown !== shown) return null;
   drawThen(view.then, doc, at);
   return drawChanges(view.changes, difference, other === null ? "now" : `between ${clock(Math.min(at, other))} and ${clock(Math.max(at, other))}`);
-}
-
-async function ask(address) {
-  try {
-    return await (await fetch(address)).json();
-  } catch {
-    return null;
-  }
 }
 
 const momentOf = ({ span, slider }) => Math.round(span.first_ms + (Number(slider.value) / 1000) * (span.last_ms - span.first_ms));
@@ -79,7 +76,7 @@ function tell({ told, slider }, at) {
 }
 
 function drawThen(place, doc, at) {
-  if (doc === null || doc.error) return replace(place, empty(doc?.error ?? "The log cannot be asked now."));
+  if (doc.error) return replace(place, empty(doc.error));
   const head = heading(`The state at ${clock(at)}`, doc.head.cluster === null ? "" : [`log ${doc.head.shard}@${doc.head.offset}`, doc.head.owner ? `, owned by ${doc.head.owner}` : ""]);
   if (doc.head.cluster === null) return replace(place, head, empty("The log knew no such cluster yet."));
   const list = table("Moves then", MOVES);
@@ -90,7 +87,7 @@ function drawThen(place, doc, at) {
 }
 
 function drawChanges(place, found, when) {
-  if (found === null || found.error) return replace(place, empty(found?.error ?? ""));
+  if (found.error) return replace(place, empty(found.error));
   const list = table("Changes since then", CHANGES);
   const rows = found.changes.slice(0, 200).map((change, index) => ({ ...change, key: `${index}` }));
   patch(list.body, rows, (row, existing) => tableRow(existing, CHANGES, [

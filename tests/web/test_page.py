@@ -16,6 +16,7 @@ from tests.client.log import CLUSTER
 from tests.web.conftest import Open
 from tests.web.scene import Scene, busy, freeze, keys, now_ms
 from tests.web.showing import Showing, showing
+from tests.web.wire import wire_to
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 VIEWS = (*(view for view in ViewName if view is not ViewName.FRAME), "time", "telemetry", "review")
@@ -193,6 +194,32 @@ async def test_a_cut_stream_greys_the_page_and_comes_back_without_loss(open_page
         await expect(page.get_by_role("status")).to_contain_text("kafka-1 does not answer")
         second.page.restore("ends")
         await expect(page.get_by_role("status")).to_be_empty()
+
+
+async def test_a_stream_that_is_cut_goes_on_where_it_was_and_no_change_comes_twice(open_page: Open) -> None:
+    scene = Scene()
+    moves = keys("orders", 9)
+    scene.open_plan("p", "ann", "why", None, moves)
+    async with showing(scene) as shown, wire_to(shown.port) as wire:
+        page = await open_page(f"{wire.address}/?view=plan&plan=p")
+        rows = page.locator("tr[data-href]")
+        await expect(rows).to_have_count(9)
+        copying = page.locator("tr[data-href]", has_text="copying")
+        for number, key in enumerate(moves):
+            if number % 3 == 0:
+                wire.cut()
+                await expect(page.locator("body.cut")).to_have_count(1)
+            scene.start(key)
+            shown.refresh()
+            if number % 3 == 1:
+                # Two changes were made while it was away; the next one is made while it looks.
+                wire.mend()
+                await expect(page.locator("body.cut")).to_have_count(0)
+            if number % 3:
+                await expect(copying).to_have_count(number + 1)
+        events = wire.events()
+        channel = events[0][0].rpartition("-")[0]
+        assert events == [(f"{channel}-{number}", "change" if number else "snapshot") for number in range(10)]
 
 
 async def test_what_is_recorded_is_on_the_page_at_once_and_only_that_row_is_drawn(open_page: Open) -> None:

@@ -1,7 +1,12 @@
 // Numbers and moments as people read them; the same units as the command line.
 
 export function amount(count) {
-  for (const [unit, size] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+  for (const [unit, size] of [
+    ["TB", 1e12],
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["kB", 1e3],
+  ]) {
     if (Math.abs(count) >= size) return `${(count / size).toFixed(1)}\u00a0${unit}`;
   }
   return `${Math.round(count)}\u00a0B`;

@@ -54,7 +54,9 @@ export class Stream {
       // The browser tries again by itself, unless the server refused.
       if (source.readyState === EventSource.CLOSED) {
         this.source = null;
-        setTimeout(() => { if (this.source === null) this.#connect(); }, RETRY_MS);
+        setTimeout(() => {
+          if (this.source === null) this.#connect();
+        }, RETRY_MS);
       }
     });
   }

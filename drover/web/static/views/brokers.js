@@ -13,10 +13,20 @@ export const query = (address) => ({ view: "brokers", cluster: address.cluster }
 export function mount(root, address) {
   const list = h("ul", { class: "brokers wide" });
   const none = h("div");
-  root.append(h("p", { class: "quiet" }, "The brokers that the log names: those of moves, throttles and reports. A bar is full at the throttle. In the plots of the last ten minutes the line is what comes in, the dashes what goes out."), none, list);
+  root.append(
+    h(
+      "p",
+      { class: "quiet" },
+      "The brokers that the log names: those of moves, throttles and reports. A bar is full at the throttle. In the plots of the last ten minutes the line is what comes in, the dashes what goes out.",
+    ),
+    none,
+    list,
+  );
   const history = new Map();
   const past = ask("/api/plots", { cluster: address.cluster ?? "" });
-  past.then((found) => { if (!found.error) Object.entries(found).forEach(([broker, points]) => history.set(broker, points)); });
+  past.then((found) => {
+    if (!found.error) Object.entries(found).forEach(([broker, points]) => history.set(broker, points));
+  });
   return (doc, shown) => {
     once(none, doc.brokers.length, (number) => (number ? null : empty("The log names no broker yet.")));
     patch(list, doc.brokers, (broker, existing) => brokerCard(broker, existing, shown, doc.head.cluster));
@@ -38,12 +48,37 @@ async function drawPlots(list, brokers, history) {
 
 // With `acting`, the name of the cluster, there is a button for those who may act.
 export function brokerCard(broker, existing, address, acting = null) {
-  const card = existing ?? h("li", { class: "broker" }, h("h3", {},
-    h("a", { href: href({ view: "plan", cluster: address.cluster, q: `broker:${broker.broker}` }), "aria-label": `Moves of broker ${broker.broker}` }, broker.broker),
-    h("span", { class: "words" }), acting && button({ cluster: acting, broker: broker.broker })), h("div"));
+  const card =
+    existing ??
+    h(
+      "li",
+      { class: "broker" },
+      h(
+        "h3",
+        {},
+        h(
+          "a",
+          {
+            href: href({ view: "plan", cluster: address.cluster, q: `broker:${broker.broker}` }),
+            "aria-label": `Moves of broker ${broker.broker}`,
+          },
+          broker.broker,
+        ),
+        h("span", { class: "words" }),
+        acting && button({ cluster: acting, broker: broker.broker }),
+      ),
+      h("div"),
+    );
   card.classList.toggle("failed", broker.failed_ms !== null);
-  replace(card.querySelector(".words"), wordsOf(broker).map((word, index) => [index ? " · " : "", word]));
-  replace(card.children[1], flow("in", broker.rate_in, broker.throttle_in, broker.copies_in), flow("out", broker.rate_out, broker.throttle_out, broker.copies_out));
+  replace(
+    card.querySelector(".words"),
+    wordsOf(broker).map((word, index) => [index ? " · " : "", word]),
+  );
+  replace(
+    card.children[1],
+    flow("in", broker.rate_in, broker.throttle_in, broker.copies_in),
+    flow("out", broker.rate_out, broker.throttle_out, broker.copies_out),
+  );
   return card;
 }
 
@@ -64,8 +99,21 @@ function wordsOf(broker) {
 function flow(word, bytes, throttle, copies) {
   const label = `${count(copies)} ${copies === 1 ? "copy" : "copies"} ${word}, ${rate(bytes)}${throttle === null ? ", no throttle" : ` of ${rate(throttle)}`}`;
   const over = throttle !== null && bytes > throttle * 1.05;
-  return h("div", { class: "flow", title: label },
+  return h(
+    "div",
+    { class: "flow", title: label },
     h("span", { "aria-hidden": "true" }, word),
-    h("progress", { value: throttle === null ? (bytes ? 100 : 0) : percent(bytes, throttle), max: 100, "aria-label": label, class: throttle === null ? "open" : over ? "stuck" : "" }),
-    h("span", { "aria-hidden": "true" }, copies || bytes ? amount(bytes) : "–", throttle === null ? "" : h("small", {}, ` of ${amount(throttle)}`)));
+    h("progress", {
+      value: throttle === null ? (bytes ? 100 : 0) : percent(bytes, throttle),
+      max: 100,
+      "aria-label": label,
+      class: throttle === null ? "open" : over ? "stuck" : "",
+    }),
+    h(
+      "span",
+      { "aria-hidden": "true" },
+      copies || bytes ? amount(bytes) : "–",
+      throttle === null ? "" : h("small", {}, ` of ${amount(throttle)}`),
+    ),
+  );
 }

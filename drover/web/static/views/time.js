@@ -8,7 +8,12 @@ import { banner, beforeAfter, empty, heading, now, state, storyLink, why } from 
 
 const MOVES = [["partition"], ["before → after"], ["state"], ["waits for", "why"]];
 const CHANGES = [["what"], ["name"], ["change"], ["before", "why"], ["after", "why"]];
-const STEPS = [["a minute", 60_000], ["10 minutes", 600_000], ["an hour", 3_600_000], ["a day", 86_400_000]];
+const STEPS = [
+  ["a minute", 60_000],
+  ["10 minutes", 600_000],
+  ["an hour", 3_600_000],
+  ["a day", 86_400_000],
+];
 const SETTLED_MS = 250;
 
 // It follows the shard of one cluster; what is shown of the past is asked for.
@@ -49,14 +54,31 @@ async function follow(view) {
   const shown = `${address.cluster} ${at} ${other}`;
   if (view.shown === shown) return null;
   view.shown = shown;
-  if (document.activeElement !== view.slider) view.slider.value = String(Math.round(1000 * (at - view.span.first_ms) / Math.max(1, view.span.last_ms - view.span.first_ms)));
+  if (document.activeElement !== view.slider)
+    view.slider.value = String(
+      Math.round((1000 * (at - view.span.first_ms)) / Math.max(1, view.span.last_ms - view.span.first_ms)),
+    );
   tell(view, at);
   const place = { view: "time", cluster: address.cluster };
-  const link = (text, moment_) => h("a", { class: "button", href: href({ ...place, to: other, at: Math.min(Math.max(moment_, view.span.first_ms), view.span.last_ms) }) }, text);
-  replace(view.steps, STEPS.slice().reverse().map(([word, ms]) => link(`− ${word}`, at - ms)), STEPS.map(([word, ms]) => link(`+ ${word}`, at + ms)),
+  const link = (text, moment_) =>
+    h(
+      "a",
+      {
+        class: "button",
+        href: href({ ...place, to: other, at: Math.min(Math.max(moment_, view.span.first_ms), view.span.last_ms) }),
+      },
+      text,
+    );
+  replace(
+    view.steps,
+    STEPS.slice()
+      .reverse()
+      .map(([word, ms]) => link(`− ${word}`, at - ms)),
+    STEPS.map(([word, ms]) => link(`+ ${word}`, at + ms)),
     other === null
       ? h("a", { class: "button", href: href({ ...place, at, to: at }) }, "Compare with this moment")
-      : h("a", { class: "button", href: href({ ...place, at }) }, "Compare with now"));
+      : h("a", { class: "button", href: href({ ...place, at }) }, "Compare with now"),
+  );
   const about = { cluster: address.cluster };
   const [doc, difference] = await Promise.all([
     ask("/api/document", { view: "plan", ...about, at }),
@@ -64,10 +86,15 @@ async function follow(view) {
   ]);
   if (view.shown !== shown) return null;
   drawThen(view.then, doc, at);
-  return drawChanges(view.changes, difference, other === null ? "now" : `between ${clock(Math.min(at, other))} and ${clock(Math.max(at, other))}`);
+  return drawChanges(
+    view.changes,
+    difference,
+    other === null ? "now" : `between ${clock(Math.min(at, other))} and ${clock(Math.max(at, other))}`,
+  );
 }
 
-const momentOf = ({ span, slider }) => Math.round(span.first_ms + (Number(slider.value) / 1000) * (span.last_ms - span.first_ms));
+const momentOf = ({ span, slider }) =>
+  Math.round(span.first_ms + (Number(slider.value) / 1000) * (span.last_ms - span.first_ms));
 
 function tell({ told, slider }, at) {
   const text = `${moment(at)}, ${duration(now() - at)} ago`;
@@ -77,23 +104,59 @@ function tell({ told, slider }, at) {
 
 function drawThen(place, doc, at) {
   if (doc.error) return replace(place, empty(doc.error));
-  const head = heading(`The state at ${clock(at)}`, doc.head.cluster === null ? "" : [`log ${doc.head.shard}@${doc.head.offset}`, doc.head.owner ? `, owned by ${doc.head.owner}` : ""]);
+  const head = heading(
+    `The state at ${clock(at)}`,
+    doc.head.cluster === null
+      ? ""
+      : [`log ${doc.head.shard}@${doc.head.offset}`, doc.head.owner ? `, owned by ${doc.head.owner}` : ""],
+  );
   if (doc.head.cluster === null) return replace(place, head, empty("The log knew no such cluster yet."));
   const list = table("Moves then", MOVES);
-  patch(list.body, doc.moves, (move, existing) => tableRow(existing, MOVES, [storyLink(doc.head.cluster, move.key), beforeAfter(move), state(move), why(move, at)], { class: move.kind }));
-  return replace(place, head,
+  patch(list.body, doc.moves, (move, existing) =>
+    tableRow(existing, MOVES, [storyLink(doc.head.cluster, move.key), beforeAfter(move), state(move), why(move, at)], {
+      class: move.kind,
+    }),
+  );
+  return replace(
+    place,
+    head,
     doc.notices.map((notice) => banner(notice, null)),
-    h("div", { class: "panel" }, list, doc.matching > doc.moves.length && empty(`and ${count(doc.matching - doc.moves.length)} more`), !doc.moves.length && empty("Nothing moved or waited.")));
+    h(
+      "div",
+      { class: "panel" },
+      list,
+      doc.matching > doc.moves.length && empty(`and ${count(doc.matching - doc.moves.length)} more`),
+      !doc.moves.length && empty("Nothing moved or waited."),
+    ),
+  );
 }
 
 function drawChanges(place, found, when) {
   if (found.error) return replace(place, empty(found.error));
   const list = table("Changes since then", CHANGES);
   const rows = found.changes.slice(0, 200).map((change, index) => ({ ...change, key: `${index}` }));
-  patch(list.body, rows, (row, existing) => tableRow(existing, CHANGES, [
-    row.kind, h("span", { class: "mono" }, row.name), [row.what, row.detail && `, ${row.detail}`], fields(row.before), fields(row.after)]));
-  return replace(place, heading(`What is different ${when}`, `${count(found.changes.length)} changes from ${found.shard}@${found.from.offset} to ${found.shard}@${found.to.offset}`),
-    h("div", { class: "panel" }, list, !rows.length && empty(when === "now" ? "Nothing has changed since." : "Nothing changed in between.")));
+  patch(list.body, rows, (row, existing) =>
+    tableRow(existing, CHANGES, [
+      row.kind,
+      h("span", { class: "mono" }, row.name),
+      [row.what, row.detail && `, ${row.detail}`],
+      fields(row.before),
+      fields(row.after),
+    ]),
+  );
+  return replace(
+    place,
+    heading(
+      `What is different ${when}`,
+      `${count(found.changes.length)} changes from ${found.shard}@${found.from.offset} to ${found.shard}@${found.to.offset}`,
+    ),
+    h(
+      "div",
+      { class: "panel" },
+      list,
+      !rows.length && empty(when === "now" ? "Nothing has changed since." : "Nothing changed in between."),
+    ),
+  );
 }
 
 // What a row says of itself already, and what means nothing to people.
@@ -102,8 +165,17 @@ const UNSAID = new Set(["key", "name", "cluster", "topic", "partition", "topic_i
 function fields(value) {
   if (value === null || value === undefined) return "";
   if (typeof value !== "object" || Array.isArray(value)) return String(value);
-  const shown = Object.entries(value).filter(([name, one]) => !UNSAID.has(name) && one !== null && one !== "" && one !== false && one !== 0 && JSON.stringify(one) !== "[]");
-  return h("span", { class: "fields" }, shown.slice(0, 8).map(([name, one], index) => [index ? " · " : "", words(name), " ", h("bdi", {}, said(name, one))]));
+  const shown = Object.entries(value).filter(
+    ([name, one]) =>
+      !UNSAID.has(name) && one !== null && one !== "" && one !== false && one !== 0 && JSON.stringify(one) !== "[]",
+  );
+  return h(
+    "span",
+    { class: "fields" },
+    shown
+      .slice(0, 8)
+      .map(([name, one], index) => [index ? " · " : "", words(name), " ", h("bdi", {}, said(name, one))]),
+  );
 }
 
 const words = (name) => name.replace(/_ms$/, "").replaceAll("_", " ");
@@ -112,5 +184,5 @@ function said(name, value) {
   if (Array.isArray(value) && value.every((one) => typeof one !== "object")) return value.join(",");
   if (name.endsWith("_ms") && value > 1e12) return clock(value);
   if (typeof value === "number") return name.includes("bytes") ? amount(value) : count(value);
-  return typeof value === "object" ? value.why ?? value.number ?? JSON.stringify(value) : value;
+  return typeof value === "object" ? (value.why ?? value.number ?? JSON.stringify(value)) : value;
 }

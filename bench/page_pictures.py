@@ -20,7 +20,6 @@ from typing import Any, Literal
 from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from bench.page_tables import tables_of
 from drover.cli.looking import others_document
 from drover.cli.model_file import parse_model
 from drover.cli.reviewing import judge
@@ -33,6 +32,7 @@ from tests.cli.models import write_model
 from tests.web.browser import find_browser
 from tests.web.scene import Scene, busy
 from tests.web.showing import USER_HEADER, Showing, showing
+from tests.web.tables import tables_of
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 SIZES = ((1440, 900), (390, 844))

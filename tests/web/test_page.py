@@ -1,5 +1,6 @@
 """The page in a real browser, over a log in memory."""
 
+import asyncio
 import re
 import time
 from pathlib import Path
@@ -220,6 +221,39 @@ async def test_a_stream_that_is_cut_goes_on_where_it_was_and_no_change_comes_twi
         events = wire.events()
         channel = events[0][0].rpartition("-")[0]
         assert events == [(f"{channel}-{number}", "change" if number else "snapshot") for number in range(10)]
+
+
+async def test_a_tab_that_nobody_sees_keeps_no_connection_and_catches_up_when_it_is_seen(open_page: Open) -> None:
+    scene = Scene()
+    moves = keys("orders", 2)
+    scene.open_plan("p", "ann", "why", None, moves)
+    async with showing(scene) as shown, wire_to(shown.port) as wire:
+        page = await open_page(f"{wire.address}/?view=plan")
+        copying = page.locator("tr[data-href]", has_text="copying")
+        await expect(page.locator("tr[data-href]")).to_have_count(2)
+
+        async def show(is_hidden: str) -> None:
+            await page.evaluate(
+                f"Object.defineProperty(document, 'hidden', {{get: () => {is_hidden}, configurable: true}});"
+                "document.dispatchEvent(new Event('visibilitychange'))"
+            )
+
+        await show("true")
+        async with asyncio.timeout(10):
+            while shown.page.channels.viewers:  # noqa: ASYNC110 - the server tells nobody who has gone
+                await asyncio.sleep(0.05)
+        scene.start(moves[0])
+        shown.refresh()
+        await show("false")
+        await expect(copying).to_have_count(1)
+        assert [name for _, name in wire.events()].count("snapshot") == 1
+
+
+async def test_a_question_that_means_nothing_is_answered_in_words(shown: Showing, open_page: Open) -> None:
+    page = await open_page(f"{shown.address}/?view=plan&page=0")
+    await expect(page.get_by_role("status")).to_contain_text("page is a number from 1 to")
+    await page.locator("#views a", has_text="Brokers").click()
+    await expect(page.get_by_role("status")).to_be_empty()
 
 
 async def test_what_is_recorded_is_on_the_page_at_once_and_only_that_row_is_drawn(open_page: Open) -> None:

@@ -51,17 +51,18 @@ document
     h("button", { type: "button", onclick: keys.help, "aria-label": "Keys" }, "?"),
   );
 
+const SILENT = "The page's server does not answer";
 let shown = { name: null, update: null, asked: "" };
 const strip = new Strip(document.getElementById("strip"));
 
 const stream = new Stream({
   onDocument: draw,
-  onStanding(standing, cutSince) {
+  onStanding(standing, cutSince, refusal) {
     if (standing) server.offset = standing.now_ms - standing.received_ms;
     const since = standing ? standing.cut_since_ms : cutSince + server.offset;
     document.body.classList.toggle("cut", Boolean(since));
     document.body.classList.toggle("reading", Boolean(standing?.is_reading));
-    const why = standing ? `The log cannot be followed: ${standing.cut_why}` : "The page's server does not answer";
+    const why = standing ? `The log cannot be followed: ${standing.cut_why}` : (refusal ?? SILENT);
     const text = since
       ? `${why}. What you see is as of ${clock(since)}; it goes on by itself.`
       : standing?.is_reading

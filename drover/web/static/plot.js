@@ -40,8 +40,13 @@ export async function plot(card, points, label) {
         scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1)] } },
         series: [
           {},
-          { stroke: colour("--accent"), width: 1.5, fill: colour("--accent-soft"), points: { show: false } },
-          { stroke: colour("--mute"), width: 1.2, dash: [4, 3], points: { show: false } },
+          {
+            stroke: () => colour("--accent"),
+            width: 1.5,
+            fill: () => colour("--accent-soft"),
+            points: { show: false },
+          },
+          { stroke: () => colour("--mute"), width: 1.2, dash: [4, 3], points: { show: false } },
         ],
       },
       data,

@@ -137,7 +137,7 @@ async def test_what_is_recorded_is_on_the_page_within_a_second(drover: Installat
             freeze = Freeze(id=f"freeze-{number}", cluster=MANAGED, by="ann", reason=f"reason {number}")
             (answer,) = await client.outcomes([await client.submit(freeze)], 30)
             recorded_ms[str(number)] = answer.at_ms
-            await page.wait_for_function(f"window.seen['{number}'] !== undefined")
+            await page.wait_for_function("number => window.seen[number] !== undefined", arg=str(number))
             unfreeze = Unfreeze(id=f"unfreeze-{number}", cluster=MANAGED, by="ann", reason="on")
             await client.outcomes([await client.submit(unfreeze)], 30)
     seen_ms = await page.evaluate("window.seen")

@@ -1,11 +1,14 @@
 """The page in a real browser, over a log in memory."""
 
 import asyncio
+import io
 import re
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from PIL import Image, ImageStat
 from playwright.async_api import Page, expect
 
 from drover.web.query import ViewName
@@ -21,6 +24,8 @@ from tests.web.wire import wire_to
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 VIEWS = (*(view for view in ViewName if view is not ViewName.FRAME), "time", "telemetry", "review")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"> \u202e\x1b[31m" + "w" * 200
 
 
@@ -29,13 +34,27 @@ async def drawn(page: Page) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-async def test_every_view_is_accessible_in_light_and_dark(shown: Showing, open_page: Open, view: str) -> None:
+async def test_every_view_is_accessible_and_fits_its_screen_in_light_and_dark(
+    shown: Showing, open_page: Open, view: str
+) -> None:
     page = await open_page(f"{shown.address}/?view={view}", bypass_csp=True)
     await drawn(page)
     if view not in {"telemetry", "review"}:
         await expect(page.locator("main :is(td, .broker, .figures)").first).to_be_visible()
     await page.add_script_tag(path=str(AXE))
-    for scheme in ("light", "dark"):
+    for width, height in ((390, 844), (1440, 900)):
+        await page.set_viewport_size({"width": width, "height": height})
+        brightness = []
+        for scheme in SCHEMES:
+            await page.emulate_media(color_scheme=scheme)
+            looks = Image.open(io.BytesIO(await page.screenshot(animations="disabled"))).convert("L")
+            brightness.append(ImageStat.Stat(looks).mean[0])
+            # Something is on it, and it is not one sheet of paper.
+            assert ImageStat.Stat(looks).stddev[0] > 5
+        assert brightness[0] > 200
+        assert brightness[1] < 80
+        assert await page.evaluate(TOO_WIDE) <= 0
+    for scheme in SCHEMES:
         await page.emulate_media(color_scheme=scheme)
         found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         serious = [
@@ -171,8 +190,7 @@ async def test_hostile_names_are_text_and_nothing_else(open_page: Open) -> None:
                 await expect(page.locator("main")).to_contain_text(r"\u202e\u001b[31m")
             await expect(page.locator("img")).to_have_count(0)
             assert "hacked" not in await page.title()
-            width = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert width <= 0, f"{view} is wider than the screen"
+            assert await page.evaluate(TOO_WIDE) <= 0, f"{view} is wider than the screen"
 
 
 async def test_a_cut_stream_greys_the_page_and_comes_back_without_loss(open_page: Open) -> None:

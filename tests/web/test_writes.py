@@ -1,5 +1,6 @@
 """Who may send commands from the page, what they are shown before, and what is told of them afterwards."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -125,6 +126,18 @@ async def test_two_users_in_one_request_are_nobody(http: aiohttp.ClientSession, 
         found = await response.json()
     assert (found["user"], found["token"]) == (None, None)
     assert "named 2" in found["why"]
+
+
+@pytest.mark.parametrize("name", [b"ann\xe9", b"ann\xe2\x80\xae"])
+async def test_a_name_that_is_no_text_or_cannot_be_seen_is_nobody(shown: Showing, name: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", shown.port)
+    head = f"GET /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{USER_HEADER}: "
+    writer.write(head.encode() + name + b"\r\n\r\n")
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    found = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert (found["user"], found["token"]) == (None, None)
+    assert "is not UTF-8" in found["why"]
 
 
 async def test_who_is_not_a_proxy_names_nobody(http: aiohttp.ClientSession) -> None:

@@ -26,7 +26,7 @@ export function mount(root, address) {
   const then = h("div");
   const changes = h("div");
   root.append(h("div", { class: "slider" }, told, slider, steps), changes, then);
-  const view = { slider, told, steps, then, changes, span: null, shown: null, waiting: null };
+  const view = { slider, told, steps, then, changes, span: null, shown: null, waiting: null, isAsking: false };
   slider.addEventListener("input", () => {
     const at = momentOf(view);
     tell(view, at);
@@ -40,56 +40,55 @@ export function mount(root, address) {
   return update;
 }
 
+// One question at a time, and then the latest: each folds a part of the log.
 async function follow(view) {
-  const { address } = view;
-  view.span ??= await ask("/api/strip", { cluster: address.cluster });
+  view.isWanted = true;
+  if (view.isAsking) return;
+  view.isAsking = true;
+  while (view.isWanted) {
+    view.isWanted = false;
+    await look(view);
+  }
+  view.isAsking = false;
+}
+
+async function look(view) {
+  const { cluster, ...wanted } = view.address;
+  view.span ??= await ask("/api/strip", { cluster });
   if (view.span.error) {
     replace(view.then, empty(view.span.error));
     view.span = null;
-    return null;
+    return;
   }
-  const at = Number(address.at) || view.span.last_ms;
+  const at = Number(wanted.at) || view.span.last_ms;
   // The other moment: now, unless one was kept.
-  const other = Number(address.to) || null;
-  const shown = `${address.cluster} ${at} ${other}`;
-  if (view.shown === shown) return null;
+  const other = Number(wanted.to) || null;
+  const shown = `${cluster} ${at} ${other}`;
+  if (view.shown === shown) return;
   view.shown = shown;
-  if (document.activeElement !== view.slider)
-    view.slider.value = String(
-      Math.round((1000 * (at - view.span.first_ms)) / Math.max(1, view.span.last_ms - view.span.first_ms)),
-    );
-  tell(view, at);
-  const place = { view: "time", cluster: address.cluster };
-  const link = (text, moment_) =>
-    h(
-      "a",
-      {
-        class: "button",
-        href: href({ ...place, to: other, at: Math.min(Math.max(moment_, view.span.first_ms), view.span.last_ms) }),
-      },
-      text,
-    );
-  replace(
-    view.steps,
-    STEPS.slice()
-      .reverse()
-      .map(([word, ms]) => link(`− ${word}`, at - ms)),
-    STEPS.map(([word, ms]) => link(`+ ${word}`, at + ms)),
-    other === null
-      ? h("a", { class: "button", href: href({ ...place, at, to: at }) }, "Compare with this moment")
-      : h("a", { class: "button", href: href({ ...place, at }) }, "Compare with now"),
-  );
-  const about = { cluster: address.cluster };
-  const [doc, difference] = await Promise.all([
-    ask("/api/document", { view: "plan", ...about, at }),
-    ask("/api/difference", { ...about, from: at, to: other ?? Math.round(now()) + 60_000 }),
+  drawControls(view, cluster, at, other);
+  const [then, difference] = await Promise.all([
+    ask("/api/document", { view: "plan", cluster, at }),
+    ask("/api/difference", { cluster, from: at, to: other ?? Math.round(now()) + 60_000 }),
   ]);
-  if (view.shown !== shown) return null;
-  drawThen(view.then, doc, at);
-  return drawChanges(
-    view.changes,
-    difference,
-    other === null ? "now" : `between ${clock(Math.min(at, other))} and ${clock(Math.max(at, other))}`,
+  drawThen(view.then, then, at);
+  const when = other === null ? "now" : `between ${clock(Math.min(at, other))} and ${clock(Math.max(at, other))}`;
+  drawChanges(view.changes, difference, when);
+}
+
+function drawControls(view, cluster, at, other) {
+  const { slider, steps, span } = view;
+  const { first_ms: first, last_ms: last } = span;
+  if (document.activeElement !== slider)
+    slider.value = String(Math.round((1000 * (at - first)) / Math.max(1, last - first)));
+  tell(view, at);
+  const link = (text, moments) => h("a", { class: "button", href: href({ view: "time", cluster, ...moments }) }, text);
+  const step = (text, moment_) => link(text, { to: other, at: Math.min(Math.max(moment_, first), last) });
+  replace(
+    steps,
+    [...STEPS].reverse().map(([word, ms]) => step(`− ${word}`, at - ms)),
+    STEPS.map(([word, ms]) => step(`+ ${word}`, at + ms)),
+    other === null ? link("Compare with this moment", { at, to: at }) : link("Compare with now", { at }),
   );
 }
 

@@ -7,6 +7,7 @@ nothing happens, and what is broken (the log is cut off, nobody owns the shard),
 import asyncio
 import io
 import json
+import math
 import sys
 import tempfile
 import time
@@ -27,8 +28,10 @@ from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
 from drover.planning.goals import DEFAULT_LIMITS
 from drover.planning.model import ClusterModel
 from drover.state.cluster import ClusterState
+from drover.web.plots import EVERY_MS, POINTS
 from drover.web.surveys import Looking, PastedPlan
 from tests.cli.models import write_model
+from tests.client.log import CLUSTER
 from tests.web.browser import find_browser
 from tests.web.scene import Scene, busy
 from tests.web.showing import USER_HEADER, Showing, showing
@@ -154,9 +157,24 @@ async def _shown(name: str) -> AsyncIterator[Showing]:
             return tables.read()
 
         async with showing(scene, writes=True, looking=Looking(review, find_throttles), telemetry=telemetry) as shown:
+            _remember_rates(shown)
             if name == "ownerless":
                 scene.fall_silent()
             yield shown
+
+
+def _remember_rates(shown: Showing) -> None:
+    """Give each broker that copies now ten minutes of rates, as the page would have seen them."""
+    shown.refresh()
+    now_ms = shown.scene.view.now_ms
+    for broker, points in shown.page.plots.of(CLUSTER).items():
+        _, rate_in, rate_out = points[-1]
+        past = []
+        for number in range(POINTS - 1):
+            share = min(1.0, number / 60) * (0.85 + 0.15 * math.sin(number / 17 + int(broker)))
+            past.append((now_ms - (POINTS - number) * EVERY_MS, round(rate_in * share), round(rate_out * share)))
+        known = shown.page.plots._points[CLUSTER][int(broker)]  # noqa: SLF001 - the past of a log in memory
+        known.extendleft(reversed(past))
 
 
 def _model(folder: Path) -> ClusterModel:

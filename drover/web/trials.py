@@ -194,7 +194,7 @@ def _remarks(command: AnyCommand, state: ClusterState, decision: Decision) -> It
         yield "before, it had none" if before is None else f"before, it was {before:,} bytes per second"
     if isinstance(command, Cancel):
         if command.plan is not None and not decision.refusals:
-            yield f"plan {command.plan} is closed: nothing can be added to it"
+            yield f"afterwards plan {command.plan} is closed: nothing can be added to it"
         if any(isinstance(event, RollbackRequested | StopRequested) for event in decision.events):
             yield _GUARDED
     yield from (f"the command {name}, which waits for others, is withdrawn" for name in decision.withdrawn)

@@ -190,7 +190,7 @@ async def test_the_very_partitions_are_shown_by_what_becomes_of_them(browser: Br
         },
     ]
     assert found["offset"] == browser.shown.scene.writer.fold.position - 1
-    assert found["remarks"][0] == "plan p is closed: nothing can be added to it"
+    assert found["remarks"][0] == "afterwards plan p is closed: nothing can be added to it"
     # Nobody but the owner knows what the cluster shows: the dialog says so.
     assert "the worker looks at the cluster first" in found["remarks"][1]
     one = {"type": "cancel", "mode": "stop", "cluster": CLUSTER, "partitions": [{"topic": "orders", "partition": 0}]}

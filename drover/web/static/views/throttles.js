@@ -127,8 +127,8 @@ function othersFound(found) {
       h(
         "span",
         {},
-        strays ? "that nothing needs: `drover throttle restore` deletes them · " : "",
-        "as of ",
+        strays > 0 && ["that nothing needs: ", h("code", {}, "drover throttle restore"), " deletes them · "],
+        "seen ",
         age(found.at_ms),
         " ago",
       ),

@@ -125,7 +125,7 @@ def _plan(present: Present, state: ClusterState, query: Query) -> dict[str, Any]
     queue, queued = queue_part(state, query.plan, MOST_QUEUED)
     row = None if query.plan is None else plan_row(state, query.plan, counted)
     return {
-        "plan": None if row is None else row.document(),
+        "plan": [] if row is None else keyed([row.document()], "plan"),
         "plan_name": query.plan,
         "plan_names": [one.plan for one in plan_rows(state, counted)],
         "queue": queue,

@@ -15,7 +15,7 @@ from playwright.async_api import expect
 from rich.console import Console
 
 from drover.cli.demo import Stage
-from drover.cli.demo import _page as demo_page
+from drover.cli.demo import page as page_of_demo
 from drover.client.client import Client
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas
 from drover.facts import ThrottledReplicas
@@ -170,7 +170,7 @@ async def test_the_demo_serves_the_page_until_it_is_told_to_stop(
     stage = Stage(Console(file=told, width=200), tmp_path, drover.config)
 
     async def play() -> None:
-        async with demo_page(stage, drover.cluster.bootstrap, shown=True):
+        async with page_of_demo(stage, shown=True):
             pass
 
     playing = asyncio.create_task(play())

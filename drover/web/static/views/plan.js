@@ -57,10 +57,8 @@ export function mount(root, address) {
 
 function draw(nodes, doc, address) {
   const cluster = doc.head.cluster;
-  patch(nodes.plan, doc.plan === null ? [] : [{ ...doc.plan, key: doc.plan.plan }], (plan, existing) =>
-    planSection(plan, existing, cluster, true),
-  );
-  once(nodes.forgotten, doc.plan === null ? doc.plan_name : null, (name) => forgotten(name, cluster));
+  patch(nodes.plan, doc.plan, (plan, existing) => planSection(plan, existing, cluster, true));
+  once(nodes.forgotten, doc.plan.length ? null : doc.plan_name, (name) => forgotten(name, cluster));
   drawFilters(nodes.filters, doc, address);
   patch(nodes.list.body, grouped(doc.moves), (row, existing) =>
     row.topicOnly ? topicRow(row, existing) : moveRow(row, existing, cluster),

@@ -167,7 +167,7 @@ async def _record(rig: Rig, count: int, page: Page) -> dict[str, int]:
         for number in range(count):
             why, by = f"figure {number}", "bench@example"
             recorded[str(number)] = await send(Freeze(id=f"freeze-{number}", cluster=MANAGED, by=by, reason=why))
-            await page.wait_for_function(f"window.seen['{number}'] !== undefined")
+            await page.wait_for_function("number => window.seen[number] !== undefined", arg=str(number))
             await send(Unfreeze(id=f"unfreeze-{number}", cluster=MANAGED, by=by, reason=why))
     return recorded
 

@@ -7,8 +7,10 @@ nothing happens, and what is broken (the log is cut off, nobody owns the shard),
 import asyncio
 import io
 import json
+import math
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -19,17 +21,21 @@ from typing import Any, Literal
 from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from bench.page_tables import tables_of
+from drover.cli.looking import others_document
 from drover.cli.model_file import parse_model
 from drover.cli.reviewing import judge
+from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
 from drover.planning.goals import DEFAULT_LIMITS
 from drover.planning.model import ClusterModel
 from drover.state.cluster import ClusterState
-from drover.web.reviews import PastedPlan
+from drover.web.plots import EVERY_MS, POINTS
+from drover.web.surveys import Looking, PastedPlan
 from tests.cli.models import write_model
+from tests.client.log import CLUSTER
 from tests.web.browser import find_browser
 from tests.web.scene import Scene, busy
 from tests.web.showing import USER_HEADER, Showing, showing
+from tests.web.tables import tables_of
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 SIZES = ((1440, 900), (390, 844))
@@ -47,6 +53,13 @@ PLAN = {
         {"topic": "orders", "partition": 3, "replicas": [1, 2, 3]},
     ],
 }
+
+# What others have left in the cluster.
+RATES = (FoundRates(2, 5_000_000, 5_000_000, Whose.STRAY, "left over: nothing that moves needs it"),)
+ENTRIES = (
+    FoundEntries("clicks", ("0:1", "1:2"), ("0:4",), Whose.STRAY, "left over: their partitions are not moving"),
+    FoundEntries("audit-log", ("*",), (), Whose.THEIRS, "every replica, or partitions that others move"),
+)
 
 Preparing = Callable[[Page, Showing], Awaitable[None]]
 
@@ -67,6 +80,11 @@ async def _asked(page: Page, _shown: Showing) -> None:
     await page.get_by_label("Roll back").check()
     await expect(page.locator(".meaning")).to_contain_text("As of log")
     await page.get_by_label("Reason").fill("latency alarm")
+
+
+async def _looked_for_strays(page: Page, _shown: Showing) -> None:
+    await page.get_by_role("button", name="Look at the cluster").click()
+    await expect(page.get_by_text("2 strays")).to_be_visible()
 
 
 async def _cut(page: Page, shown: Showing) -> None:
@@ -95,7 +113,7 @@ ALL = (
     Picture("page-now", "busy"),
     Picture("page-plan", "busy", "view=plan&plan=friday-drain"),
     Picture("page-brokers", "busy", "view=brokers"),
-    Picture("page-throttles", "busy", "view=throttles"),
+    Picture("page-throttles", "busy", "view=throttles", _looked_for_strays),
     Picture("page-story", "busy", "view=story&partition=payments:2"),
     Picture("page-time", "busy", "view=time", _looked_back),
     Picture("page-review", "busy", "view=review", _judged),
@@ -131,14 +149,32 @@ async def _shown(name: str) -> AsyncIterator[Showing]:
         async def review(state: ClusterState, plan: PastedPlan) -> Mapping[str, Any]:
             return judge(model, state.name, plan, DEFAULT_LIMITS)
 
+        async def find_throttles(_: str) -> Mapping[str, Any]:
+            return others_document(RATES, ENTRIES, time.time_ns() // 1_000_000)
+
         def telemetry(_: str | None) -> Mapping[str, Any]:
             tables.touch()
             return tables.read()
 
-        async with showing(scene, writes=True, review=review, telemetry=telemetry) as shown:
+        async with showing(scene, writes=True, looking=Looking(review, find_throttles), telemetry=telemetry) as shown:
+            _remember_rates(shown)
             if name == "ownerless":
                 scene.fall_silent()
             yield shown
+
+
+def _remember_rates(shown: Showing) -> None:
+    """Give each broker that copies now ten minutes of rates, as the page would have seen them."""
+    shown.refresh()
+    now_ms = shown.scene.view.now_ms
+    for broker, points in shown.page.plots.of(CLUSTER).items():
+        _, rate_in, rate_out = points[-1]
+        past = []
+        for number in range(POINTS - 1):
+            share = min(1.0, number / 60) * (0.85 + 0.15 * math.sin(number / 17 + int(broker)))
+            past.append((now_ms - (POINTS - number) * EVERY_MS, round(rate_in * share), round(rate_out * share)))
+        known = shown.page.plots._points[CLUSTER][int(broker)]  # noqa: SLF001 - the past of a log in memory
+        known.extendleft(reversed(past))
 
 
 def _model(folder: Path) -> ClusterModel:

@@ -22,6 +22,7 @@ from drover.errors import LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.local import LocalCluster, local_cluster, prepare, wait_until
 from drover.local.seed import assignment
+from drover.runtime.settings_sources import load_settings
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
@@ -49,7 +50,7 @@ class Stage:
     def __init__(self, console: Console, directory: Path, config: Path) -> None:
         self.console = console
         self._directory = directory
-        self._config = config
+        self.config = config
 
     def say(self, text: str) -> None:
         """Tell what comes next."""
@@ -77,7 +78,7 @@ class Stage:
             "-m",
             "drover",
             "--config",
-            str(self._config),
+            str(self.config),
             *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
@@ -113,7 +114,7 @@ async def _play(*, with_page: bool) -> None:
             await stage.run("topics", "init")
             size = ("--partitions", str(PARTITIONS), "--megabytes", str(MEGABYTES))
             await stage.run("local", "seed", TOPIC, *size, "--dir", str(cluster.directory))
-            async with _page(stage, cluster.bootstrap, shown=with_page):
+            async with page(stage, shown=with_page):
                 async with _workers(stage) as workers:
                     await _story(stage, cluster.bootstrap, workers, directory)
                 stage.say(
@@ -132,14 +133,19 @@ def _shorten_sessions(cluster: LocalCluster, directory: Path) -> Path:
 
 
 @asynccontextmanager
-async def _page(stage: Stage, bootstrap: str, *, shown: bool) -> AsyncIterator[None]:
-    """Serve the page on any free port, if it was asked for."""
+async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
+    """Serve the page on any free port if it was asked for; then the end of the context waits until it is cancelled."""
     if not shown:
         yield
         return
-    from drover.web.serving import serving  # noqa: PLC0415 - few ask for it
+    from drover.cli.looking import looking_at  # noqa: PLC0415 - few ask for it
+    from drover.cli.web import Tables  # noqa: PLC0415 - the same
+    from drover.web.serving import serving  # noqa: PLC0415 - the same
 
-    async with serving(LogConnection(bootstrap), ("127.0.0.1", 0)) as port:
+    settings = load_settings(stage.config)
+    address = ("127.0.0.1", 0)
+    tables, looking = Tables(settings).read, looking_at(settings)
+    async with serving(settings.log.connection(), address, telemetry=tables, looking=looking) as port:
         stage.say(f"Watch it in a browser: http://127.0.0.1:{port}/")
         yield
         stage.say("The page shows all of it, the past too. Ctrl-C shuts everything down.")

@@ -15,7 +15,7 @@ from drover.planning.goals import Limits
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
-from drover.web.reviews import PastedPlan
+from drover.web.surveys import PastedPlan
 
 SHOWN_MOVES = 500
 SHOWN_UNMET = 200

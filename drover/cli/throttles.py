@@ -75,10 +75,11 @@ def show_throttles(invocation: Invocation, output: str) -> None:
 
 def look_at_throttles(settings: Settings, cluster: str) -> Throttles:
     """Read the log and the cluster; raises `ClusterError` or `ConfigurationError`."""
-    return asyncio.run(_look(settings, cluster))
+    return asyncio.run(find_throttles(settings, cluster))
 
 
-async def _look(settings: Settings, cluster: str) -> Throttles:
+async def find_throttles(settings: Settings, cluster: str) -> Throttles:
+    """Read the cluster and then the log; raises `ClusterError`, `LogUnavailableError` or `ConfigurationError`."""
     from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
 
     async with open_driver(settings, cluster, LOOK_TIMEOUT_MS) as driver:

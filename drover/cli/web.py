@@ -38,7 +38,7 @@ def web(invocation: Invocation, listen: str | None) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    from drover.cli.reviewing import Reviewer  # noqa: PLC0415 - the planner is not loaded to say that a flag is wrong
+    from drover.cli.looking import looking_at  # noqa: PLC0415 - the planner is not loaded to say that a flag is wrong
     from drover.web.identity import Doorkeeper  # noqa: PLC0415 - nor is the web server
     from drover.web.serving import serving  # noqa: PLC0415 - nor is the web server
 
@@ -64,7 +64,7 @@ async def _serve(settings: Settings) -> None:
         hosts=web_settings.hosts,
         telemetry=tables.read,
         doorkeeper=doorkeeper,
-        review=Reviewer(settings).review,
+        looking=looking_at(settings),
     ) as port:
         shown = f"[{host}]" if ":" in host else host
         say(f"The page is at http://{shown}:{port}/")

@@ -5,9 +5,9 @@ Filled once from the log, and by every later batch. Only so many rows are kept: 
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import islice, pairwise
 
 from drover.client.history import ValidRecord
 from drover.client.views.history_rows import Chronicle, HistoryRow
@@ -16,6 +16,7 @@ from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft, BrokerT
 MAX_ROWS = 200_000
 # More partitions than that of one command are not indexed one by one: their own events tell their stories.
 MAX_INDEXED_PARTITIONS = 2_000
+_NONE: deque[int] = deque()
 
 
 @dataclass(slots=True)
@@ -54,17 +55,31 @@ class Archive:
         early, self._early = self._early, []
         self.take(early)
 
-    def story(self, cluster: str, *, partition: str | None, plan: str | None, id_: str | None) -> list[HistoryRow]:
-        """Return the rows about a partition, a plan or a command, in the order of the log; without any, the latest.
+    def story(
+        self,
+        cluster: str,
+        part: slice,
+        *,
+        partition: str | None = None,
+        plan: str | None = None,
+        id_: str | None = None,
+    ) -> tuple[list[HistoryRow], int]:
+        """Return a part of the rows about a partition, a plan or a command, the newest first, and how many there are.
 
-        The story of a command is its own rows, all that was recorded with it, and its plan's.
+        Without any of them all rows of the cluster are meant. The story of a command is its own rows, all that was
+        recorded with it, and its plan's.
         """
+        numbers: Sequence[int] | deque[int]
         if id_ is not None:
-            return self._story_of_command(cluster, id_)
-        for kind, name in (("partition", partition), ("plan", plan)):
-            if name is not None:
-                return self._found(self._index.get((cluster, kind, name), ()))
-        return self._found(self._index.get((cluster, "all", ""), ()))
+            numbers = self._numbers_of_command(cluster, id_)
+        elif partition is not None:
+            numbers = self._indexed(cluster, "partition", partition)
+        elif plan is not None:
+            numbers = self._indexed(cluster, "plan", plan)
+        else:
+            numbers = self._indexed(cluster, "all", "")
+        shown = islice(reversed(numbers), part.start, part.stop)
+        return [self.rows[number] for number in shown], len(numbers)
 
     def times(self, cluster: str) -> list[int]:
         """Return the moments (ms since epoch) at which something was recorded for a cluster, in order."""
@@ -78,18 +93,17 @@ class Archive:
         edges.append(bisect_left(times, last_ms + 1))
         return [after - before for before, after in pairwise(edges)]
 
-    def _story_of_command(self, cluster: str, id_: str) -> list[HistoryRow]:
-        own = self._found(self._index.get((cluster, "id", id_), ()))
-        places = {(row.shard, row.offset) for row in own}
-        plans = {row.plan for row in own if row.plan is not None}
-        numbers = set(chain.from_iterable(self._index.get((cluster, "plan", plan), ()) for plan in plans))
-        numbers |= set(self._index.get((cluster, "id", id_), ()))
-        for shard, offset in places:
-            numbers |= set(self._index.get((cluster, "place", f"{shard}@{offset}"), ()))
-        return [row for row in self._found(sorted(numbers)) if row.id in {None, id_}]
+    def _indexed(self, cluster: str, kind: str, name: str) -> deque[int]:
+        return self._index.get((cluster, kind, name), _NONE)
 
-    def _found(self, numbers: Iterable[int]) -> list[HistoryRow]:
-        return [self.rows[number] for number in numbers if number in self.rows]
+    def _numbers_of_command(self, cluster: str, id_: str) -> list[int]:
+        numbers = set(self._indexed(cluster, "id", id_))
+        own = [self.rows[number] for number in numbers]
+        for plan in {row.plan for row in own if row.plan is not None}:
+            numbers.update(self._indexed(cluster, "plan", plan))
+        for shard, offset in {(row.shard, row.offset) for row in own}:
+            numbers.update(self._indexed(cluster, "place", f"{shard}@{offset}"))
+        return sorted(number for number in numbers if self.rows[number].id in {None, id_})
 
     def _add(self, row: HistoryRow) -> None:
         number = self._next

@@ -3,11 +3,12 @@
 Ages are moments, so that a document changes only when something has happened.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from drover.client.views.broker_rows import broker_rows
+from drover.client.views.history_rows import HistoryRow
 from drover.client.views.limit_rows import limit_rows
 from drover.client.views.log_rows import log_rows
 from drover.client.views.plan_rows import figures, plan_row, plan_rows
@@ -19,15 +20,17 @@ from drover.state.cluster import ClusterState
 from drover.web.changes import Document
 from drover.web.move_parts import keyed, move_part, moves_page, queue_part
 from drover.web.present import Present
-from drover.web.query import PAGE_ROWS, Query, ViewName
+from drover.web.query import PAGE_ROWS, Query, ViewName, pages
 
 SHOWN_PER_PLAN = 8
 MOST_PLANS = 30
 MOST_UNMANAGED = 50
 MOST_QUEUED = 50
 MOST_DEAD_LETTERS = 50
+SHOWN_PARTITIONS = 3
 # Notices that begin so are less than warnings, and more.
-_HARMLESS = ("brokers that should not lead",)
+_HARMLESS = ("brokers that should not lead", "limits that commands have set")
+_LEVELS = ("bad", "warn", "note")
 _BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "failed brokers")
 
 
@@ -39,12 +42,12 @@ def document(present: Present, query: Query) -> Document:
     if found is None:
         return {**_head(present, None, 0), "missing": query.cluster or ""}
     state, shard = found
-    parts = _PARTS[query.view](present, state, query)
+    parts = _PARTS[query.view](present, state, query) if query.view in _PARTS else {}
     head = _head(present, state, shard)
     stalled = parts.get("figures", {}).get("stalled", 0)
     if stalled:
         line = f"Copies have stalled: {stalled:,} copied nothing for a minute, and Drover knows no reason"
-        head["notices"] = [*head["notices"], {"key": line, "level": "warn"}]
+        head["notices"] = [{"key": line, "level": "warn"}, *head["notices"]]
     return {**head, **parts}
 
 
@@ -72,7 +75,8 @@ def _notices(present: Present, state: ClusterState, shard: int) -> list[dict[str
     told = notices(state, present.view.projections.get(state.name))
     for beginning in (f"{state.name} is ", f"{state.name}: ", f"{state.name} "):
         told = [line.removeprefix(beginning) for line in told]
-    return [{"key": line, "level": _level(line)} for line in (*said, *told)]
+    found = [{"key": line, "level": _level(line)} for line in (*said, *told)]
+    return sorted(found, key=lambda notice: _LEVELS.index(notice["level"]))
 
 
 def _ownership(present: Present, shard: int) -> Iterator[str]:
@@ -121,7 +125,7 @@ def _plan(present: Present, state: ClusterState, query: Query) -> dict[str, Any]
     queue, queued = queue_part(state, query.plan, MOST_QUEUED)
     row = None if query.plan is None else plan_row(state, query.plan, counted)
     return {
-        "plan": None if row is None else row.document(),
+        "plan": [] if row is None else keyed([row.document()], "plan"),
         "plan_name": query.plan,
         "plan_names": [one.plan for one in plan_rows(state, counted)],
         "queue": queue,
@@ -148,32 +152,35 @@ def _throttles(present: Present, state: ClusterState, query: Query) -> dict[str,
 
 def _story(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
     archive = present.archive
-    rows = archive.story(state.name, partition=query.partition, plan=query.plan, id_=query.id)
-    if query.text:
-        wanted = query.text.lower()
-        rows = [row for row in rows if wanted in f"{row.what} {row.by} {row.reason} {row.detail}".lower()]
-    newest_first = rows[::-1]
-    first = (query.page - 1) * PAGE_ROWS
-    shown = newest_first[first : first + PAGE_ROWS]
-    documents = []
-    place: tuple[int, int] | None = None
-    number = 0
-    for row in shown:
-        number = number + 1 if place == (row.shard, row.offset) else 0
-        place = (row.shard, row.offset)
-        one = row.document()
-        more = len(one["partitions"]) - 3
-        one["partitions"] = [str(key) for key in row.partitions[:3]]
-        documents.append({"key": f"{row.shard}@{row.offset}.{number}", **one, "more_partitions": max(0, more)})
+    rows, total = archive.story(state.name, query.rows, partition=query.partition, plan=query.plan, id_=query.id)
     return {
         "about": {"partition": query.partition, "plan": query.plan, "id": query.id},
-        "events": documents,
-        "matching": len(rows),
+        "events": _story_rows(rows),
+        "matching": total,
         "page": query.page,
-        "pages": max(1, -(-len(rows) // PAGE_ROWS)),
+        "pages": pages(total),
         "is_complete": archive.is_complete,
         "dropped_until_ms": archive.dropped_until_ms,
     }
+
+
+def _story_rows(rows: Sequence[HistoryRow]) -> list[dict[str, Any]]:
+    """Give each its key, made of its place in the log, and name a few of its partitions."""
+    found = []
+    place, number = (-1, -1), 0
+    for row in rows:
+        number = number + 1 if place == (row.shard, row.offset) else 0
+        place = (row.shard, row.offset)
+        named = row.partitions[:SHOWN_PARTITIONS]
+        found.append(
+            {
+                "key": f"{row.shard}@{row.offset}.{number}",
+                **replace(row, partitions=named).document(),
+                "partitions": [str(key) for key in named],
+                "more_partitions": len(row.partitions) - len(named),
+            }
+        )
+    return found
 
 
 def _health(present: Present) -> dict[str, Any]:

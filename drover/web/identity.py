@@ -46,11 +46,15 @@ class Doorkeeper:
         names = request.headers.getall(self.user_header, [])
         if len(names) != 1 or not names[0].strip():
             return Denied(401, f"the proxy must name one user in the header {self.user_header}, and named {len(names)}")
-        return names[0].strip()
+        name = names[0].strip()
+        if not name.isprintable():
+            # Bytes that are no UTF-8 arrive as lone surrogates.
+            return Denied(401, f"the name in the header {self.user_header} is not UTF-8, or not all of it can be seen")
+        return name
 
     def token(self, user: str) -> str:
         """Return the token that this user must send along; it is good for as long as this process runs."""
-        return hmac.new(self._key, user.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
+        return hmac.new(self._key, user.encode(), hashlib.sha256).hexdigest()
 
     def writer_of(self, request: web.Request) -> str | Denied:
         """Name the user of a request that would write, if it may."""

@@ -1,6 +1,6 @@
 """PURE: moves as the page shows them: filtered and paged, a row made only for what is on the page."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from drover.client.views.status_rows import status_row
@@ -9,7 +9,7 @@ from drover.client.watching import View
 from drover.reassignment.state import Reassignment
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.state.cluster import ClusterState
-from drover.web.query import PAGE_ROWS, MoveFilter, Query
+from drover.web.query import MoveFilter, Query, pages
 from events.partitions import TopicPartition
 
 _BROKER = "broker:"
@@ -46,13 +46,11 @@ def moves_page(state: ClusterState, view: View, query: Query) -> dict[str, Any]:
     """Return one page of the moves that are asked for, by topic and partition, and how many there are."""
     fits = _matcher(query)
     found = sorted(entry.key for entry in state.reassignments.values() if fits(entry))
-    first = (query.page - 1) * PAGE_ROWS
-    shown = found[first : first + PAGE_ROWS]
     return {
-        "moves": [move_part(state, view, key) for key in shown],
+        "moves": [move_part(state, view, key) for key in found[query.rows]],
         "matching": len(found),
         "page": query.page,
-        "pages": max(1, -(-len(found) // PAGE_ROWS)),
+        "pages": pages(len(found)),
     }
 
 
@@ -79,12 +77,7 @@ def queue_part(state: ClusterState, plan: str | None, most: int) -> tuple[list[d
     if not state.queue:
         return [], 0
     rows = [row for row in queue_rows(state) if plan in {None, row.plan}]
-    return list(_keyed((f"{row.topic}:{row.partition}", row.document()) for row in rows[:most])), len(rows)
-
-
-def _keyed(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    for key, row in rows:
-        yield {"key": key, **row}
+    return keyed([row.document() for row in rows[:most]], "topic", "partition"), len(rows)
 
 
 def keyed(rows: Sequence[dict[str, Any]], *names: str) -> list[dict[str, Any]]:

@@ -13,14 +13,20 @@ Name = TypeVar("Name", bound=StrEnum)
 
 
 class ViewName(StrEnum):
-    """The views that are kept up to date."""
+    """The views that are kept up to date; `frame` is what surrounds every one of them, and all that some need."""
 
+    FRAME = "frame"
     NOW = "now"
     PLAN = "plan"
     BROKERS = "brokers"
     THROTTLES = "throttles"
     STORY = "story"
     HEALTH = "health"
+
+
+def pages(rows: int) -> int:
+    """Return how many pages so many rows take; none take one."""
+    return max(1, -(-rows // PAGE_ROWS))
 
 
 class MoveFilter(StrEnum):
@@ -37,8 +43,8 @@ class MoveFilter(StrEnum):
 class Query:
     """One view of one cluster; viewers with equal queries share all work.
 
-    Without a cluster the first one is meant. `page` counts from 1. `text` is part of `topic:partition`, or `broker:4`.
-    `partition` is `topic:partition`, and `id` a command's, of a story.
+    Without a cluster the first one is meant. `page` counts from 1. `text` filters moves by a part of
+    `topic:partition`, or by `broker:4`. `partition` is `topic:partition`, and `id` a command's, of a story.
     """
 
     view: ViewName
@@ -49,6 +55,11 @@ class Query:
     page: int = 1
     partition: str | None = None
     id: str | None = None
+
+    @property
+    def rows(self) -> slice:
+        """Which rows are on the page."""
+        return slice((self.page - 1) * PAGE_ROWS, self.page * PAGE_ROWS)
 
 
 def parse_query(parameters: Mapping[str, str]) -> Query:

@@ -19,8 +19,9 @@ from drover.web.documents import document
 from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard
 from drover.web.page_state import PageState
 from drover.web.past import Past
+from drover.web.present import Present
 from drover.web.query import parse_query
-from drover.web.reviews import Reviews
+from drover.web.surveys import Surveys
 from drover.web.writing import Writes
 
 BEAT_S = 2.0
@@ -48,7 +49,7 @@ class Server:
     telemetry: Telemetry | None = None
     hosts: Collection[str] = LOOPBACK
     writes: Writes | None = None
-    reviews: Reviews | None = None
+    surveys: Surveys | None = None
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -63,8 +64,8 @@ class Server:
         application = web.Application(middlewares=[host_guard(self.hosts), _say_errors])
         application.on_response_prepare.append(add_headers)
         asked: dict[str, Answering] = {}
-        if self.reviews is not None:
-            asked["/api/review"] = self.reviews.answer
+        if self.surveys is not None:
+            asked |= {"/api/review": self.surveys.answer_review, "/api/throttles": self.surveys.answer_throttles}
         if self.writes is not None:
             asked |= {"/api/trial": self.writes.answer_trial, "/api/command": self.writes.answer_command}
         application.add_routes([web.post(path, _answering(answer)) for path, answer in asked.items()])
@@ -130,21 +131,16 @@ class Server:
             await asyncio.sleep(BEAT_S / 4)
 
     async def _document(self, request: web.Request) -> web.Response:
-        self._check_ready()
+        present = self._present()
         query = parse_query(request.query)
         point = _point(request.query.get("at"))
-        assert self.page.present is not None, "checked above"
-        if point is None:
-            return _json(request, document(self.page.present, query))
-        cluster = self._cluster(query.cluster)
-        present = await self.past.at(cluster, point, self.page.present.archive)
+        if point is not None:
+            present = await self.past.at(self._cluster(query.cluster), point, present.archive)
         return _json(request, document(present, query))
 
     async def _strip(self, request: web.Request) -> web.Response:
-        self._check_ready()
-        assert self.page.present is not None, "checked above"
+        archive = self._present().archive
         cluster = self._cluster(request.query.get("cluster"))
-        archive = self.page.present.archive
         times = archive.times(cluster)
         now_ms = self.page.standing["now_ms"]
         first_ms = times[0] if times else now_ms
@@ -153,11 +149,9 @@ class Server:
         return _json(request, {**span, "counts": archive.counts(cluster, first_ms, last_ms, STRIP_BUCKETS)})
 
     async def _plots(self, request: web.Request) -> web.Response:
-        self._check_ready()
         return _json(request, self.page.plots.of(self._cluster(request.query.get("cluster") or None)))
 
     async def _difference(self, request: web.Request) -> web.Response:
-        self._check_ready()
         first, last = _point(request.query.get("from")), _point(request.query.get("to"))
         if first is None or last is None:
             raise ValueError("from and to are moments, in ms since epoch")
@@ -173,18 +167,16 @@ class Server:
         nobody = {"user": None, "token": None, "why": None}
         return _json(request, nobody if self.writes is None else self.writes.doorkeeper.session(request))
 
-    def _check_ready(self) -> None:
-        if not self.page.is_ready:
+    def _present(self) -> Present:
+        if self.page.present is None:
             raise LogUnavailableError("the log is still being read")
+        return self.page.present
 
     def _cluster(self, name: str | None) -> str:
-        assert self.page.present is not None, "checked before"
-        clusters = self.page.present.clusters()
-        if name is None and clusters:
-            return next(iter(clusters))
-        if name is None or name not in clusters:
+        found = self._present().cluster(name)
+        if found is None:
             raise ConfigurationError(f"the log knows no cluster {name or ''}")
-        return name
+        return found[0].name
 
 
 def _answering(answer: Answering) -> Handler:

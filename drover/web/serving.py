@@ -15,9 +15,9 @@ from drover.web.guards import LOOPBACK
 from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
-from drover.web.reviews import Review, Reviews
 from drover.web.server import Server, Telemetry
 from drover.web.sources import Sources
+from drover.web.surveys import Looking, Surveys
 from drover.web.writing import Writes, sender
 
 SHUTDOWN_S = 1.0
@@ -50,17 +50,17 @@ async def serving(
     hosts: Collection[str] = (),
     telemetry: Telemetry | None = None,
     doorkeeper: Doorkeeper | None = None,
-    review: Review | None = None,
+    looking: Looking | None = None,
 ) -> AsyncIterator[int]:
     """Follow the log and serve the page while the context is open; yields the port.
 
-    With a `doorkeeper` the users whom it knows may send commands. `review` judges plans.
+    With a `doorkeeper` the users whom it knows may send commands. `looking` looks at managed clusters.
     """
     page = PageState()
     writes = None if doorkeeper is None else Writes(page, doorkeeper, sender(connection))
-    reviews = None if review is None else Reviews(page, review)
+    surveys = None if looking is None else Surveys(page, looking)
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
-    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names, writes, reviews)
+    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names, writes, surveys)
     following = asyncio.create_task(Sources(connection, page).run())
     try:
         async with listening(server, *address) as port:

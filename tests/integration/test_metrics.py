@@ -6,11 +6,13 @@ import socket
 import urllib.request
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from drover.local import LocalCluster
 from events.partitions import TopicPartition
 from tests.integration.support import MANAGED, installation, wait_for
-from tests.runtime.test_signals import known
+from tests.runtime.expressions import asked_by, expressions
+from tests.runtime.test_signals import ADDED, known
 
 pytestmark = pytest.mark.cluster
 # They need what this test does not do: a snapshot, a block, a throttle, a projection, a record that was forwarded …
@@ -23,6 +25,8 @@ ELSEWHERE = (
     "dead_letters_lost",
     "shard_damaged",
 )
+# Nothing failed here.
+UNSEEN = ((("result", "=", "failed"),), (("result", "=", "failed"), ("cluster", "=~", ".*")))
 
 
 def read(port: int) -> str:
@@ -54,6 +58,12 @@ async def test_a_worker_exposes_what_is_documented(
     assert {name for name in missing if not name.removeprefix("drover_").startswith(ELSEWHERE)} <= {
         "drover_broker_throttle_bytes_per_second"
     }
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    for expression in expressions():
+        for asked in asked_by(expression):
+            found = [sample for sample in samples if asked.takes(sample)]
+            assert found or asked.name in missing or asked.conditions in UNSEEN, expression
+            assert all(asked.labels - ADDED <= sample.labels.keys() for sample in found), expression
     assert f'drover_copied_bytes_total{{cluster="{MANAGED}"}} 0.0' not in text
     assert "_created" not in text
     if (program := shutil.which("promtool")) is not None:

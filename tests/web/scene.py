@@ -9,7 +9,7 @@ from drover.client.history import FoldedLog, ValidRecord
 from drover.client.transfers import Transfers
 from drover.client.watching import Heard, View
 from events.brokers import BlacklistSet, BrokerFailureRecorded
-from events.clusters import ClusterFrozen, ClusterIdentified
+from events.clusters import BrokerHeld, ClusterFrozen, ClusterIdentified, HoldRole
 from events.partitions import PartitionReference, TopicPartition
 from events.plans import PlanOpened, PlanThrottleSet
 from events.progress import Progress, ReplicaBytes
@@ -24,6 +24,7 @@ from events.reassignments import (
     RollbackRequested,
 )
 from events.records import AnyEvent, Batch, Outcome
+from events.refusals import Refusal, RefusalCode
 from events.throttles import (
     BrokerThrottleIntended,
     BrokerThrottleSet,
@@ -49,10 +50,11 @@ class Scene:
     copies: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
     pace_ms: int = 80_000
     is_silent: bool = False
+    owner: str = "worker-1"
     view: View = field(init=False)
 
     def __post_init__(self) -> None:
-        self.writer.begin("worker-1")
+        self.writer.begin(self.owner)
         self.writer.fold.at_ms = now_ms() - 3_600_000
         self.view = View(FoldedLog({0: self.writer.fold}), self.transfers)
         self.breathe()
@@ -62,7 +64,7 @@ class Scene:
         """Let the owner be heard of, now, unless it has fallen silent."""
         self.view.now_ms = now_ms()
         if not self.is_silent:
-            self.view.workers[0] = Heard("worker-1", self.writer.fold.epoch, now_ms())
+            self.view.workers[0] = Heard(self.owner, self.writer.fold.epoch, now_ms())
 
     def fall_silent(self) -> None:
         """Let the owner be gone for a while, with commands waiting."""
@@ -106,6 +108,20 @@ class Scene:
                 )
             )  # fmt: skip
         self.say(*events, outcomes=(outcome,))
+
+    def refuse(self, id_: str, by: str, code: RefusalCode, detail: str) -> None:
+        """Refuse an alter."""
+        outcome = Outcome(
+            id=id_, cluster=CLUSTER, type="alter", by=by, reason="try it", topic="drover.alter",
+            offset=len(self.writer.records), verdict="refused", digest=b"d", refusals=(Refusal(code, detail),),
+        )  # fmt: skip
+        self.say(outcomes=(outcome,))
+
+    def be_taken_over(self, by: str) -> None:
+        """Let another worker take the shard."""
+        self.writer.acquire(by)
+        self.owner = by
+        self.breathe()
 
     def start(self, *keys: TopicPartition) -> None:
         """Send each partition's one step, and let Kafka take it."""
@@ -227,6 +243,8 @@ def busy(moves: int = 500) -> Scene:
     ]  # fmt: skip
     scene.say(*later)
     scene.say(BlacklistSet(cluster=CLUSTER, brokers=(6,), previous_brokers=(), by="ann", reason="slow disks"))
+    scene.say(BrokerHeld(cluster=CLUSTER, broker=3, by="ann", reason="a busy hour", role=HoldRole.SOURCE))
+    scene.refuse("alter-typo", "capacity-bot", RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no topic oders")
     return scene
 
 

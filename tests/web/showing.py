@@ -13,9 +13,9 @@ from drover.shard.fold import ShardFold
 from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
-from drover.web.reviews import Review, Reviews
 from drover.web.server import Server, Telemetry
 from drover.web.serving import listening
+from drover.web.surveys import Looking, Surveys
 from drover.web.writing import Writes
 from events.codec import command_digest
 from events.commands import AnyCommand
@@ -85,7 +85,7 @@ async def showing(
     port: int = 0,
     writes: bool = False,
     proxies: Sequence[str] = ("127.0.0.1",),
-    review: Review | None = None,
+    looking: Looking | None = None,
     telemetry: Telemetry | None = None,
 ) -> AsyncIterator[Showing]:
     """Serve a scene while the context is open; with `writes` also what users send whom a proxy names."""
@@ -93,7 +93,7 @@ async def showing(
     shown.begin()
     doorkeeper = Doorkeeper(USER_HEADER, tuple(ip_network(proxy) for proxy in proxies))
     writing = Writes(shown.page, doorkeeper, shown.send) if writes else None
-    reviews = None if review is None else Reviews(shown.page, review)
-    server = Server(shown.page, Past(shown.travel), "test", telemetry, writes=writing, reviews=reviews)
+    surveys = None if looking is None else Surveys(shown.page, looking)
+    server = Server(shown.page, Past(shown.travel), "test", telemetry, writes=writing, surveys=surveys)
     async with listening(server, "127.0.0.1", port) as shown.port:
         yield shown

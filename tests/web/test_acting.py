@@ -4,7 +4,16 @@ from pathlib import Path
 
 from playwright.async_api import Page, expect
 
-from events.commands import Cancel, ChangeLimits, Freeze, PausePlan, ResumePlan, Throttle
+from events.commands import (
+    Cancel,
+    ChangeLimits,
+    Freeze,
+    HoldBroker,
+    PausePlan,
+    ReleaseBroker,
+    ResumePlan,
+    Throttle,
+)
 from tests.web.conftest import Open
 from tests.web.scene import Scene, keys
 from tests.web.showing import USER_HEADER, showing
@@ -129,6 +138,23 @@ async def test_a_plan_is_paused_and_resumed(open_page: Open) -> None:
         await send(page, "morning")
         await expect(page.locator("main .banner")).to_have_count(0)
         assert [type(one) for one in shown.sent] == [PausePlan, ResumePlan]
+
+
+async def test_a_broker_is_held_and_released_from_its_card(open_page: Open) -> None:
+    async with showing(scene_of(), writes=True) as shown:
+        page = await open_page(f"{shown.address}/?view=brokers", **ANN)
+        card = page.locator("li.broker[data-key='5']")
+        await card.get_by_role("button", name="Act on broker 5").click()
+        await page.get_by_label("Hold as a destination").check()
+        await expect(page.locator(".meaning")).to_contain_text("withheld: a copy into broker 5")
+        await send(page, "slow disk")
+        await expect(page.get_by_role("status").last).to_contain_text("accepted")
+        await expect(card).to_contain_text("held as a destination")
+        await page.get_by_label("Release").check()
+        await expect(page.locator(".meaning")).to_contain_text("free: a copy into broker 5")
+        await send(page, "new disk")
+        await expect(card).not_to_contain_text("held")
+        assert [type(one) for one in shown.sent] == [HoldBroker, ReleaseBroker]
 
 
 async def test_a_limit_is_changed_and_reset_and_the_throttles_view_says_by_whom(open_page: Open) -> None:

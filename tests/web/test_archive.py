@@ -1,5 +1,6 @@
 """The stories in memory: found by partition, plan and command, and bounded."""
 
+from drover.client.views.history_rows import HistoryRow
 from drover.web.archive import Archive
 from events.partitions import TopicPartition
 from tests.client.log import CLUSTER
@@ -13,18 +14,33 @@ def archive_of(scene: Scene, max_rows: int = 200_000) -> Archive:
     return found
 
 
+def told(archive: Archive, cluster: str = CLUSTER, **about: str) -> list[HistoryRow]:
+    """A whole story in the order of the log."""
+    rows, total = archive.story(cluster, slice(0, 1_000_000), **about)
+    assert len(rows) == total
+    return rows[::-1]
+
+
 def test_a_partition_a_plan_and_a_command_have_their_stories() -> None:
     archive = archive_of(busy(60))
-    story = archive.story(CLUSTER, partition="payments:1", plan=None, id_=None)
+    story = told(archive, partition="payments:1")
     assert [row.what for row in story][:2] == ["alter accepted", "reassignment-queued"]
-    assert {row.what for row in archive.story(CLUSTER, partition=None, plan="rebalance-eu", id_=None)} == {
+    assert {row.what for row in told(archive, plan="rebalance-eu")} == {
         "alter accepted", "plan-opened", "reassignment-queued",
     }  # fmt: skip
-    command = archive.story(CLUSTER, partition=None, plan=None, id_="alter-friday-drain")
+    command = told(archive, id_="alter-friday-drain")
     assert command[0].what == "alter accepted"
     assert "reassignment-completed" in {row.what for row in command}
-    assert archive.story(CLUSTER, partition="nothing:0", plan=None, id_=None) == []
-    assert archive.story("elsewhere", partition=None, plan=None, id_=None) == []
+    assert told(archive, partition="nothing:0") == []
+    assert told(archive, "elsewhere") == []
+
+
+def test_a_page_of_a_story_is_the_newest_rows_first() -> None:
+    archive = archive_of(busy(60))
+    every = told(archive)
+    rows, total = archive.story(CLUSTER, slice(10, 30))
+    assert (rows, total) == (every[::-1][10:30], len(every))
+    assert archive.story(CLUSTER, slice(total, total + 10)) == ([], total)
 
 
 def test_what_is_new_waits_until_the_past_was_read() -> None:
@@ -35,10 +51,10 @@ def test_what_is_new_waits_until_the_past_was_read() -> None:
     archive = Archive()
     archive.follow(scene.drain())
     archive.take(past)
-    story = archive.story(CLUSTER, partition="orders:0", plan=None, id_=None)
+    story = told(archive, partition="orders:0")
     assert story[-1].what == "reassignment-queued"
     archive.complete()
-    story = archive.story(CLUSTER, partition="orders:0", plan=None, id_=None)
+    story = told(archive, partition="orders:0")
     assert [(row.what, row.by) for row in story][-2:] == [("call-intended", "ann"), ("call-accepted", "ann")]
 
 
@@ -48,9 +64,9 @@ def test_only_the_latest_rows_are_kept_and_the_page_knows_since_when() -> None:
     for key in keys("orders", 40):
         scene.start(key)
     archive = archive_of(scene, max_rows=30)
-    rows = archive.story(CLUSTER, partition=None, plan=None, id_=None)
+    rows = told(archive)
     assert len(rows) == len(archive.rows) == 30
-    assert archive.story(CLUSTER, partition="orders:0", plan=None, id_=None) == []
+    assert told(archive, partition="orders:0") == []
     assert archive.dropped_until_ms is not None
     assert archive.dropped_until_ms <= rows[0].at_ms
 

@@ -1,23 +1,31 @@
 """The page in a real browser, over a log in memory."""
 
+import asyncio
+import io
 import re
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from PIL import Image, ImageStat
 from playwright.async_api import Page, expect
 
 from drover.web.query import ViewName
-from events.brokers import BrokerFailureRecorded
+from events.brokers import BlacklistSet, BrokerFailureRecorded
+from events.clusters import BrokerHeld
 from events.partitions import TopicPartition
 from events.reassignments import Blocker
 from tests.client.log import CLUSTER
 from tests.web.conftest import Open
 from tests.web.scene import Scene, busy, freeze, keys, now_ms
 from tests.web.showing import Showing, showing
+from tests.web.wire import wire_to
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-VIEWS = (*ViewName, "time", "telemetry", "review")
+VIEWS = (*(view for view in ViewName if view is not ViewName.FRAME), "time", "telemetry", "review")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"> \u202e\x1b[31m" + "w" * 200
 
 
@@ -26,13 +34,27 @@ async def drawn(page: Page) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-async def test_every_view_is_accessible_in_light_and_dark(shown: Showing, open_page: Open, view: str) -> None:
+async def test_every_view_is_accessible_and_fits_its_screen_in_light_and_dark(
+    shown: Showing, open_page: Open, view: str
+) -> None:
     page = await open_page(f"{shown.address}/?view={view}", bypass_csp=True)
     await drawn(page)
     if view not in {"telemetry", "review"}:
         await expect(page.locator("main :is(td, .broker, .figures)").first).to_be_visible()
     await page.add_script_tag(path=str(AXE))
-    for scheme in ("light", "dark"):
+    for width, height in ((390, 844), (1440, 900)):
+        await page.set_viewport_size({"width": width, "height": height})
+        brightness = []
+        for scheme in SCHEMES:
+            await page.emulate_media(color_scheme=scheme)
+            looks = Image.open(io.BytesIO(await page.screenshot(animations="disabled"))).convert("L")
+            brightness.append(ImageStat.Stat(looks).mean[0])
+            # Something is on it, and it is not one sheet of paper.
+            assert ImageStat.Stat(looks).stddev[0] > 5
+        assert brightness[0] > 200
+        assert brightness[1] < 80
+        assert await page.evaluate(TOO_WIDE) <= 0
+    for scheme in SCHEMES:
         await page.emulate_media(color_scheme=scheme)
         found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         serious = [
@@ -168,8 +190,7 @@ async def test_hostile_names_are_text_and_nothing_else(open_page: Open) -> None:
                 await expect(page.locator("main")).to_contain_text(r"\u202e\u001b[31m")
             await expect(page.locator("img")).to_have_count(0)
             assert "hacked" not in await page.title()
-            width = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert width <= 0, f"{view} is wider than the screen"
+            assert await page.evaluate(TOO_WIDE) <= 0, f"{view} is wider than the screen"
 
 
 async def test_a_cut_stream_greys_the_page_and_comes_back_without_loss(open_page: Open) -> None:
@@ -192,6 +213,65 @@ async def test_a_cut_stream_greys_the_page_and_comes_back_without_loss(open_page
         await expect(page.get_by_role("status")).to_contain_text("kafka-1 does not answer")
         second.page.restore("ends")
         await expect(page.get_by_role("status")).to_be_empty()
+
+
+async def test_a_stream_that_is_cut_goes_on_where_it_was_and_no_change_comes_twice(open_page: Open) -> None:
+    scene = Scene()
+    moves = keys("orders", 9)
+    scene.open_plan("p", "ann", "why", None, moves)
+    async with showing(scene) as shown, wire_to(shown.port) as wire:
+        page = await open_page(f"{wire.address}/?view=plan&plan=p")
+        rows = page.locator("tr[data-href]")
+        await expect(rows).to_have_count(9)
+        copying = page.locator("tr[data-href]", has_text="copying")
+        for number, key in enumerate(moves):
+            if number % 3 == 0:
+                wire.cut()
+                await expect(page.locator("body.cut")).to_have_count(1)
+            scene.start(key)
+            shown.refresh()
+            if number % 3 == 1:
+                # Two changes were made while it was away; the next one is made while it looks.
+                wire.mend()
+                await expect(page.locator("body.cut")).to_have_count(0)
+            if number % 3:
+                await expect(copying).to_have_count(number + 1)
+        events = wire.events()
+        channel = events[0][0].rpartition("-")[0]
+        assert events == [(f"{channel}-{number}", "change" if number else "snapshot") for number in range(10)]
+
+
+async def test_a_tab_that_nobody_sees_keeps_no_connection_and_catches_up_when_it_is_seen(open_page: Open) -> None:
+    scene = Scene()
+    moves = keys("orders", 2)
+    scene.open_plan("p", "ann", "why", None, moves)
+    async with showing(scene) as shown, wire_to(shown.port) as wire:
+        page = await open_page(f"{wire.address}/?view=plan")
+        copying = page.locator("tr[data-href]", has_text="copying")
+        await expect(page.locator("tr[data-href]")).to_have_count(2)
+
+        async def show(is_hidden: str) -> None:
+            await page.evaluate(
+                f"Object.defineProperty(document, 'hidden', {{get: () => {is_hidden}, configurable: true}});"
+                "document.dispatchEvent(new Event('visibilitychange'))"
+            )
+
+        await show("true")
+        async with asyncio.timeout(10):
+            while shown.page.channels.viewers:  # noqa: ASYNC110 - the server tells nobody who has gone
+                await asyncio.sleep(0.05)
+        scene.start(moves[0])
+        shown.refresh()
+        await show("false")
+        await expect(copying).to_have_count(1)
+        assert [name for _, name in wire.events()].count("snapshot") == 1
+
+
+async def test_a_question_that_means_nothing_is_answered_in_words(shown: Showing, open_page: Open) -> None:
+    page = await open_page(f"{shown.address}/?view=plan&page=0")
+    await expect(page.get_by_role("status")).to_contain_text("page is a number from 1 to")
+    await page.locator("#views a", has_text="Brokers").click()
+    await expect(page.get_by_role("status")).to_be_empty()
 
 
 async def test_what_is_recorded_is_on_the_page_at_once_and_only_that_row_is_drawn(open_page: Open) -> None:
@@ -220,6 +300,39 @@ async def test_what_is_recorded_is_on_the_page_at_once_and_only_that_row_is_draw
                 # Later a broker is full, and the others wait for another reason.
                 assert set(await page.evaluate("window.drawn")) == {str(key) for key in moves[:3]}
         assert sorted(took_s)[18] <= 1.0
+
+
+async def test_whoever_is_on_a_link_stays_there_while_its_row_is_drawn_anew(open_page: Open) -> None:
+    scene = Scene()
+    moves = keys("orders", 3)
+    scene.open_plan("p", "ann", "why", None, moves)
+    async with showing(scene) as shown:
+        page = await open_page(f"{shown.address}/?view=plan&plan=p")
+        link = page.get_by_role("link", name="orders:1", exact=True)
+        story = page.get_by_role("link", name="Story").last
+        for focused in (link, story):
+            await focused.focus()
+            scene.start(moves[1]) if focused is link else scene.complete(moves[1])
+            shown.refresh()
+            row = page.locator("tr[data-key='orders:1']")
+            await (expect(row).to_contain_text("copying") if focused is link else expect(row).to_have_count(0))
+            await expect(focused).to_be_focused()
+
+
+async def test_what_must_be_noticed_first_stands_first(open_page: Open) -> None:
+    scene = Scene()
+    scene.say(BlacklistSet(cluster=CLUSTER, brokers=(6,), previous_brokers=(), by="ann", reason="slow disks"))
+    freeze(scene)
+    scene.say(BrokerFailureRecorded(cluster=CLUSTER, broker=1, failed_at_ms=now_ms(), by="ann", reason="no ping"))
+    scene.say(BrokerHeld(cluster=CLUSTER, broker=2, by="ann", reason="slow disk"))
+    scene.fall_silent()
+    async with showing(scene) as shown:
+        page = await open_page(shown.address)
+        await expect(page.locator(".banner")).to_have_count(5)
+        told = await page.locator(".banner").evaluate_all("all => all.map((one) => [one.className, one.innerText])")
+    assert [(levels.split()[-1], text.split()[0]) for levels, text in told] == [
+        ("bad", "Nobody"), ("bad", "Failed"), ("warn", "Frozen"), ("warn", "Broker"), ("note", "Brokers"),
+    ]  # fmt: skip
 
 
 async def test_ten_thousand_moves_are_usable(open_page: Open) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,19 @@ import pytest
 from click.testing import CliRunner
 from playwright.async_api import expect
 
+from drover.cli.looking import others_document
 from drover.cli.main import cli
 from drover.cli.model_file import parse_model
 from drover.cli.reviewing import judge
+from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
 from drover.errors import ClusterUnavailableError
 from drover.planning.goals import DEFAULT_LIMITS
 from drover.state.cluster import ClusterState
-from drover.web.reviews import PastedPlan, Review
+from drover.web.surveys import Looking, PastedPlan
 from tests.cli.models import BROKERS, broker, write_model
 from tests.client.log import CLUSTER
 from tests.web.conftest import Open
-from tests.web.scene import Scene
+from tests.web.scene import Scene, now_ms
 from tests.web.showing import showing
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -37,7 +40,7 @@ BAD = {
 
 
 @pytest.fixture
-def review(tmp_path: Path) -> Review:
+def looking(tmp_path: Path) -> Looking:
     brokers = (*BROKERS[:3], broker(4, "a", log_dirs=[]), *BROKERS[4:])
     model = parse_model(Path(write_model(tmp_path / "model.json", brokers=brokers)).read_text(encoding="utf-8"), "it")
 
@@ -46,11 +49,14 @@ def review(tmp_path: Path) -> Review:
             raise ClusterUnavailableError("prod-1:9093 does not answer")
         return judge(model, state.name, plan, DEFAULT_LIMITS)
 
-    return judging
+    async def finding(_cluster: str) -> Mapping[str, Any]:
+        raise ClusterUnavailableError("prod-1:9093 does not answer")
+
+    return Looking(judging, finding)
 
 
-async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(review: Review, open_page: Open) -> None:
-    async with showing(Scene(), review=review) as shown:
+async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(looking: Looking, open_page: Open) -> None:
+    async with showing(Scene(), looking=looking) as shown:
         page = await open_page(f"{shown.address}/?view=review", bypass_csp=True)
         await page.get_by_label("A plan").fill(json.dumps(GOOD))
         await page.get_by_label("Throttle").fill("40MB/s")
@@ -73,11 +79,11 @@ async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(revie
 
 
 async def test_an_uploaded_plan_that_breaks_something_says_what(
-    review: Review, open_page: Open, tmp_path: Path
+    looking: Looking, open_page: Open, tmp_path: Path
 ) -> None:
     file = tmp_path / "of others.json"
     file.write_text(json.dumps(BAD), encoding="utf-8")
-    async with showing(Scene(), review=review) as shown:
+    async with showing(Scene(), looking=looking) as shown:
         page = await open_page(f"{shown.address}/?view=review")
         await page.get_by_label("Choose a file").set_input_files(file)
         await expect(page.locator(".banner.bad")).to_contain_text("The plan breaks something")
@@ -96,9 +102,9 @@ async def post(http: aiohttp.ClientSession, address: str, body: Any, **headers: 
         return response.status, await response.json()
 
 
-async def test_only_the_page_itself_asks_and_only_for_what_is_a_plan(review: Review) -> None:
+async def test_only_the_page_itself_asks_and_only_for_what_is_a_plan(looking: Looking) -> None:
     body = {"cluster": CLUSTER, "text": json.dumps(GOOD)}
-    async with showing(Scene(), review=review) as shown, aiohttp.ClientSession() as http:
+    async with showing(Scene(), looking=looking) as shown, aiohttp.ClientSession() as http:
         for headers, status in (
             ({"Origin": "http://evil.example"}, 403),
             ({"Sec-Fetch-Site": "cross-site"}, 403),
@@ -118,13 +124,55 @@ async def test_only_the_page_itself_asks_and_only_for_what_is_a_plan(review: Rev
             assert (found, bool(told["error"])) == (status, True)
 
 
-async def test_the_page_says_what_the_command_line_says(review: Review, tmp_path: Path) -> None:
+async def test_throttles_of_others_and_strays_are_looked_for_in_the_cluster(looking: Looking, open_page: Open) -> None:
+    rates = [
+        FoundRates(1, 9_000_000, 9_000_000, Whose.OURS, "in force"),
+        FoundRates(2, 5_000_000, None, Whose.THEIRS, "moves of others use the broker"),
+        FoundRates(3, 7_000_000, 7_000_000, Whose.STRAY, "left over: nothing that moves needs it"),
+    ]
+    many = tuple(f"{number}:1" for number in range(40))
+    entries = [FoundEntries("<b>clicks</b>", many, ("0:4",), Whose.STRAY, "left over")]
+    answers: list[Mapping[str, Any] | Exception] = [
+        ClusterUnavailableError("prod-1:9093 does not answer"), others_document(rates, entries, now_ms()),
+        others_document(rates[:1], [], now_ms()),
+    ]  # fmt: skip
+
+    async def finding(cluster: str) -> Mapping[str, Any]:
+        assert cluster == CLUSTER
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async with showing(Scene(), looking=Looking(looking.review, finding)) as shown:
+        page = await open_page(f"{shown.address}/?view=throttles")
+        look = page.get_by_role("button", name="Look at the cluster")
+        await look.click()
+        await expect(page.locator("main .banner.bad")).to_contain_text("prod-1:9093 does not answer")
+        await look.click()
+        found = page.get_by_role("table", name="Rates of others")
+        await expect(found.locator("tbody tr")).to_have_text(
+            [re.compile("3.*7.0.*stray"), re.compile("2.*5.0.*theirs")]
+        )
+        topics = page.get_by_role("table", name="Throttled replicas of others")
+        await expect(topics).to_contain_text("<b>clicks</b>")
+        await expect(topics).to_contain_text("41 entries")
+        await expect(page.locator("main .banner")).to_contain_text("2 strays")
+        await look.click()
+        await expect(page.locator("main .banner")).to_contain_text("No strays")
+    async with showing(Scene()) as shown:
+        page = await open_page(f"{shown.address}/?view=throttles")
+        await page.get_by_role("button", name="Look at the cluster").click()
+        await expect(page.locator("main .banner")).to_contain_text("without what could answer that")
+
+
+async def test_the_page_says_what_the_command_line_says(looking: Looking, tmp_path: Path) -> None:
     brokers = (*BROKERS[:3], broker(4, "a", log_dirs=[]), *BROKERS[4:])
     model, file = write_model(tmp_path / "model.json", brokers=brokers), tmp_path / "plan.json"
     file.write_text(json.dumps(BAD), encoding="utf-8")
     done = CliRunner().invoke(cli, ["plan", "check", str(file), "--model", model, "-o", "json"])
     said = json.loads(done.stdout)
-    found = await review(ClusterState(CLUSTER), PastedPlan(CLUSTER, json.dumps(BAD)))
+    found = await looking.review(ClusterState(CLUSTER), PastedPlan(CLUSTER, json.dumps(BAD)))
     assert json.loads(json.dumps(found["totals"])) == said["totals"]
     assert json.loads(json.dumps(found["unmet"])) == said["unmet"]
     assert (done.exit_code, found["is_blocked"]) == (4, True)

@@ -39,7 +39,7 @@ async def document(http: aiohttp.ClientSession, shown: Showing, **query: str) ->
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/static/page.js", "/api/document", "/api/stream", "/nothing", "/static/../page.css"]
+    "path", ["/", "/static/page.js", "/api/document", "/api/stream", "/nothing", "/static/../base.css"]
 )
 async def test_every_answer_forbids_foreign_code(http: aiohttp.ClientSession, shown: Showing, path: str) -> None:
     async with http.get(shown.address + path) as response:

@@ -1,5 +1,6 @@
 """Who may send commands from the page, what they are shown before, and what is told of them afterwards."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -127,6 +128,18 @@ async def test_two_users_in_one_request_are_nobody(http: aiohttp.ClientSession, 
     assert "named 2" in found["why"]
 
 
+@pytest.mark.parametrize("name", [b"ann\xe9", b"ann\xe2\x80\xae"])
+async def test_a_name_that_is_no_text_or_cannot_be_seen_is_nobody(shown: Showing, name: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", shown.port)
+    head = f"GET /api/session HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{USER_HEADER}: "
+    writer.write(head.encode() + name + b"\r\n\r\n")
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    found = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert (found["user"], found["token"]) == (None, None)
+    assert "is not UTF-8" in found["why"]
+
+
 async def test_who_is_not_a_proxy_names_nobody(http: aiohttp.ClientSession) -> None:
     async with showing(Scene(), writes=True, proxies=("10.0.0.0/8", "::1")) as elsewhere:
         found = await session_of(http, elsewhere)
@@ -177,7 +190,9 @@ async def test_the_very_partitions_are_shown_by_what_becomes_of_them(browser: Br
         },
     ]
     assert found["offset"] == browser.shown.scene.writer.fold.position - 1
-    assert found["remarks"] == ["plan p is closed: nothing can be added to it"]
+    assert found["remarks"][0] == "afterwards plan p is closed: nothing can be added to it"
+    # Nobody but the owner knows what the cluster shows: the dialog says so.
+    assert "the worker looks at the cluster first" in found["remarks"][1]
     one = {"type": "cancel", "mode": "stop", "cluster": CLUSTER, "partitions": [{"topic": "orders", "partition": 0}]}
     _, found = await browser.post("trial", {"command": one})
     assert [(group["what"], group["count"]) for group in found["groups"]] == [("to stop, and keep what is in sync", 1)]
@@ -207,6 +222,43 @@ async def test_a_freeze_and_its_end_tell_what_waits_and_what_goes_on(browser: Br
     assert found["remarks"] == ["the freeze of bob ends (night)"]
     whats = [group["what"] for group in found["groups"]]
     assert whats == ["free to start, or to take the next step", "copying already"]
+
+
+async def test_a_hold_tells_which_copies_it_keeps_from_a_broker_and_its_end_which_it_lets_go_on(
+    browser: Browser,
+) -> None:
+    # Partitions 0 and 3 move from 2 to 5, 1 and 4 from 3 to 6, 2 from 1 to 4; the first two copy already.
+    hold = {"type": "hold-broker", "cluster": CLUSTER, "broker": 5}
+    for role, groups in (
+        ("both", [("withheld: a copy into broker 5", "3"), ("withheld if broker 5 leads it", "4")]),
+        ("destination", [("withheld: a copy into broker 5", "3")]),
+        ("source", [("withheld if broker 5 leads it", "4")]),
+    ):
+        _, found = await browser.post("trial", {"command": {**hold, "role": role}})
+        told = [(group["what"], group["topics"][0]["partitions"]) for group in found["groups"]]
+        assert told[: len(groups)] == groups
+        assert {what for what, _ in told[len(groups) :]} <= {"copying already, which goes on"}
+    status, found = await browser.act({**hold, "id": "h-1", "reason": "slow disk", "role": "destination"})
+    assert (status, found["outcome"]["verdict"]) == (200, "accepted")
+    release = {"type": "release-broker", "cluster": CLUSTER, "broker": 5}
+    _, found = await browser.post("trial", {"command": release})
+    assert next(group["what"] for group in found["groups"]) == "free: a copy into broker 5"
+    async with browser.http.get(f"{browser.shown.address}/api/document?view=brokers") as response:
+        rows = (await response.json())["brokers"]
+    assert [(row["broker"], row["held_role"], row["held_by"]) for row in rows if row["held_role"]] == [
+        (5, "destination", "ann")
+    ]
+
+
+async def test_a_throttle_of_the_cluster_is_for_plans_that_have_none(browser: Browser) -> None:
+    browser.shown.scene.open_plan("free", "ann", "no throttle", None, keys("late", 2))
+    browser.shown.refresh()
+    _, found = await browser.post(
+        "trial", {"command": {"type": "throttle", "cluster": CLUSTER, "bytes_per_second": 2_000_000}}
+    )
+    assert [(group["what"], group["topics"][0]["topic"]) for group in found["groups"]] == [
+        ("to start under it", "late")
+    ]
 
 
 async def test_everything_needs_the_word(browser: Browser) -> None:

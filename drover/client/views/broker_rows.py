@@ -21,7 +21,9 @@ class BrokerRow:
     `copies_in` and `copies_out` count copies under way to and from it, the rates are theirs in bytes per second, by
     samples. `moves` are the copies that weigh on it, of at most `moves_limit` in both directions. The throttles are
     what Drover last decided to write, None where it writes none. `is_full` says that copies into it, or out of it,
-    must wait. `failed_ms` is when it failed, by the first report; `should_not_lead` is KIP-491's list.
+    must wait. `failed_ms` is when it failed, by the first report, `absent_ms` since when healing has noted it as away;
+    `should_not_lead` is KIP-491's list. `held_role` is the role that it is spared (`both`, `destination` or `source`)
+    and `held_by` who holds it; None if nobody does.
     """
 
     cluster: str
@@ -37,6 +39,9 @@ class BrokerRow:
     failed_ms: int | None
     should_not_lead: bool
     is_full: bool
+    absent_ms: int | None = None
+    held_role: str | None = None
+    held_by: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -63,24 +68,30 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
                 rates_in[broker] += round(rate)
                 if source is not None:
                     rates_out[source] += round(rate)
-    return [
-        BrokerRow(
-            cluster=state.name,
-            broker=broker,
-            copies_in=copies_in[broker],
-            copies_out=copies_out[broker],
-            rate_in=rates_in[broker],
-            rate_out=rates_out[broker],
-            moves=sum(state.loads.get(port, 0) for port in _ports(broker)),
-            moves_limit=state.limits.max_incoming + state.limits.max_outgoing,
-            throttle_in=_intended(state, broker).follower,
-            throttle_out=_intended(state, broker).leader,
-            failed_ms=state.failed_brokers.get(broker),
-            should_not_lead=broker in state.blacklist,
-            is_full=any(state.loads.get(port, 0) >= limit_of(state.limits, port) for port in _ports(broker)),
+    rows = []
+    for broker in sorted(_known_brokers(state)):
+        absence, held = state.absent_brokers.get(broker), state.held_brokers.get(broker)
+        rows.append(
+            BrokerRow(
+                cluster=state.name,
+                broker=broker,
+                copies_in=copies_in[broker],
+                copies_out=copies_out[broker],
+                rate_in=rates_in[broker],
+                rate_out=rates_out[broker],
+                moves=sum(state.loads.get(port, 0) for port in _ports(broker)),
+                moves_limit=state.limits.max_incoming + state.limits.max_outgoing,
+                throttle_in=_intended(state, broker).follower,
+                throttle_out=_intended(state, broker).leader,
+                failed_ms=state.failed_brokers.get(broker),
+                should_not_lead=broker in state.blacklist,
+                is_full=any(state.loads.get(port, 0) >= limit_of(state.limits, port) for port in _ports(broker)),
+                absent_ms=None if absence is None else absence.since_ms,
+                held_role=None if held is None else held.role.value,
+                held_by=None if held is None else held.by,
+            )
         )
-        for broker in sorted(_known_brokers(state))
-    ]
+    return rows
 
 
 def _ports(broker: int) -> Ports:
@@ -94,6 +105,7 @@ def _intended(state: ClusterState, broker: int) -> Rates:
 
 def _known_brokers(state: ClusterState) -> set[int]:
     known = {port.broker for port in state.loads} | {*state.broker_throttles, *state.failed_brokers, *state.blacklist}
+    known |= {*state.held_brokers, *state.absent_brokers}
     lists = {lists for entry in state.reassignments.values() for lists in (entry.original, entry.target)}
     lists |= {replicas for move in state.unmanaged.values() for replicas in (move.replicas, move.adding)}
     return known.union(*lists)

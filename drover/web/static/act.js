@@ -1,16 +1,17 @@
 // Acting: what a command would mean is shown at an offset, sent under an id with a reason, and answered by the log.
 
+import { ask, post } from "./ask.js";
 import { h, replace } from "./dom.js";
-import { count, plural } from "./format.js";
+import { count, plural, setting } from "./format.js";
 import { href } from "./address.js";
 
-const JSON_TYPE = { "Content-Type": "application/json" };
 const TYPING_MS = 300;
 let session = { user: null, token: null, why: null };
 
 // The actions by what they are about; `more` names the field that a command needs besides.
 const CANCELS = [
-  { word: "Roll back", command: { type: "cancel", mode: "rollback" } }, { word: "Stop", command: { type: "cancel", mode: "stop" } },
+  { word: "Roll back", command: { type: "cancel", mode: "rollback" } },
+  { word: "Stop", command: { type: "cancel", mode: "stop" } },
 ];
 const ACTIONS = {
   cluster: [
@@ -22,7 +23,18 @@ const ACTIONS = {
     { word: "Change a limit", command: { type: "limits" }, more: "value" },
     { word: "Reset a limit", command: { type: "limits" }, more: "reset" },
   ],
-  plan: [...CANCELS, { word: "Pause", command: { type: "pause" } }, { word: "Resume", command: { type: "resume" } }, { word: "Throttle", command: { type: "throttle" }, more: "rate" }],
+  plan: [
+    ...CANCELS,
+    { word: "Pause", command: { type: "pause" } },
+    { word: "Resume", command: { type: "resume" } },
+    { word: "Throttle", command: { type: "throttle" }, more: "rate" },
+  ],
+  broker: [
+    { word: "Hold", command: { type: "hold-broker" } },
+    { word: "Hold as a destination", command: { type: "hold-broker", role: "destination" } },
+    { word: "Hold as a source", command: { type: "hold-broker", role: "source" } },
+    { word: "Release", command: { type: "release-broker" } },
+  ],
   partition: CANCELS,
 };
 // Beyond these it is probably a mistake of units; the command line takes it with --force.
@@ -31,22 +43,31 @@ const MOST_RATE = 1e11;
 const UNITS = { "": 1, B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 };
 
 export async function begin(show) {
-  const answer = await fetch("/api/session").catch(() => null);
-  if (answer?.ok) session = await answer.json();
+  const found = await ask("/api/session", {});
+  if (!found.error) session = found;
   show(session);
 }
 
 export const mayAct = () => session.token !== null;
 
-// A button that opens the dialog about a plan, a partition, or the whole cluster; nothing where nobody may act.
+// What a dialog is about: a plan, a partition, a broker, or the whole cluster; its kind, and its name.
+function subject(about) {
+  const kind = ["partition", "plan", "broker"].find((one) => about[one] !== undefined) ?? "cluster";
+  return { kind, name: String(about[kind]) };
+}
+
+// A button that opens the dialog; nothing where nobody may act.
 export function button(about) {
   if (!mayAct()) return null;
-  const name = about.plan ?? about.partition ?? "";
-  return h("button", { type: "button", class: "act", "aria-label": `Act on ${name || about.cluster}`, onclick: () => open(about) }, "Act…");
+  const { kind, name } = subject(about);
+  const label = kind === "broker" ? `Act on broker ${name}` : `Act on ${name}`;
+  return h("button", { type: "button", class: "act", "aria-label": label, onclick: () => open(about) }, "Act…");
 }
 
 function newId(type) {
-  const random = [...crypto.getRandomValues(new Uint8Array(4))].map((one) => one.toString(16).padStart(2, "0")).join("");
+  const random = [...crypto.getRandomValues(new Uint8Array(4))]
+    .map((one) => one.toString(16).padStart(2, "0"))
+    .join("");
   return `${type}-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, "")}-${random}`;
 }
 
@@ -61,17 +82,26 @@ function bytesOf(text) {
 function valueOf(text) {
   const typed = text.trim();
   if (/^-?\d{1,15}$/.test(typed)) return Number(typed);
-  return { true: true, false: false, none: null }[typed.toLowerCase()] ?? (typed.toLowerCase() === "none" ? null : typed || undefined);
+  return (
+    { true: true, false: false, none: null }[typed.toLowerCase()] ??
+    (typed.toLowerCase() === "none" ? null : typed || undefined)
+  );
 }
 
-const asText = (value) => (value === null ? "none" : typeof value === "number" ? count(value) : String(value));
-
 async function loadLimits({ about, limit, chosen }) {
-  const answer = await fetch(`/api/document?${new URLSearchParams({ view: "throttles", cluster: about.cluster })}`).catch(() => null);
-  const { limits } = answer?.ok ? await answer.json() : { limits: [] };
+  const { limits = [] } = await ask("/api/document", { view: "throttles", cluster: about.cluster });
   const rows = limits.filter((row) => chosen.more === "value" || row.by !== null);
   const before = limit.lastChild.value;
-  replace(limit.lastChild, rows.map((row) => h("option", { value: row.name, title: row.about }, `${row.name} (${asText(row.value)}${row.by === null ? "" : `, by ${row.by}`})`)));
+  replace(
+    limit.lastChild,
+    rows.map((row) =>
+      h(
+        "option",
+        { value: row.name, title: row.about },
+        `${row.name} (${setting(row.value)}${row.by === null ? "" : `, by ${row.by}`})`,
+      ),
+    ),
+  );
   if (rows.some((row) => row.name === before)) limit.lastChild.value = before;
 }
 
@@ -80,41 +110,88 @@ function scope(about) {
     const at = about.partition.lastIndexOf(":");
     return { partitions: [{ topic: about.partition.slice(0, at), partition: Number(about.partition.slice(at + 1)) }] };
   }
+  if (about.broker !== undefined) return { broker: about.broker };
   return about.plan ? { plan: about.plan } : {};
 }
 
-async function ask(path, body) {
-  const answer = await fetch(path, { method: "POST", headers: { ...JSON_TYPE, "X-Drover-Token": session.token }, body: JSON.stringify(body) }).catch(() => null);
-  if (answer === null) return { status: 0, found: { error: "The page's server does not answer." } };
-  return { status: answer.status, found: await answer.json().catch(() => ({ error: `The answer ${answer.status} was not understood.` })) };
-}
+const send = (path, body) => post(path, body, { "X-Drover-Token": session.token });
 
 export function open(about) {
   const dialog = document.getElementById("act");
-  const kind = about.partition ? "partition" : about.plan ? "plan" : "cluster";
+  const { kind, name } = subject(about);
   const actions = ACTIONS[kind];
   const form = {
-    about, dialog, actions, chosen: null, trial: null, id: null, asking: 0,
+    about,
+    dialog,
+    actions,
+    chosen: null,
+    trial: null,
+    id: null,
+    asking: 0,
     choices: h("div", { class: "shows", role: "radiogroup", "aria-label": "Action" }),
-    rate: h("label", { hidden: true }, "Bytes per second and broker ", h("input", { id: "act-rate", placeholder: "40MB", autocomplete: "off", spellcheck: false })),
+    rate: h(
+      "label",
+      { hidden: true },
+      "Bytes per second and broker ",
+      h("input", { id: "act-rate", placeholder: "40MB", autocomplete: "off", spellcheck: false }),
+    ),
     limit: h("label", { hidden: true }, "Limit, and what holds now ", h("select", { id: "act-limit" })),
-    value: h("label", { hidden: true }, "New value: a number in the unit of its name, true, false, none, or a word ", h("input", { id: "act-value", autocomplete: "off", spellcheck: false })),
+    value: h(
+      "label",
+      { hidden: true },
+      "New value: a number in the unit of its name, true, false, none, or a word ",
+      h("input", { id: "act-value", autocomplete: "off", spellcheck: false }),
+    ),
     meaning: h("div", { class: "meaning", "aria-live": "polite" }),
     reason: h("input", { id: "act-reason", required: true, maxLength: 1000, autocomplete: "off" }),
     word: h("label", { hidden: true }),
     send: h("button", { type: "submit", class: "strong", disabled: true }, "Send"),
     verdict: h("div", { class: "recorded", role: "status" }),
   };
-  replace(form.choices, actions.map((action) => h("label", { class: "choice" }, h("input", { type: "radio", name: "action", onchange: () => choose(form, action) }), action.word)));
+  replace(
+    form.choices,
+    actions.map((action) =>
+      h(
+        "label",
+        { class: "choice" },
+        h("input", { type: "radio", name: "action", onchange: () => choose(form, action) }),
+        action.word,
+      ),
+    ),
+  );
   let typing = null;
-  const soon = () => { forget(form); clearTimeout(typing); typing = setTimeout(() => look(form), TYPING_MS); };
+  const soon = () => {
+    forget(form);
+    clearTimeout(typing);
+    typing = setTimeout(() => look(form), TYPING_MS);
+  };
   for (const field of [form.rate, form.limit, form.value]) field.lastChild.addEventListener("input", soon);
   form.reason.addEventListener("input", () => ready(form));
   form.word.addEventListener("input", () => ready(form));
-  const fields = h("form", { onsubmit: (event) => { event.preventDefault(); submit(form); } },
-    form.choices, form.rate, form.limit, form.value, form.meaning, h("label", {}, "Reason, kept in the log for ever ", form.reason), form.word,
-    h("p", { class: "buttons" }, form.send, h("button", { type: "button", onclick: () => dialog.close() }, "Close"), h("span", { class: "quiet" }, `as ${session.user}`)), form.verdict);
-  const name = about.partition ?? about.plan ?? about.cluster;
+  const fields = h(
+    "form",
+    {
+      onsubmit: (event) => {
+        event.preventDefault();
+        submit(form);
+      },
+    },
+    form.choices,
+    form.rate,
+    form.limit,
+    form.value,
+    form.meaning,
+    h("label", {}, "Reason, kept in the log for ever ", form.reason),
+    form.word,
+    h(
+      "p",
+      { class: "buttons" },
+      form.send,
+      h("button", { type: "button", onclick: () => dialog.close() }, "Close"),
+      h("span", { class: "quiet" }, `as ${session.user}`),
+    ),
+    form.verdict,
+  );
   replace(dialog, h("h2", { id: "act-title" }, `Act on ${kind} `, h("span", { class: "mono" }, name)), fields);
   dialog.showModal();
   return form;
@@ -154,7 +231,11 @@ function fieldsOf(form) {
   return {};
 }
 
-const MISSING = { rate: "Say the rate, from 1 kB to 100 GB: 40MB, 512KiB, or a number of bytes.", value: "Say the new value.", reset: "The settings hold for every limit: there is nothing to reset." };
+const MISSING = {
+  rate: "Say the rate, from 1 kB to 100 GB: 40MB, 512KiB, or a number of bytes.",
+  value: "Say the new value.",
+  reset: "The settings hold for every limit: there is nothing to reset.",
+};
 
 function command({ about, chosen }, fields) {
   return { ...chosen.command, ...(chosen.command.all ? {} : scope(about)), ...fields, cluster: about.cluster };
@@ -167,7 +248,7 @@ async function look(form) {
   const number = form.asking;
   if (fields === null) return replace(form.meaning, h("p", { class: "quiet" }, MISSING[form.chosen.more]));
   const asked = command(form, fields);
-  const { found } = await ask("/api/trial", { command: asked });
+  const { found } = await send("/api/trial", { command: asked });
   if (number !== form.asking) return null;
   return show(form, asked, found);
 }
@@ -178,14 +259,38 @@ function show(form, asked, found) {
   form.asked = asked;
   const { word } = found;
   form.word.hidden = !word;
-  if (word && form.word.dataset.word !== word) replace(form.word, "Type ", h("b", {}, word), " to go on ", h("input", { id: "act-word", autocomplete: "off", spellcheck: false }));
+  if (word && form.word.dataset.word !== word)
+    replace(
+      form.word,
+      "Type ",
+      h("b", {}, word),
+      " to go on ",
+      h("input", { id: "act-word", autocomplete: "off", spellcheck: false }),
+    );
   form.word.dataset.word = word ?? "";
-  replace(form.meaning, h("p", { class: "quiet" }, `As of log ${found.shard}@${found.offset}, this is about ${plural(found.partitions, "partition")}:`),
+  replace(
+    form.meaning,
+    h(
+      "p",
+      { class: "quiet" },
+      `As of log ${found.shard}@${found.offset}, this is about ${plural(found.partitions, "partition")}:`,
+    ),
     found.refusals.map((text) => h("p", { class: "bad" }, "It would be refused: ", text)),
-    found.groups.map((group) => h("section", {}, h("h3", {}, `${count(group.count)} `, h("span", {}, group.what)),
-      h("ul", { class: "mono" }, group.topics.map((one) => h("li", {}, h("b", {}, one.topic), ` ${one.partitions}`))))),
+    found.groups.map((group) =>
+      h(
+        "section",
+        {},
+        h("h3", {}, `${count(group.count)} `, h("span", {}, group.what)),
+        h(
+          "ul",
+          { class: "mono" },
+          group.topics.map((one) => h("li", {}, h("b", {}, one.topic), ` ${one.partitions}`)),
+        ),
+      ),
+    ),
     found.remarks.map((text) => h("p", { class: "quiet" }, text)),
-    h("p", { class: "quiet" }, "Its id: ", h("code", {}, form.id)));
+    h("p", { class: "quiet" }, "Its id: ", h("code", {}, form.id)),
+  );
   return ready(form);
 }
 
@@ -201,28 +306,72 @@ async function submit(form) {
   ready(form);
   const { id } = form;
   replace(form.verdict, h("p", { class: "quiet" }, "Sent. What the log records of it will stand here…"));
-  const body = { command: { ...form.asked, id, reason: form.reason.value.trim() }, trial: form.trial, word: form.word.querySelector("input")?.value ?? "" };
-  const { status, found } = await ask("/api/command", body);
+  const body = {
+    command: { ...form.asked, id, reason: form.reason.value.trim() },
+    trial: form.trial,
+    word: form.word.querySelector("input")?.value ?? "",
+  };
+  const { status, found } = await send("/api/command", body);
   form.isSending = false;
-  const story = h("a", { href: href({ view: "story", cluster: form.about.cluster, id }), onclick: () => form.dialog.close() }, "its story");
+  const story = h(
+    "a",
+    { href: href({ view: "story", cluster: form.about.cluster, id }), onclick: () => form.dialog.close() },
+    "its story",
+  );
   if (status === 200) replace(form.verdict, recorded(found.outcome), h("p", {}, story));
-  else if (status === 202) replace(form.verdict, h("p", { class: "warn" }, "The command is in its topic and remains valid, but nothing was recorded of it yet: nobody has decided it. Send asks again, under the same id. ", story));
+  else if (status === 202)
+    replace(
+      form.verdict,
+      h(
+        "p",
+        { class: "warn" },
+        "The command is in its topic and remains valid, but nothing was recorded of it yet: nobody has decided it. Send asks again, under the same id. ",
+        story,
+      ),
+    );
   else replace(form.verdict, h("p", { class: "bad" }, found.error));
   if (found.shown) show(form, form.asked, found.shown);
   // What was decided is decided: another command has an id of its own.
-  if (status === 200) { form.trial = null; form.id = null; }
+  if (status === 200) {
+    form.trial = null;
+    form.id = null;
+  }
   ready(form);
 }
 
 function recorded(outcome) {
   const facts = [
-    outcome.accepted.length && plural(outcome.accepted.length, "partition"), outcome.unchanged.length && `${outcome.unchanged.length} as before`,
-    outcome.held_off.length && `${outcome.held_off.length} held off by a guard`, outcome.repeated && "decided before, under this id",
+    outcome.accepted.length && plural(outcome.accepted.length, "partition"),
+    outcome.unchanged.length && `${outcome.unchanged.length} as before`,
+    outcome.held_off.length && `${outcome.held_off.length} held off by a guard`,
+    outcome.repeated && "decided before, under this id",
   ].filter(Boolean);
   return [
-    h("p", {}, h("b", { class: `verdict ${outcome.verdict}` }, outcome.verdict), facts.length ? ` · ${facts.join(" · ")}` : "", h("span", { class: "quiet" }, ` · recorded at log ${outcome.shard}@${outcome.offset}`)),
+    h(
+      "p",
+      {},
+      h("b", { class: `verdict ${outcome.verdict}` }, outcome.verdict),
+      facts.length ? ` · ${facts.join(" · ")}` : "",
+      h("span", { class: "quiet" }, ` · recorded at log ${outcome.shard}@${outcome.offset}`),
+    ),
     outcome.remarks.map((text) => h("p", { class: "quiet" }, text)),
-    outcome.refusals.slice(0, 20).map((one) => h("p", {}, h("b", { class: "bad" }, one.topic === null ? one.code : `${one.topic}${one.partition === null ? "" : `:${one.partition}`} ${one.code}`), ` ${one.detail}`)),
-    outcome.refusals.length > 20 && h("p", { class: "quiet" }, `and ${count(outcome.refusals.length - 20)} more refusals`),
+    outcome.refusals
+      .slice(0, 20)
+      .map((one) =>
+        h(
+          "p",
+          {},
+          h(
+            "b",
+            { class: "bad" },
+            one.topic === null
+              ? one.code
+              : `${one.topic}${one.partition === null ? "" : `:${one.partition}`} ${one.code}`,
+          ),
+          ` ${one.detail}`,
+        ),
+      ),
+    outcome.refusals.length > 20 &&
+      h("p", { class: "quiet" }, `and ${count(outcome.refusals.length - 20)} more refusals`),
   ];
 }

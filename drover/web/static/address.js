@@ -6,9 +6,15 @@ export function read() {
 }
 
 export function href(query) {
-  const kept = Object.entries(query).filter(([name, value]) =>
-    value !== null && value !== undefined && value !== "" && !(name === "view" && value === "now") &&
-    !(name === "page" && String(value) === "1") && !(name === "show" && value === "all"));
+  const kept = Object.entries(query).filter(
+    ([name, value]) =>
+      value !== null &&
+      value !== undefined &&
+      value !== "" &&
+      !(name === "view" && value === "now") &&
+      !(name === "page" && String(value) === "1") &&
+      !(name === "show" && value === "all"),
+  );
   const text = new URLSearchParams(kept).toString();
   return text ? `/?${text}` : "/";
 }

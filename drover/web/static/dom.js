@@ -37,9 +37,25 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(node, children);
 }
 
+// Whoever has the focus inside keeps it: on the same link, or else on what is in the same place.
 export function replace(node, ...children) {
+  const focus = node.contains(document.activeElement) ? placeOf(document.activeElement, node) : null;
   node.replaceChildren();
-  return fill(node, children);
+  fill(node, children);
+  if (focus) findPlace(focus, node)?.focus({ preventScroll: true });
+  return node;
+}
+
+const FOCUSABLE = "a[href], button, input, select, textarea";
+const placeOf = (element, node) => ({
+  href: element.getAttribute("href"),
+  index: [...node.querySelectorAll(FOCUSABLE)].indexOf(element),
+});
+
+function findPlace({ href, index }, node) {
+  if (index < 0) return null;
+  const all = [...node.querySelectorAll(FOCUSABLE)];
+  return all.find((one) => href !== null && one.getAttribute("href") === href) ?? all[index];
 }
 
 // Draw a part again only if what it shows is another object; differences keep what did not change.
@@ -76,17 +92,25 @@ export function patch(container, rows, draw) {
 export function table(caption, columns, attributes = {}) {
   const body = h("tbody", { role: "rowgroup" });
   const cells = columns.map(([text, kind]) => h("th", { scope: "col", role: "columnheader", class: kind ?? "" }, text));
-  const node = h("table", { role: "table", ...attributes },
+  const node = h(
+    "table",
+    { role: "table", ...attributes },
     h("caption", { class: "hidden" }, caption),
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, cells)), body);
+    h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, cells)),
+    body,
+  );
   node.columns = columns;
   node.body = body;
   return node;
 }
 
 export function cells(row, columns, contents) {
-  return replace(row, columns.map(([label, kind], index) =>
-    h("td", { role: "cell", class: kind ?? "", "data-label": label }, contents[index])));
+  return replace(
+    row,
+    columns.map(([label, kind], index) =>
+      h("td", { role: "cell", class: kind ?? "", "data-label": label }, contents[index]),
+    ),
+  );
 }
 
 export function tableRow(existing, columns, contents, attributes = {}) {

@@ -1,7 +1,12 @@
 // Numbers and moments as people read them; the same units as the command line.
 
 export function amount(count) {
-  for (const [unit, size] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+  for (const [unit, size] of [
+    ["TB", 1e12],
+    ["GB", 1e9],
+    ["MB", 1e6],
+    ["kB", 1e3],
+  ]) {
     if (Math.abs(count) >= size) return `${(count / size).toFixed(1)}\u00a0${unit}`;
   }
   return `${Math.round(count)}\u00a0B`;
@@ -33,3 +38,6 @@ export function moment(ms) {
 export const count = (number) => Number(number).toLocaleString("en");
 export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 export const percent = (done, total) => (total ? Math.min(100, (done / total) * 100) : 0);
+
+// The value of a limit.
+export const setting = (value) => (value === null ? "none" : typeof value === "number" ? count(value) : String(value));

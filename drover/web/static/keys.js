@@ -4,16 +4,35 @@ import { h, replace } from "./dom.js";
 import { go, read } from "./address.js";
 
 const HELP = [
-  ["/", "filter moves, or find a story"], ["j", "next row"], ["k", "previous row"], ["Enter", "open the row"],
+  ["/", "filter moves, or find a story"],
+  ["j", "next row"],
+  ["k", "previous row"],
+  ["Enter", "open the row"],
   ["a", "act on the cluster, where you may"],
-  ["g then n p b t s", "go to Now, Plan, Brokers, Throttles, Story"], ["g then i r e h", "go to Time, Review, Telemetry, Health"], ["Esc", "leave the filter"], ["?", "this help"],
+  ["g then n p b t s", "go to Now, Plan, Brokers, Throttles, Story"],
+  ["g then i r e h", "go to Time, Review, Telemetry, Health"],
+  ["Esc", "leave the filter"],
+  ["?", "this help"],
 ];
-const PLACES = { n: "now", p: "plan", b: "brokers", t: "throttles", s: "story", i: "time", r: "review", h: "health", e: "telemetry" };
+const PLACES = {
+  n: "now",
+  p: "plan",
+  b: "brokers",
+  t: "throttles",
+  s: "story",
+  i: "time",
+  r: "review",
+  h: "health",
+  e: "telemetry",
+};
 const CHORD_MS = 1200;
 
-const isTyping = (node) => node instanceof HTMLInputElement || node instanceof HTMLSelectElement || node instanceof HTMLTextAreaElement;
-const rows = () => [...document.querySelectorAll("main tbody tr:not(.group), main section.plan > .head a, main li.broker h3 a")]
-  .filter((one) => one.offsetParent !== null);
+const isTyping = (node) =>
+  node instanceof HTMLInputElement || node instanceof HTMLSelectElement || node instanceof HTMLTextAreaElement;
+const rows = () =>
+  [...document.querySelectorAll("main tbody tr:not(.group), main section.plan > .head a, main li.broker h3 a")].filter(
+    (one) => one.offsetParent !== null,
+  );
 
 function move(by) {
   const all = rows();
@@ -34,9 +53,16 @@ function filter() {
 
 export function help() {
   const dialog = document.getElementById("help");
-  replace(dialog, h("h2", { id: "help-title" }, "Keys"),
-    h("dl", {}, HELP.map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)))),
-    h("form", { method: "dialog" }, h("button", {}, "Close")));
+  replace(
+    dialog,
+    h("h2", { id: "help-title" }, "Keys"),
+    h(
+      "dl",
+      {},
+      HELP.map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what))),
+    ),
+    h("form", { method: "dialog" }, h("button", {}, "Close")),
+  );
   dialog.showModal();
 }
 
@@ -57,9 +83,9 @@ export function listen() {
     else if (event.key === "a") document.querySelector("header button.act")?.click();
     else if (event.key === "/") filter();
     else if (event.key === "?") help();
-    else if (event.key === "Enter" && event.target.dataset?.href) go(Object.fromEntries(new URL(event.target.dataset.href, location).searchParams));
+    else if (event.key === "Enter" && event.target.dataset?.href)
+      go(Object.fromEntries(new URL(event.target.dataset.href, location).searchParams));
     else return;
     event.preventDefault();
   });
 }
-

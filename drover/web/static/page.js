@@ -19,28 +19,55 @@ import * as telemetry from "./views/telemetry.js";
 import * as health from "./views/health.js";
 
 const VIEWS = { now, plan, brokers, throttles, story, time, review, telemetry, health };
-const NAMES = { now: "Now", plan: "Plan", brokers: "Brokers", throttles: "Throttles", story: "Story", time: "Time", review: "Review", telemetry: "Telemetry", health: "Health" };
+const NAMES = {
+  now: "Now",
+  plan: "Plan",
+  brokers: "Brokers",
+  throttles: "Throttles",
+  story: "Story",
+  time: "Time",
+  review: "Review",
+  telemetry: "Telemetry",
+  health: "Health",
+};
 
 const main = document.getElementById("view");
 const cut = document.getElementById("cut");
 const top = {
-  cluster: h("span", { class: "cluster" }), live: h("span", { class: "live" }, "connecting"), user: h("span", { class: "user quiet" }), act: h("span"),
+  cluster: h("span", { class: "cluster" }),
+  live: h("span", { class: "live" }, "connecting"),
+  user: h("span", { class: "user quiet" }),
+  act: h("span"),
 };
-document.getElementById("top").append(h("a", { class: "brand", href: "/" }, "Drover"), top.cluster, top.live, h("span", { class: "grow" }), top.user, top.act,
-  h("button", { type: "button", onclick: keys.help, "aria-label": "Keys" }, "?"));
+document
+  .getElementById("top")
+  .append(
+    h("a", { class: "brand", href: "/" }, "Drover"),
+    top.cluster,
+    top.live,
+    h("span", { class: "grow" }),
+    top.user,
+    top.act,
+    h("button", { type: "button", onclick: keys.help, "aria-label": "Keys" }, "?"),
+  );
 
+const SILENT = "The page's server does not answer";
 let shown = { name: null, update: null, asked: "" };
 const strip = new Strip(document.getElementById("strip"));
 
 const stream = new Stream({
   onDocument: draw,
-  onStanding(standing, cutSince) {
+  onStanding(standing, cutSince, refusal) {
     if (standing) server.offset = standing.now_ms - standing.received_ms;
     const since = standing ? standing.cut_since_ms : cutSince + server.offset;
     document.body.classList.toggle("cut", Boolean(since));
     document.body.classList.toggle("reading", Boolean(standing?.is_reading));
-    const why = standing ? `The log cannot be followed: ${standing.cut_why}` : "The page's server does not answer";
-    const text = since ? `${why}. What you see is as of ${clock(since)}; it goes on by itself.` : standing?.is_reading ? "The log is being read for the first time…" : "";
+    const why = standing ? `The log cannot be followed: ${standing.cut_why}` : (refusal ?? SILENT);
+    const text = since
+      ? `${why}. What you see is as of ${clock(since)}; it goes on by itself.`
+      : standing?.is_reading
+        ? "The log is being read for the first time…"
+        : "";
     if (cut.textContent !== text) replace(cut, text);
     if (since) replace(top.live, h("i", { class: "dot off" }), `as of ${clock(since)}`);
     else if (stream.document) live(stream.document.head);
@@ -65,7 +92,9 @@ function open(query) {
     drawNav(query);
     document.title = `${NAMES[name]} · Drover`;
   }
-  const wanted = Object.fromEntries(Object.entries(view.query(query)).filter(([, value]) => value !== undefined && value !== null && value !== ""));
+  const wanted = Object.fromEntries(
+    Object.entries(view.query(query)).filter(([, value]) => value !== undefined && value !== null && value !== ""),
+  );
   const asked = JSON.stringify(wanted);
   shown.query = query;
   if (asked === shown.asked) {
@@ -78,7 +107,13 @@ function open(query) {
 
 function draw(doc) {
   if (doc.missing !== undefined && shown.name !== "health") {
-    main.replaceChildren(notice(doc.missing ? `The log knows no cluster ${doc.missing}.` : "The log knows no cluster yet: start a worker, and it will name the clusters that it manages."));
+    main.replaceChildren(
+      notice(
+        doc.missing
+          ? `The log knows no cluster ${doc.missing}.`
+          : "The log knows no cluster yet: start a worker, and it will name the clusters that it manages.",
+      ),
+    );
     shown.update = null;
     return drawFrame(doc);
   }
@@ -95,7 +130,11 @@ function draw(doc) {
   }
   shown.update(doc, shown.query);
   drawFrame(doc);
-  once(top.act, `${doc.head.cluster} ${shown.name}`, () => shown.name !== "time" && doc.head.cluster !== null && act.button({ cluster: doc.head.cluster }));
+  once(
+    top.act,
+    `${doc.head.cluster} ${shown.name}`,
+    () => shown.name !== "time" && doc.head.cluster !== null && act.button({ cluster: doc.head.cluster }),
+  );
   live(doc.head);
   return dispatchEvent(new Event("drover-drawn"));
 }
@@ -105,7 +144,10 @@ const notice = (text) => h("p", { class: "quiet empty" }, text);
 function drawFrame(doc) {
   const { head } = doc;
   once(top.cluster, `${head.clusters.join(" ")} ${head.cluster} ${shown.name}`, () => chooser(head));
-  strip.follow(head.cluster ?? shown.query.cluster ?? head.clusters[0] ?? null, shown.name === "time" ? shown.query.at : null);
+  strip.follow(
+    head.cluster ?? shown.query.cluster ?? head.clusters[0] ?? null,
+    shown.name === "time" ? shown.query.at : null,
+  );
   if (head.cluster !== null) {
     document.title = `${head.cluster} · ${NAMES[shown.name]} · Drover`;
     drawNav(shown.query, head);
@@ -115,8 +157,14 @@ function drawFrame(doc) {
 function chooser(head) {
   if (head.cluster === null && !head.clusters.length) return null;
   if (head.clusters.length < 2) return h("span", {}, head.clusters[0] ?? "");
-  return h("select", { "aria-label": "Cluster", onchange: (event) => address.go({ view: shown.query.view, cluster: event.target.value }) },
-    head.clusters.map((name) => h("option", { value: name, selected: name === head.cluster }, name)));
+  return h(
+    "select",
+    {
+      "aria-label": "Cluster",
+      onchange: (event) => address.go({ view: shown.query.view, cluster: event.target.value }),
+    },
+    head.clusters.map((name) => h("option", { value: name, selected: name === head.cluster }, name)),
+  );
 }
 
 function drawNav(query, head = {}) {

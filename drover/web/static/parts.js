@@ -8,9 +8,18 @@ import { href } from "./address.js";
 export const server = { offset: 0 };
 export const now = () => Date.now() + server.offset;
 
-export const age = (since, prefix = "") => h("time", {
-  class: "age", "data-since": since, "data-prefix": prefix, dateTime: new Date(since).toISOString(), title: moment(since),
-}, `${prefix}${duration(now() - since)}`);
+export const age = (since, prefix = "") =>
+  h(
+    "time",
+    {
+      class: "age",
+      "data-since": since,
+      "data-prefix": prefix,
+      dateTime: new Date(since).toISOString(),
+      title: moment(since),
+    },
+    `${prefix}${duration(now() - since)}`,
+  );
 
 export function tick() {
   for (const node of document.querySelectorAll("time[data-since]")) {
@@ -31,41 +40,78 @@ export function replicas(move) {
     if (!target.includes(broker)) words.push("leaves");
     if (failed.includes(broker)) words.push("has failed");
     const classes = { leads: "lead", joins: "add", leaves: "drop", "has failed": "dead" };
-    return chip(broker, words.map((word) => classes[word]).join(" "), `broker ${broker}${words.length ? " " : ""}${words.join(", ")}`);
+    return chip(
+      broker,
+      words.map((word) => classes[word]).join(" "),
+      `broker ${broker}${words.length ? " " : ""}${words.join(", ")}`,
+    );
   };
   const order = [...target, ...original.filter((broker) => !target.includes(broker))];
-  return h("span", { class: "replicas" },
-    h("span", { class: "hidden" }, `from ${original.join(", ")} to ${target.join(", ")}${leader === null ? "" : `, broker ${leader} leads`}`),
-    h("span", { class: "chips", "aria-hidden": "true" }, order.map(one)));
+  return h(
+    "span",
+    { class: "replicas" },
+    h(
+      "span",
+      { class: "hidden" },
+      `from ${original.join(", ")} to ${target.join(", ")}${leader === null ? "" : `, broker ${leader} leads`}`,
+    ),
+    h("span", { class: "chips", "aria-hidden": "true" }, order.map(one)),
+  );
 }
 
 export function beforeAfter(move) {
-  const plain = (list, kind) => list.map((broker) => chip(broker, [
-    broker === move.leader ? "lead" : "", kind(broker), move.failed.includes(broker) ? "dead" : "",
-  ].join(" ").trim()));
-  return h("span", { class: "replicas" },
+  const plain = (list, kind) =>
+    list.map((broker) =>
+      chip(
+        broker,
+        [broker === move.leader ? "lead" : "", kind(broker), move.failed.includes(broker) ? "dead" : ""]
+          .join(" ")
+          .trim(),
+      ),
+    );
+  return h(
+    "span",
+    { class: "replicas" },
     h("span", { class: "hidden" }, `from ${move.original.join(", ")} to ${move.target.join(", ")}`),
-    h("span", { class: "chips", "aria-hidden": "true" }, plain(move.original, (one) => (move.target.includes(one) ? "" : "drop")),
-      h("i", {}, "→"), plain(move.target, (one) => (move.original.includes(one) ? "" : "add"))),
-    move.next_target && h("small", {}, ` then ${move.next_target.join(",")} in ${move.next_plan}`));
+    h(
+      "span",
+      { class: "chips", "aria-hidden": "true" },
+      plain(move.original, (one) => (move.target.includes(one) ? "" : "drop")),
+      h("i", {}, "→"),
+      plain(move.target, (one) => (move.original.includes(one) ? "" : "add")),
+    ),
+    move.next_target && h("small", {}, ` then ${move.next_target.join(",")} in ${move.next_plan}`),
+  );
 }
 
 const STATES = { moving: "", blocked: "blocked", returning: "back", waiting: "queued" };
-export const state = (move) => h("span", { class: `state ${STATES[move.kind]}` },
-  move.kind === "blocked" ? "blocked" : move.state.replaceAll("-", " "), move.step > 1 && h("small", {}, ` step ${move.step}`));
+export const state = (move) =>
+  h(
+    "span",
+    { class: `state ${STATES[move.kind]}` },
+    move.kind === "blocked" ? "blocked" : move.state.replaceAll("-", " "),
+    move.step > 1 && h("small", {}, ` step ${move.step}`),
+  );
 
 export function progress(move, label) {
   if (move.percent === null) return h("span", { class: "quiet" }, move.kind === "waiting" ? "not begun" : "–");
-  return h("span", { class: "copied" },
+  return h(
+    "span",
+    { class: "copied" },
     h("progress", { value: move.percent, max: 100, class: STATES[move.kind], "aria-label": `${label} copied` }),
-    h("span", {}, `${Math.floor(move.percent)}\u00a0%`));
+    h("span", {}, `${Math.floor(move.percent)}\u00a0%`),
+  );
 }
 
 // `then` is the moment of the past that is shown, if one is.
 export function why(move, then = null) {
   const parts = [];
   if (move.why) {
-    parts.push(h("b", {}, move.why), move.kind !== "moving" && [" for ", then === null ? age(move.since_ms) : duration(then - move.since_ms)], move.unblocks && `. ${sentence(move.unblocks)}`);
+    parts.push(
+      h("b", {}, move.why),
+      move.kind !== "moving" && [" for ", then === null ? age(move.since_ms) : duration(then - move.since_ms)],
+      move.unblocks && `. ${sentence(move.unblocks)}`,
+    );
   }
   if (move.held_off) parts.push(parts.length ? " · " : "", h("span", { class: "heldoff" }, move.held_off));
   return parts;
@@ -80,20 +126,31 @@ export function banner(row, existing) {
   const node = existing ?? h("p");
   node.className = `banner ${row.level}`;
   const at = row.key.indexOf(": ");
-  replace(node, h("b", {}, sentence(at < 0 ? row.key : row.key.slice(0, at))), at >= 0 && h("span", {}, row.key.slice(at + 2)));
+  replace(
+    node,
+    h("b", {}, sentence(at < 0 ? row.key : row.key.slice(0, at))),
+    at >= 0 && h("span", {}, row.key.slice(at + 2)),
+  );
   return node;
 }
 
-export const storyLink = (cluster, partition) => h("a", { class: "mono", href: href({ view: "story", cluster, partition }) }, partition);
+export const storyLink = (cluster, partition) =>
+  h("a", { class: "mono", href: href({ view: "story", cluster, partition }) }, partition);
 
 // A bar of parts that belong together, and in words what they are.
 export function parts(pieces, total) {
   const shown = pieces.filter(([number]) => number > 0);
   return [
-    h("div", { class: "bar", "aria-hidden": "true" }, shown.map(([number, , kind]) =>
-      h("i", { class: kind, width: `${percent(number, total)}%` }))),
-    h("div", { class: "legend" }, shown.map(([number, word, kind]) =>
-      h("span", {}, h("s", { class: kind }), `${count(number)} ${word}`))),
+    h(
+      "div",
+      { class: "bar", "aria-hidden": "true" },
+      shown.map(([number, , kind]) => h("i", { class: kind, width: `${percent(number, total)}%` })),
+    ),
+    h(
+      "div",
+      { class: "legend" },
+      shown.map(([number, word, kind]) => h("span", {}, h("s", { class: kind }), `${count(number)} ${word}`)),
+    ),
   ];
 }
 
@@ -104,20 +161,24 @@ export function ends(tally) {
   return first === last ? last : `${first} – ${last}`;
 }
 
-export const copied = (tally) => (tally.bytes_total
-  ? `${Math.floor(percent(tally.bytes_done, tally.bytes_total))} % of ${amount(tally.bytes_total)}` : "nothing measured yet");
-
 export function empty(text) {
   return h("p", { class: "quiet empty" }, text);
 }
 
 export function pager(doc, query, noun) {
-  const link = (page, text, enabled, name) => (enabled
-    ? h("a", { class: "button", href: href({ ...query, page }), rel: name }, text)
-    : h("span", { class: "button off" }, text));
-  return h("nav", { class: "pager", "aria-label": "Pages" },
+  const link = (page, text, enabled, name) =>
+    enabled
+      ? h("a", { class: "button", href: href({ ...query, page }), rel: name }, text)
+      : h("span", { class: "button off" }, text);
+  return h(
+    "nav",
+    { class: "pager", "aria-label": "Pages" },
     h("span", {}, `${plural(doc.matching, noun)}${doc.pages > 1 ? `, page ${doc.page} of ${count(doc.pages)}` : ""}`),
-    doc.pages > 1 && [link(doc.page - 1, "Previous", doc.page > 1, "prev"), link(doc.page + 1, "Next", doc.page < doc.pages, "next")]);
+    doc.pages > 1 && [
+      link(doc.page - 1, "Previous", doc.page > 1, "prev"),
+      link(doc.page + 1, "Next", doc.page < doc.pages, "next"),
+    ],
+  );
 }
 
 export function heading(text, ...more) {

@@ -1,5 +1,7 @@
 // One stream per view: a snapshot, then differences. It comes back by itself and says since when it was cut.
 
+import { ask } from "./ask.js";
+
 const SILENT_MS = 6000;
 const RETRY_MS = 1500;
 
@@ -24,6 +26,8 @@ export class Stream {
     this.cutSince = null;
     this.lastId = "";
     setInterval(() => this.#watch(), 1000);
+    // A browser keeps six connections to a host: tabs that nobody sees must not keep them from others.
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.#rest() : this.#wake()));
   }
 
   open(query) {
@@ -54,9 +58,25 @@ export class Stream {
       // The browser tries again by itself, unless the server refused.
       if (source.readyState === EventSource.CLOSED) {
         this.source = null;
-        setTimeout(() => { if (this.source === null) this.#connect(); }, RETRY_MS);
+        this.#askWhy();
+        setTimeout(() => this.#wake(), RETRY_MS);
       }
     });
+  }
+
+  #rest() {
+    this.source?.close();
+    this.source = null;
+  }
+
+  #wake() {
+    if (this.source === null && this.query && !document.hidden) this.#connect();
+  }
+
+  // A stream that is refused does not say why; the same question, asked once, does.
+  async #askWhy() {
+    const { error } = await ask("/api/document", this.query);
+    if (error && this.source === null) this.#cut(error);
   }
 
   #take(source, event, next) {
@@ -67,9 +87,9 @@ export class Stream {
     this.onDocument(this.document);
   }
 
-  #cut() {
+  #cut(why = null) {
     this.cutSince ??= this.heard;
-    this.onStanding(null, this.cutSince);
+    this.onStanding(null, this.cutSince, why);
   }
 
   #watch() {

@@ -1,31 +1,56 @@
 // Now: every plan with its bars, what is blocked and why, the brokers.
 
-import { h, once, patch, replace, table, tableRow } from "../dom.js";
-import { amount, clock, count, plural, rate } from "../format.js";
-import { button } from "../act.js";
+import { h, once, patch, table, tableRow } from "../dom.js";
+import { amount, count, duration, plural, rate } from "../format.js";
 import { href } from "../address.js";
-import { age, copied, empty, ends, heading, parts, progress, replicas, state, storyLink, why } from "../parts.js";
+import { age, empty, ends, heading, progress, replicas, state, storyLink, why } from "../parts.js";
+import { planSection } from "../plan_head.js";
 import { brokerCard } from "./brokers.js";
 
-const COLUMNS = [["partition"], ["replicas"], ["state"], ["copied"], ["rate", "num"], ["left", "num"], ["waits for", "why"]];
+const COLUMNS = [
+  ["partition"],
+  ["replicas"],
+  ["state"],
+  ["copied"],
+  ["rate", "num"],
+  ["left", "num"],
+  ["waits for", "why"],
+];
 
 export const query = (address) => ({ view: "now", cluster: address.cluster });
 
 export function mount(root) {
   const nodes = {
-    figures: h("dl", { class: "figures" }), plans: h("div"), idle: h("div"),
-    held: h("div"), queue: h("div"), unmanaged: h("div"), brokersTitle: h("div"), brokers: h("ul", { class: "brokers" }),
+    figures: h("dl", { class: "figures" }),
+    plans: h("div"),
+    idle: h("div"),
+    held: h("div"),
+    queue: h("div"),
+    unmanaged: h("div"),
+    brokersTitle: h("div"),
+    brokers: h("ul", { class: "brokers" }),
   };
-  root.append(nodes.figures, nodes.idle, nodes.plans, nodes.held, nodes.queue, nodes.unmanaged, nodes.brokersTitle, nodes.brokers);
+  root.append(
+    nodes.figures,
+    nodes.idle,
+    nodes.plans,
+    nodes.held,
+    nodes.queue,
+    nodes.unmanaged,
+    nodes.brokersTitle,
+    nodes.brokers,
+  );
   return (doc, address) => draw(nodes, doc, address);
 }
 
 function draw(nodes, doc, address) {
   const cluster = doc.head.cluster;
   once(nodes.figures, doc.figures, figures);
-  const moves = Map.groupBy ? Map.groupBy(doc.plan_moves, (move) => move.plan) : group(doc.plan_moves);
+  const moves = group(doc.plan_moves);
   patch(nodes.plans, doc.plans, (plan, existing) => planSection(plan, existing, cluster));
-  const underWay = new Map(doc.plans.map(({ key, tally }) => [key, tally.moving + tally.blocked + tally.returning + tally.waiting]));
+  const underWay = new Map(
+    doc.plans.map(({ key, tally }) => [key, tally.moving + tally.blocked + tally.returning + tally.waiting]),
+  );
   for (const section of nodes.plans.children) {
     const { key } = section.dataset;
     drawMoves(section, moves.get(key) ?? [], underWay.get(key), cluster);
@@ -46,9 +71,13 @@ function group(rows) {
 
 function figures(found) {
   const left = Math.max(0, found.bytes_total - found.bytes_done);
-  const one = (name, value, more) => h("div", {}, h("dt", {}, name), h("dd", {}, h("strong", {}, value), " ", h("em", {}, more)));
+  const one = (name, value, more) =>
+    h("div", {}, h("dt", {}, name), h("dd", {}, h("strong", {}, value), " ", h("em", {}, more)));
   return [
-    one("in flight", count(found.in_flight), [`of ${plural(found.slots, "slot")}`, found.blocked > 0 && [", ", h("b", { class: "warn" }, `${count(found.blocked)} blocked`)]]),
+    one("in flight", count(found.in_flight), [
+      `of ${plural(found.slots, "slot")}`,
+      found.blocked > 0 && [", ", h("b", { class: "warn" }, `${count(found.blocked)} blocked`)],
+    ]),
     one("waiting", count(found.waiting), found.queued ? `and ${count(found.queued)} in the queue` : ""),
     one("copying", found.sampled ? rate(found.rate) : "–", found.sampled ? `${count(found.sampled)} partitions` : ""),
     one("left to copy", found.sampled ? amount(left) : "–", found.waiting ? "of what has begun" : ""),
@@ -56,54 +85,51 @@ function figures(found) {
   ];
 }
 
-function planSection(plan, existing, cluster) {
-  const section = existing ?? h("section", { class: "plan" }, h("div", { class: "head" }, h("div"), h("div"), h("div"), button({ cluster, plan: plan.plan })), h("div", { class: "moves" }));
-  const tally = plan.tally;
-  const link = h("a", { href: href({ view: "plan", cluster, plan: plan.plan }) }, plan.plan);
-  const facts = [
-    h("span", {}, h("b", {}, tally.sampled ? rate(tally.rate) : "–"), plan.throttle_bytes_per_second === null ? "no throttle" : `of ${rate(plan.throttle_bytes_per_second)} a broker`),
-    h("span", {}, h("b", {}, ends(tally)), "end"),
-  ];
-  section.setAttribute("aria-label", `Plan ${plan.plan}`);
-  const [title, bar, rest] = section.firstChild.children;
-  replace(title, h("h2", {}, link), h("p", {}, h("bdi", {}, plan.by), " · “", h("bdi", {}, plan.reason), "” · ", clock(plan.opened_ms, false)));
-  replace(bar, planBar(plan), h("div", { class: "sum quiet" }, h("b", {}, copied(tally)), tally.bytes_total ? " copied of what has begun" : ""));
-  replace(rest, h("div", { class: "facts" }, facts));
-  return section;
-}
-
-export function planBar(plan) {
-  const { tally } = plan;
-  return parts([
-    [plan.completed, "completed", "done"], [tally.moving, "moving", "moving"], [tally.blocked, "blocked", "stuck"],
-    [tally.returning + plan.rolled_back + plan.stopped, "taken back", "back"], [plan.failed, "failed", "bad"],
-    [plan.withdrawn, "withdrawn", "gone"], [tally.waiting + plan.queued, "waiting", "rest"],
-  ], plan.accepted);
-}
-
 function drawMoves(section, moves, underWay, cluster) {
+  if (section.children.length < 2) section.append(h("div", { class: "moves" }));
   const place = section.lastChild;
   if (!moves.length) return place.replaceChildren();
-  if (!place.firstChild) place.append(table(`Moves of plan ${section.dataset.key}`, COLUMNS), h("p", { class: "more" }));
+  if (!place.firstChild)
+    place.append(table(`Moves of plan ${section.dataset.key}`, COLUMNS), h("p", { class: "more" }));
   patch(place.firstChild.body, moves, (move, row) => moveRow(move, row, cluster));
   const rest = underWay - moves.length;
-  return once(place.lastChild, rest, () => h("a", { href: href({ view: "plan", cluster, plan: section.dataset.key }) },
-    rest > 0 ? `and ${count(rest)} more: the whole plan` : "the whole plan"));
+  return once(place.lastChild, rest, () =>
+    h(
+      "a",
+      { href: href({ view: "plan", cluster, plan: section.dataset.key }) },
+      rest > 0 ? `and ${count(rest)} more: the whole plan` : "the whole plan",
+    ),
+  );
 }
 
 function moveRow(move, row, cluster) {
-  return tableRow(row, COLUMNS, [
-    storyLink(cluster, move.key), replicas(move), state(move), progress(move, move.key), move.rate === null ? "" : rate(move.rate),
-    move.eta_ms === null ? "" : leftOf(move), why(move),
-  ], { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind });
+  return tableRow(
+    row,
+    COLUMNS,
+    [
+      storyLink(cluster, move.key),
+      replicas(move),
+      state(move),
+      progress(move, move.key),
+      move.rate === null ? "" : rate(move.rate),
+      move.eta_ms === null ? "" : leftOf(move),
+      why(move),
+    ],
+    { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind },
+  );
 }
 
-const leftOf = (move) => h("span", { title: amount(move.bytes_total - move.bytes_done) }, durationText(move.eta_ms));
-const durationText = (ms) => (ms < 60_000 ? `${Math.round(ms / 1000)}\u00a0s` : `${Math.round(ms / 60_000)}\u00a0min`);
+const leftOf = (move) => h("span", { title: amount(move.bytes_total - move.bytes_done) }, duration(move.eta_ms));
 
 function held(rows) {
-  return rows.map((row) => h("p", { class: "banner" }, h("b", {}, `${row.type} ${row.id}`), h("span", {},
-    "by ", h("bdi", {}, row.by), ` has waited `, age(row.since_ms), ` for ${row.after.join(", ")}`)));
+  return rows.map((row) =>
+    h(
+      "p",
+      { class: "banner" },
+      h("b", {}, `${row.type} ${row.id}`),
+      h("span", {}, "by ", h("bdi", {}, row.by), ` has waited `, age(row.since_ms), ` for ${row.after.join(", ")}`),
+    ),
+  );
 }
 
 const QUEUE = [["in the queue"], ["plan"], ["target"], ["for", "num"], ["waits for", "why"]];
@@ -111,9 +137,19 @@ const QUEUE = [["in the queue"], ["plan"], ["target"], ["for", "num"], ["waits f
 export function queueTable(rows, total, cluster) {
   if (!rows.length) return null;
   const node = table("The queue", QUEUE);
-  patch(node.body, rows, (row, existing) => tableRow(existing, QUEUE,
-    [storyLink(cluster, row.key), row.plan, row.target.join(", "), age(row.since_ms), row.waiting]));
-  return [heading("In the queue", total > rows.length && `the first ${rows.length} of ${count(total)}`), h("div", { class: "panel" }, node)];
+  patch(node.body, rows, (row, existing) =>
+    tableRow(existing, QUEUE, [
+      storyLink(cluster, row.key),
+      row.plan,
+      row.target.join(", "),
+      age(row.since_ms),
+      row.waiting,
+    ]),
+  );
+  return [
+    heading("In the queue", total > rows.length && `the first ${rows.length} of ${count(total)}`),
+    h("div", { class: "panel" }, node),
+  ];
 }
 
 const FOREIGN = [["partition"], ["replicas"], ["adding"], ["removing"], ["for", "num"], ["what to do", "why"]];
@@ -121,9 +157,18 @@ const FOREIGN = [["partition"], ["replicas"], ["adding"], ["removing"], ["for", 
 function unmanaged(rows, total) {
   if (!rows.length) return null;
   const node = table("Moves that others began", FOREIGN);
-  patch(node.body, rows, (row, existing) => tableRow(existing, FOREIGN, [
-    h("span", { class: "mono" }, `${row.topic}:${row.partition}`), row.replicas.join(", "), row.adding.join(", "), row.removing.join(", "),
-    age(row.since_ms), row.remedy,
-  ]));
-  return [heading("Moves of others", total > rows.length && `the first ${rows.length} of ${count(total)}`), h("div", { class: "panel" }, node)];
+  patch(node.body, rows, (row, existing) =>
+    tableRow(existing, FOREIGN, [
+      h("span", { class: "mono" }, `${row.topic}:${row.partition}`),
+      row.replicas.join(", "),
+      row.adding.join(", "),
+      row.removing.join(", "),
+      age(row.since_ms),
+      row.remedy,
+    ]),
+  );
+  return [
+    heading("Moves of others", total > rows.length && `the first ${rows.length} of ${count(total)}`),
+    h("div", { class: "panel" }, node),
+  ];
 }

@@ -1,34 +1,71 @@
 // Plan: every move, by topic and partition: before and after, how far, and why it waits. Filters run on the server.
 
 import { h, once, patch, table, tableRow } from "../dom.js";
-import { clock, duration, rate } from "../format.js";
-import { button } from "../act.js";
+import { duration, rate } from "../format.js";
 import { go, href } from "../address.js";
-import { beforeAfter, copied, empty, ends, pager, progress, state, storyLink, why } from "../parts.js";
-import { planBar, queueTable } from "./now.js";
+import { beforeAfter, empty, pager, progress, state, storyLink, why } from "../parts.js";
+import { planSection } from "../plan_head.js";
+import { queueTable } from "./now.js";
 
-const COLUMNS = [["partition"], ["before → after"], ["state"], ["copied"], ["rate", "num"], ["left", "num"], ["waits for", "why"]];
-const SHOWS = [["all", "all"], ["moving", "moving"], ["blocked", "blocked"], ["returning", "taken back"], ["waiting", "waiting"]];
+const COLUMNS = [
+  ["partition"],
+  ["before → after"],
+  ["state"],
+  ["copied"],
+  ["rate", "num"],
+  ["left", "num"],
+  ["waits for", "why"],
+];
+const SHOWS = [
+  ["all", "all"],
+  ["moving", "moving"],
+  ["blocked", "blocked"],
+  ["returning", "taken back"],
+  ["waiting", "waiting"],
+];
 const TYPING_MS = 200;
 
 export const query = (address) => ({
-  view: "plan", cluster: address.cluster, plan: address.plan, show: address.show, q: address.q, page: address.page,
+  view: "plan",
+  cluster: address.cluster,
+  plan: address.plan,
+  show: address.show,
+  q: address.q,
+  page: address.page,
 });
 
 export function mount(root, address) {
   const nodes = {
-    plan: h("div"), filters: h("div", { class: "filters" }), list: table("Moves", COLUMNS), none: h("div"), pages: h("div"), queue: h("div"),
+    plan: h("div"),
+    forgotten: h("div"),
+    filters: h("div", { class: "filters" }),
+    list: table("Moves", COLUMNS),
+    none: h("div"),
+    pages: h("div"),
+    queue: h("div"),
   };
-  root.append(nodes.plan, nodes.filters, h("div", { class: "panel" }, nodes.list, nodes.none), nodes.pages, nodes.queue);
+  root.append(
+    nodes.plan,
+    nodes.forgotten,
+    nodes.filters,
+    h("div", { class: "panel" }, nodes.list, nodes.none),
+    nodes.pages,
+    nodes.queue,
+  );
   return (doc, shown) => draw(nodes, doc, shown ?? address);
 }
 
 function draw(nodes, doc, address) {
   const cluster = doc.head.cluster;
-  once(nodes.plan, doc.plan ?? doc.plan_name, () => planHead(doc, cluster));
+  patch(nodes.plan, doc.plan, (plan, existing) => planSection(plan, existing, cluster, true));
+  once(nodes.forgotten, doc.plan.length ? null : doc.plan_name, (name) => forgotten(name, cluster));
   drawFilters(nodes.filters, doc, address);
-  patch(nodes.list.body, grouped(doc.moves), (row, existing) => (row.topicOnly ? topicRow(row, existing) : moveRow(row, existing, cluster)));
-  once(nodes.none, doc.moves.length, (number) => (number ? null : empty(address.q || address.show ? "No move fits this filter." : "Nothing of it moves or waits.")));
+  patch(nodes.list.body, grouped(doc.moves), (row, existing) =>
+    row.topicOnly ? topicRow(row, existing) : moveRow(row, existing, cluster),
+  );
+  once(nodes.none, doc.moves.length, (number) =>
+    number ? null : empty(address.q || address.show ? "No move fits this filter." : "Nothing of it moves or waits."),
+  );
   once(nodes.pages, `${doc.matching} ${doc.page} ${doc.pages} ${href(address)}`, () => pager(doc, address, "move"));
   once(nodes.queue, doc.queue, (rows) => queueTable(rows, doc.queued, cluster));
 }
@@ -51,39 +88,63 @@ function grouped(moves) {
 }
 
 function topicRow(row, existing) {
-  return existing ?? h("tr", { role: "row", class: "group" }, h("th", { role: "rowheader", scope: "rowgroup", colSpan: COLUMNS.length }, row.topicOnly));
+  return (
+    existing ??
+    h(
+      "tr",
+      { role: "row", class: "group" },
+      h("th", { role: "rowheader", scope: "rowgroup", colSpan: COLUMNS.length }, row.topicOnly),
+    )
+  );
 }
 
 function moveRow(move, row, cluster) {
-  return tableRow(row, COLUMNS, [
-    storyLink(cluster, move.key), beforeAfter(move), state(move), progress(move, move.key),
-    move.rate === null ? "" : rate(move.rate), move.eta_ms === null ? "" : duration(move.eta_ms), why(move),
-  ], { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind });
+  return tableRow(
+    row,
+    COLUMNS,
+    [
+      storyLink(cluster, move.key),
+      beforeAfter(move),
+      state(move),
+      progress(move, move.key),
+      move.rate === null ? "" : rate(move.rate),
+      move.eta_ms === null ? "" : duration(move.eta_ms),
+      why(move),
+    ],
+    { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind },
+  );
 }
 
-function planHead(doc, cluster) {
-  if (doc.plan_name === null) return null;
-  const { plan } = doc;
-  if (plan === null) return empty(["The log's state knows no plan ", h("b", {}, doc.plan_name), " any more; ", h("a", { href: href({ view: "story", cluster, plan: doc.plan_name }) }, "its story"), " may."]);
-  const { tally } = plan;
-  const story = h("a", { href: href({ view: "story", cluster, plan: plan.plan }) }, "Story");
-  return h("section", { class: "plan" }, h("div", { class: "head" },
-    h("div", {}, h("h2", {}, plan.plan), h("p", {}, h("bdi", {}, plan.by), " · “", h("bdi", {}, plan.reason), "” · ", clock(plan.opened_ms, false), ` · ${plan.status} · `, story)),
-    h("div", {}, planBar(plan), h("div", { class: "sum quiet" }, h("b", {}, copied(tally)))),
-    h("div", { class: "facts" },
-      h("span", {}, h("b", {}, tally.sampled ? rate(tally.rate) : "–"), plan.throttle_bytes_per_second === null ? "no throttle" : `of ${rate(plan.throttle_bytes_per_second)} a broker`),
-      h("span", {}, h("b", {}, ends(tally)), "end")), button({ cluster, plan: plan.plan })));
+function forgotten(name, cluster) {
+  if (name === null) return null;
+  return empty([
+    "The log's state knows no plan ",
+    h("b", {}, name),
+    " any more; ",
+    h("a", { href: href({ view: "story", cluster, plan: name }) }, "its story"),
+    " may.",
+  ]);
 }
 
 function drawFilters(place, doc, address) {
   if (!place.firstChild) {
     let typing = null;
-    const input = h("input", { type: "search", id: "filter", placeholder: "topic:partition, or broker:4", "aria-label": "Filter moves", autocomplete: "off", spellcheck: false });
+    const input = h("input", {
+      type: "search",
+      id: "filter",
+      placeholder: "topic:partition, or broker:4",
+      "aria-label": "Filter moves",
+      autocomplete: "off",
+      spellcheck: false,
+    });
     input.addEventListener("input", () => {
       clearTimeout(typing);
       typing = setTimeout(() => go({ ...place.address, q: input.value.trim(), page: 1 }, { quietly: true }), TYPING_MS);
     });
-    const plans = h("select", { "aria-label": "Plan", onchange: (event) => go({ ...place.address, plan: event.target.value, page: 1 }) });
+    const plans = h("select", {
+      "aria-label": "Plan",
+      onchange: (event) => go({ ...place.address, plan: event.target.value, page: 1 }),
+    });
     place.append(plans, h("div", { class: "shows", role: "group", "aria-label": "State" }), input);
   }
   place.address = address;
@@ -91,8 +152,20 @@ function drawFilters(place, doc, address) {
   const names = [...new Set([...doc.plan_names, ...(doc.plan_name ? [doc.plan_name] : [])])];
   once(plans, `${names.join(" ")} ${doc.plan_name}`, () => [
     h("option", { value: "", selected: doc.plan_name === null }, "every plan"),
-    names.map((name) => h("option", { value: name, selected: name === doc.plan_name }, name))]);
-  once(shows, address.show ?? "all", (now) => SHOWS.map(([name, word]) =>
-    h("a", { class: "button", href: href({ ...address, show: name, page: 1 }), "aria-current": name === now ? "true" : null }, word)));
+    names.map((name) => h("option", { value: name, selected: name === doc.plan_name }, name)),
+  ]);
+  once(shows, address.show ?? "all", (now) =>
+    SHOWS.map(([name, word]) =>
+      h(
+        "a",
+        {
+          class: "button",
+          href: href({ ...address, show: name, page: 1 }),
+          "aria-current": name === now ? "true" : null,
+        },
+        word,
+      ),
+    ),
+  );
   if (document.activeElement !== input && input.value !== (address.q ?? "")) input.value = address.q ?? "";
 }

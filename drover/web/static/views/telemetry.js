@@ -1,22 +1,29 @@
 // Telemetry: what Spark's tables say, always with their age. No move depends on them.
 
+import { ask } from "../ask.js";
 import { h, patch, replace, table, tableRow } from "../dom.js";
 import { count, duration, moment, percent } from "../format.js";
 import { age, empty, heading } from "../parts.js";
 
 const EVERY_MS = 5000;
-const DURATIONS = [["state"], ["how often", "num"], ["median", "num"], ["95 % end within", "num"], ["longest", "num"], ["median of longest"]];
+const DURATIONS = [
+  ["state"],
+  ["how often", "num"],
+  ["median", "num"],
+  ["95 % end within", "num"],
+  ["longest", "num"],
+  ["median of longest"],
+];
 
-export const query = (address) => ({ view: "throttles", cluster: address.cluster });
+export const query = (address) => ({ view: "frame", cluster: address.cluster });
 
 export function mount(root) {
   const place = h("div");
   root.append(place);
   let asked = null;
   let timer = null;
-  const ask = async (cluster) => {
-    const answer = await fetch(`/api/telemetry?${new URLSearchParams({ cluster })}`).catch(() => null);
-    const found = answer === null ? { missing: "The page's server does not answer." } : await answer.json();
+  const look = async (cluster) => {
+    const found = await ask("/api/telemetry", { cluster });
     if (asked === cluster) draw(place, found);
   };
   const update = (doc) => {
@@ -24,8 +31,8 @@ export function mount(root) {
     if (cluster === asked) return;
     asked = cluster;
     clearInterval(timer);
-    timer = setInterval(() => ask(cluster), EVERY_MS);
-    ask(cluster);
+    timer = setInterval(() => look(cluster), EVERY_MS);
+    look(cluster);
   };
   update.end = () => clearInterval(timer);
   return update;
@@ -36,29 +43,60 @@ function draw(place, found) {
   if (missing) return replace(place, heading("Telemetry"), empty(missing));
   const stale = found.job !== null ? `the job is ${found.job}` : h("b", { class: "warn" }, "no job is running");
   const rows = (list) => list.map((row, index) => ({ ...row, key: String(index) }));
-  return replace(place,
-    heading("Telemetry", "Spark's tables; ", stale, found.newest_record_ms === null ? "" : [", they tell of the log until ", age(found.newest_record_ms), " ago"]),
-    heading("How long each state lasts"), durations(rows(found.durations)),
-    heading("Refusals by requester"), plain("Refusals", rows(found.refusals)),
-    heading("Requests"), plain("Requests", rows(found.requests)),
-    heading("Takeovers"), plain("Takeovers", rows(found.takeovers)));
+  return replace(
+    place,
+    heading(
+      "Telemetry",
+      "Spark's tables; ",
+      stale,
+      found.newest_record_ms === null ? "" : [", they tell of the log until ", age(found.newest_record_ms), " ago"],
+    ),
+    heading("How long each state lasts"),
+    durations(rows(found.durations)),
+    heading("Refusals by requester"),
+    plain("Refusals", rows(found.refusals)),
+    heading("Requests"),
+    plain("Requests", rows(found.requests)),
+    heading("Takeovers"),
+    plain("Takeovers", rows(found.takeovers)),
+  );
 }
 
 function durations(rows) {
   if (!rows.length) return empty("Nothing has ended yet.");
   const list = table("Durations", DURATIONS);
-  patch(list.body, rows, (row, existing) => tableRow(existing, DURATIONS, [
-    row.state, count(row.durations), duration(row.p50_ms), duration(row.p95_ms), duration(row.longest_ms),
-    h("progress", { value: percent(row.p50_ms, row.longest_ms), max: 100, "aria-label": `median of ${row.state} against its longest` })]));
+  patch(list.body, rows, (row, existing) =>
+    tableRow(existing, DURATIONS, [
+      row.state,
+      count(row.durations),
+      duration(row.p50_ms),
+      duration(row.p95_ms),
+      duration(row.longest_ms),
+      h("progress", {
+        value: percent(row.p50_ms, row.longest_ms),
+        max: 100,
+        "aria-label": `median of ${row.state} against its longest`,
+      }),
+    ]),
+  );
   return h("div", { class: "panel" }, list);
 }
 
 function plain(caption, rows) {
   if (!rows.length) return empty("None.");
   const names = Object.keys(rows[0]).filter((name) => name !== "key" && name !== "cluster");
-  const columns = names.map((name) => [name.replaceAll("_", " ").replace(/ ms$/, ""), typeof rows[0][name] === "number" && !(rows[0][name] > 1e12) ? "num" : ""]);
+  const columns = names.map((name) => [
+    name.replaceAll("_", " ").replace(/ ms$/, ""),
+    typeof rows[0][name] === "number" && !(rows[0][name] > 1e12) ? "num" : "",
+  ]);
   const list = table(caption, columns);
-  patch(list.body, rows.slice(0, 100), (row, existing) => tableRow(existing, columns, names.map((name) => cell(name, row[name]))));
+  patch(list.body, rows.slice(0, 100), (row, existing) =>
+    tableRow(
+      existing,
+      columns,
+      names.map((name) => cell(name, row[name])),
+    ),
+  );
   return h("div", { class: "panel" }, list);
 }
 

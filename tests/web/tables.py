@@ -22,14 +22,16 @@ from tests.web.scene import Scene
 
 @dataclass(frozen=True)
 class SceneTables:
-    """The tables, and a job that seems to run."""
+    """The tables, and a job that seems to run from when it is touched."""
 
     files: JobFiles
 
     def touch(self) -> None:
+        """Let the job say that it is running."""
         Heartbeat(self.files.alive).tell(JobState.RUNNING)
 
     def read(self) -> Mapping[str, Any]:
+        """Read them as `drover web` does."""
         settings = Settings(LogSettings("nowhere:1"), spark=SparkSettings(directory=str(self.files.directory)))
         return Tables(settings).read(None)
 

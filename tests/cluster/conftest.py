@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 
 from drover.local import LocalCluster
+from drover.traits import LATEST
 from tests.cluster.support import ClusterUnderTest, RealCluster, SimulatedCluster
 
 
@@ -21,7 +22,7 @@ def local(request: pytest.FixtureRequest) -> LocalCluster | None:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(local: LocalCluster | None) -> AsyncIterator[ClusterUnderTest]:
     if local is None:
-        yield SimulatedCluster()
+        yield SimulatedCluster(LATEST)
         return
     real = RealCluster(local)
     yield real

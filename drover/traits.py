@@ -1,0 +1,148 @@
+"""How a Kafka cluster behaves where versions differ: traits as values, and the rule that finds them.
+
+Nothing in Drover asks for a version. It asks for a trait, and a trait is read from what the brokers say of themselves
+(KIP-35's API versions with KIP-584's features). Where they say something that nobody has seen running yet, or do not
+agree, each trait has its careful reading: the one with which Drover promises least.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Completion(StrEnum):
+    """Which replicas must be in the ISR before the controller ends a reassignment."""
+
+    ADDED = "added"
+    """Those that are added (3.7 with KRaft)."""
+
+    ADDED_UNLESS_SHRINKING = "added-unless-shrinking"
+    """Those that are added; of a target that is shorter than the original list all (4.3)."""
+
+    TARGET = "target"
+    """The whole target (3.8 to 4.2, and ZooKeeper mode; KAFKA-15665)."""
+
+
+class Retarget(StrEnum):
+    """What a new target for a moving partition is compared with."""
+
+    MERGED = "merged"
+    """The merged list of the move that runs: a broker may end up being both added and removed (KRaft)."""
+
+    ORIGINAL = "original"
+    """The list from before that move: it is as if that one had never begun (ZooKeeper mode)."""
+
+
+class Traits(Struct, frozen=True, omit_defaults=True):
+    """The behaviours of one cluster.
+
+    `kafka` names the release for people, as in `4.3`. `is_known` says that the contract suite has run on it; otherwise
+    the others are the careful readings. `with_elr` is KIP-966. `takes_dead_destinations` says that an alter may name a
+    new replica on a broker that is not alive, and waits for it; else it is refused with code 39.
+    """
+
+    kafka: str
+    completion: Completion = Completion.TARGET
+    retarget: Retarget = Retarget.MERGED
+    is_known: bool = False
+    zookeeper_mode: bool = False
+    with_elr: bool = False
+    takes_dead_destinations: bool = False
+
+    def __str__(self) -> str:
+        """Name the release, the mode, and what follows for an operator."""
+        mode = "in ZooKeeper mode" if self.zookeeper_mode else "with KRaft"
+        doubt = "" if self.is_known else ", read with care"
+        return f"Kafka {self.kafka} {mode}{doubt}: {_COMPLETION_IN_WORDS[self.completion]}"
+
+
+_COMPLETION_IN_WORDS = {
+    Completion.ADDED: "a reassignment ends when its added replicas are in sync",
+    Completion.ADDED_UNLESS_SHRINKING: "a reassignment ends when its added replicas are in sync, one that shrinks when"
+    " all that stay are",
+    Completion.TARGET: "a reassignment ends when all replicas of its target are in sync, kept ones too",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerVersion:
+    """What one broker says of itself in its ApiVersions response.
+
+    `supported_metadata_version` is the highest level of the feature `metadata.version` that its software knows, None
+    if it knows none. `metadata_version` is the level that is in force, None in ZooKeeper mode. `elr_version` is that of
+    `eligible.leader.replicas.version`, 0 when it is off or unknown.
+    """
+
+    supported_metadata_version: int | None
+    metadata_version: int | None
+    elr_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    name: str
+    completion: Completion
+
+
+# By the highest level of `metadata.version` that the release supports; docs/kafka-versions.md says what was run.
+_RELEASES = {
+    19: _Release("3.7", Completion.ADDED),
+    20: _Release("3.8", Completion.TARGET),
+    21: _Release("3.9", Completion.TARGET),
+    25: _Release("4.0", Completion.TARGET),
+    27: _Release("4.1", Completion.TARGET),
+    29: _Release("4.2", Completion.TARGET),
+    30: _Release("4.3", Completion.ADDED_UNLESS_SHRINKING),
+}
+LATEST = Traits(
+    kafka="4.3",
+    completion=Completion.ADDED_UNLESS_SHRINKING,
+    is_known=True,
+    with_elr=True,
+    takes_dead_destinations=True,
+)
+"""The traits of the release that all tests run on."""
+
+
+def traits_of(brokers: Collection[BrokerVersion]) -> Traits | None:
+    """Find the traits of a cluster by what its live brokers say; None if none of them said anything.
+
+    Brokers that do not agree are being upgraded: a controller may be any of them, so the careful readings hold.
+    """
+    found = sorted({_traits_of_one(broker) for broker in brokers}, key=lambda traits: traits.kafka)
+    if len(found) < 2:
+        return found[0] if found else None
+    return Traits(
+        kafka=" and ".join(dict.fromkeys(traits.kafka for traits in found)),
+        zookeeper_mode=all(traits.zookeeper_mode for traits in found),
+    )
+
+
+def _traits_of_one(broker: BrokerVersion) -> Traits:
+    zookeeper_mode = broker.metadata_version is None
+    release = _RELEASES.get(broker.supported_metadata_version or 0)
+    if release is None:
+        return Traits(kafka=f"of an unknown release (metadata.version {broker.supported_metadata_version})")
+    return Traits(
+        kafka=release.name,
+        completion=Completion.TARGET if zookeeper_mode else release.completion,
+        retarget=Retarget.ORIGINAL if zookeeper_mode else Retarget.MERGED,
+        is_known=True,
+        zookeeper_mode=zookeeper_mode,
+        with_elr=broker.elr_version > 0,
+        takes_dead_destinations=not zookeeper_mode,
+    )
+
+
+def version_of(traits: Traits) -> BrokerVersion:
+    """Return what a broker of a known release with these traits says of itself; the reverse of `traits_of`."""
+    level = next(level for level, release in _RELEASES.items() if release.name == traits.kafka)
+    return BrokerVersion(level, None if traits.zookeeper_mode else level, int(traits.with_elr))
+
+
+def known_traits(kafka: str, *, zookeeper_mode: bool = False, with_elr: bool = False) -> Traits:
+    """Return the traits of a release that was seen running, named as in `3.9`."""
+    wanted = Traits(kafka=kafka, zookeeper_mode=zookeeper_mode, with_elr=with_elr)
+    return _traits_of_one(version_of(wanted))

@@ -26,5 +26,6 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
 METHOD = f"""\
 {SCRIPTS} seeded scripts as in `reality`, on each version, beside a model with the traits of that version. In
 ZooKeeper mode the leader epoch is not compared, since every request to a replica may raise it, and a new controller is
-elected because the old one's node in ZooKeeper is deleted. The model knows no eligible leaders on versions that have none."""
+elected because the old one's node in ZooKeeper is deleted. The model knows no eligible leaders on
+versions that have none."""
 BENCHMARK = Benchmark("versions", "The model beside other versions of Kafka", METHOD, run)

@@ -122,7 +122,8 @@ class Rules:
     """What the controller goes by besides the partition itself.
 
     `min_isr` is the effective one: the topic's, but never more than its partition 0 has replicas. `crashed` is a broker
-    that has just come back without a clean shutdown: it may have lost records and is eligible no more. `traits` are those of the controller's version.
+    that has just come back without a clean shutdown: it may have lost records and is eligible no more. `traits`
+    are those of the controller's version.
     """
 
     min_isr: int = 1

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from drover.traits import LATEST, Completion, Retarget, Traits
+from drover.traits import LATEST
+from events.traits import Completion, Retarget, Traits
 
 NO_LEADER = -1
 

@@ -29,8 +29,9 @@ from drover.facts import (
     Move,
     PartitionFacts,
 )
-from drover.traits import LATEST, Traits
+from drover.traits import LATEST
 from events.partitions import TopicPartition
+from events.traits import Traits
 
 ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
 INVALID_PARTITIONS = 37

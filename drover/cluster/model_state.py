@@ -17,8 +17,8 @@ from drover.cluster.throttle_lists import (
     well_formed,
 )
 from drover.facts import NONE, CallResult
-from drover.traits import Traits
 from events.partitions import TopicPartition
+from events.traits import Traits
 
 DEFAULT_MIN_ISR = 1
 MIN_ISR = "min.insync.replicas"

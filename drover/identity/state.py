@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from drover.state.declared import ClusterSlice, recorded
+from events.traits import Traits
 
 
 class Outage(Struct, frozen=True, omit_defaults=True):
@@ -19,7 +20,8 @@ class IdentityState(ClusterSlice):
     """Kafka's own id of the cluster that was first seen, and of another one that answers now; None if there is none.
 
     `outage` is None while the cluster is within reach, as far as the owner knows. `known_brokers` are the ids of all
-    brokers that were ever seen alive there, sorted.
+    brokers that were ever seen alive there, sorted. `traits` are the behaviours of its version as last seen, None if
+    nobody has told them yet.
     """
 
     kafka_cluster_id: str | None = recorded("kafka_cluster_id", told_as=("kafka cluster id",))
@@ -28,3 +30,4 @@ class IdentityState(ClusterSlice):
     )
     outage: Outage | None = recorded("outage", told_as=("outage",))
     known_brokers: tuple[int, ...] = recorded("known_brokers", (), told_as=("known brokers",))
+    traits: Traits | None = recorded("traits", told_as=("traits",))

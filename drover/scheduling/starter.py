@@ -12,7 +12,7 @@ from drover.capability.observations import FRESH_TO_START_MS, CachedObservation,
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
-from drover.reassignment.context import context_of, stepping_of
+from drover.reassignment.context import completion_of, context_of, stepping_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
@@ -290,6 +290,7 @@ class Starter(Reconciler):
             max_replicas_per_step=most,
             drops_last=reassignment.returning_to is not None,
             listed=listed,
+            completion=completion_of(self.state),
         )
         step = next_step(reassignment, stepping_of(self.state, reassignment), now)
         if step is None or any(broker not in live for broker in step.adding):

@@ -6,7 +6,8 @@ import pytest
 import pytest_asyncio
 
 from drover.local import LocalCluster
-from drover.traits import LATEST, Traits, known_traits
+from drover.traits import LATEST, known_traits
+from events.traits import Traits
 from tests.cluster.support import ClusterUnderTest, RealCluster, SimulatedCluster
 
 REAL = "real"

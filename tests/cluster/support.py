@@ -17,8 +17,9 @@ from drover.cluster.simulated import SimulatedDriver
 from drover.cluster.sockets import DIRECT
 from drover.facts import Observation, PartitionFacts
 from drover.local import LocalCluster
-from drover.traits import Traits, known_traits
+from drover.traits import known_traits
 from events.partitions import TopicPartition
+from events.traits import Traits
 
 Value = TypeVar("Value")
 RECORD_BYTES = 1 << 16

@@ -21,8 +21,9 @@ from drover.facts import (
     Move,
     ThrottledReplicas,
 )
-from drover.traits import Completion, Retarget, traits_of
+from drover.traits import traits_of
 from events.partitions import TopicPartition
+from events.traits import Completion, Retarget
 from tests.cluster.support import (
     RECORD_BYTES,
     ClusterUnderTest,

@@ -16,8 +16,9 @@ from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model import ClusterModel
 from drover.cluster.model_state import MIN_ISR, UNCLEAN_ALLOWED
 from drover.cluster.throttle_lists import LEADER_REPLICAS
-from drover.traits import LATEST, Traits
+from drover.traits import LATEST
 from events.partitions import TopicPartition
+from events.traits import Traits
 from tests.reality.operations import Alter, Create, Delete, Elect, Grow, Operation, Place, Replicas, Throttle, apply
 
 BROKERS = (1, 2, 3, 4)

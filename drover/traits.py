@@ -16,12 +16,12 @@ class BrokerVersion:
     """What one broker says of itself in its ApiVersions response.
 
     `supported_metadata_version` is the highest level of the feature `metadata.version` that its software knows, None
-    if it knows none. `metadata_version` is the level that is in force, None in ZooKeeper mode. `elr_version` is that of
-    `eligible.leader.replicas.version`, 0 when it is off or unknown.
+    where it does not say, as in ZooKeeper mode. `fetch_version` is the highest version of Fetch, by which releases are
+    told apart there. `elr_version` is that of `eligible.leader.replicas.version`, 0 when it is off or unknown.
     """
 
     supported_metadata_version: int | None
-    metadata_version: int | None
+    fetch_version: int
     elr_version: int = 0
 
 
@@ -41,6 +41,8 @@ _RELEASES = {
     29: _Release("4.2", Completion.TARGET),
     30: _Release("4.3", Completion.ADDED_UNLESS_SHRINKING),
 }
+# In ZooKeeper mode only 3.9 was run, and by others 3.7; all of them behave alike.
+_ZOOKEEPER_MODE, _KNOWN_FETCH_VERSIONS = "3", range(16, 18)
 LATEST = Traits(
     kafka="4.3",
     completion=Completion.ADDED_UNLESS_SHRINKING,
@@ -54,40 +56,49 @@ LATEST = Traits(
 def traits_of(brokers: Collection[BrokerVersion]) -> Traits | None:
     """Find the traits of a cluster by what its live brokers say; None if none of them said anything.
 
-    Brokers that do not agree are being upgraded: a controller may be any of them, so the careful readings hold.
+    Brokers that do not agree are being upgraded: a controller may be any of them, so the careful readings hold. If only
+    some are in ZooKeeper mode, the cluster is being migrated to KRaft.
     """
     found = sorted({_traits_of_one(broker) for broker in brokers}, key=lambda traits: traits.kafka)
     if len(found) < 2:
         return found[0] if found else None
+    modes = {traits.zookeeper_mode for traits in found}
     return Traits(
         kafka=" and ".join(dict.fromkeys(traits.kafka for traits in found)),
-        zookeeper_mode=all(traits.zookeeper_mode for traits in found),
-    )
-
-
-def _traits_of_one(broker: BrokerVersion) -> Traits:
-    zookeeper_mode = broker.metadata_version is None
-    release = _RELEASES.get(broker.supported_metadata_version or 0)
-    if release is None:
-        return Traits(kafka=f"of an unknown release (metadata.version {broker.supported_metadata_version})")
-    return Traits(
-        kafka=release.name,
-        completion=Completion.TARGET if zookeeper_mode else release.completion,
-        retarget=Retarget.ORIGINAL if zookeeper_mode else Retarget.MERGED,
-        is_known=True,
-        zookeeper_mode=zookeeper_mode,
-        with_elr=broker.elr_version > 0,
-        takes_dead_destinations=not zookeeper_mode,
+        zookeeper_mode=modes == {True},
+        migrates=len(modes) > 1,
     )
 
 
 def version_of(traits: Traits) -> BrokerVersion:
     """Return what a broker of a known release with these traits says of itself; the reverse of `traits_of`."""
+    if traits.zookeeper_mode:
+        return BrokerVersion(None, _KNOWN_FETCH_VERSIONS[-1])
     level = next(level for level, release in _RELEASES.items() if release.name == traits.kafka)
-    return BrokerVersion(level, None if traits.zookeeper_mode else level, int(traits.with_elr))
+    return BrokerVersion(level, _KNOWN_FETCH_VERSIONS[-1], int(traits.with_elr))
 
 
 def known_traits(kafka: str, *, zookeeper_mode: bool = False, with_elr: bool = False) -> Traits:
     """Return the traits of a release that was seen running, named as in `3.9`."""
-    wanted = Traits(kafka=kafka, zookeeper_mode=zookeeper_mode, with_elr=with_elr)
-    return _traits_of_one(version_of(wanted))
+    return _traits_of_one(version_of(Traits(kafka=kafka, zookeeper_mode=zookeeper_mode, with_elr=with_elr)))
+
+
+def _traits_of_one(broker: BrokerVersion) -> Traits:
+    level = broker.supported_metadata_version
+    if level is None:
+        return Traits(
+            kafka=_ZOOKEEPER_MODE,
+            retarget=Retarget.ORIGINAL,
+            is_known=broker.fetch_version in _KNOWN_FETCH_VERSIONS,
+            zookeeper_mode=True,
+        )
+    release = _RELEASES.get(level)
+    if release is None:
+        return Traits(kafka=f"of an unknown release (metadata.version {level})")
+    return Traits(
+        kafka=release.name,
+        completion=release.completion,
+        is_known=True,
+        with_elr=broker.elr_version > 0,
+        takes_dead_destinations=True,
+    )

@@ -33,7 +33,8 @@ class Traits(Struct, frozen=True, omit_defaults=True):
 
     `kafka` names the release for people, as in `4.3`. `is_known` says that the contract suite has run on it; otherwise
     the others are the careful readings. `with_elr` is KIP-966. `takes_dead_destinations` says that an alter may name a
-    new replica on a broker that is not alive, and waits for it; else it is refused with code 39.
+    new replica on a broker that is not alive, and waits for it; else it is refused with code 39. `migrates` says that
+    the cluster is on its way from ZooKeeper mode to KRaft: nothing new is accepted meanwhile.
     """
 
     kafka: str
@@ -43,14 +44,18 @@ class Traits(Struct, frozen=True, omit_defaults=True):
     zookeeper_mode: bool = False
     with_elr: bool = False
     takes_dead_destinations: bool = False
+    migrates: bool = False
 
     def __str__(self) -> str:
         """Name the release, the mode, and what follows for an operator."""
+        if self.migrates:
+            return f"Kafka {self.kafka}, which is being migrated from ZooKeeper to KRaft: {MIGRATION}"
         mode = "in ZooKeeper mode" if self.zookeeper_mode else "with KRaft"
         doubt = "" if self.is_known else ", read with care"
         return f"Kafka {self.kafka} {mode}{doubt}: {_COMPLETION_IN_WORDS[self.completion]}"
 
 
+MIGRATION = "Drover begins nothing before that is done"
 _COMPLETION_IN_WORDS = {
     Completion.ADDED: "a reassignment ends when its added replicas are in sync",
     Completion.ADDED_UNLESS_SHRINKING: "a reassignment ends when its added replicas are in sync, one that shrinks when"

@@ -31,6 +31,7 @@ CONTROLLER_TIMEOUT_MS = 3000
 PREFERRED_ELECTION = 0
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+FETCH_API = 1
 METADATA_FEATURE = "metadata.version"
 ELR_FEATURE = "eligible.leader.replicas.version"
 DYNAMIC_SOURCE = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 2}  # DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG
@@ -120,11 +121,8 @@ def read_versions(response: Any) -> BrokerVersion:
     """Read what a broker's software supports, and which features are in force."""
     supported = {feature.name: feature.max_version for feature in response.supported_features or ()}
     finalized = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
-    return BrokerVersion(
-        supported_metadata_version=supported.get(METADATA_FEATURE),
-        metadata_version=finalized.get(METADATA_FEATURE),
-        elr_version=finalized.get(ELR_FEATURE, 0),
-    )
+    fetch = next((api.max_version for api in response.api_keys if api.api_key == FETCH_API), 0)
+    return BrokerVersion(supported.get(METADATA_FEATURE), fetch, finalized.get(ELR_FEATURE, 0))
 
 
 def alter_request(requests: Sequence[AlterRequest]) -> Any:

@@ -31,3 +31,13 @@ class IdentityState(ClusterSlice):
     outage: Outage | None = recorded("outage", told_as=("outage",))
     known_brokers: tuple[int, ...] = recorded("known_brokers", (), told_as=("known brokers",))
     traits: Traits | None = recorded("traits", told_as=("traits",))
+
+    @property
+    def is_right_cluster(self) -> bool:
+        """Whether the cluster that answers, as far as is known, is the one first seen under this name."""
+        return self.kafka_cluster_id is not None and self.mismatched_kafka_cluster_id is None
+
+    @property
+    def is_migrating(self) -> bool:
+        """Whether the cluster is on its way from ZooKeeper to KRaft: nothing new begins meanwhile."""
+        return self.traits is not None and self.traits.migrates

@@ -6,7 +6,8 @@ from drover.traits import LATEST, BrokerVersion, known_traits, traits_of, versio
 from events.traits import Completion, Retarget, Traits
 
 V43 = version_of(LATEST)
-V39 = BrokerVersion(supported_metadata_version=21, metadata_version=21)
+V39 = BrokerVersion(supported_metadata_version=21, fetch_version=17)
+IN_ZOOKEEPER_MODE = BrokerVersion(supported_metadata_version=None, fetch_version=17)
 
 
 @pytest.mark.parametrize(
@@ -34,14 +35,19 @@ def test_zookeeper_mode_compares_with_the_original_and_refuses_dead_destinations
     assert "ZooKeeper mode" in str(traits)
 
 
-def test_the_features_in_force_do_not_hide_what_the_software_is() -> None:
-    """A cluster whose metadata.version was not raised after an upgrade has the new release's controller."""
-    behind = BrokerVersion(supported_metadata_version=30, metadata_version=21)
-    assert traits_of([behind]) == known_traits("4.3")
+def test_a_release_in_zookeeper_mode_that_nobody_has_seen_is_read_with_care() -> None:
+    traits = traits_of([BrokerVersion(supported_metadata_version=None, fetch_version=11)])
+    assert traits == Traits(kafka="3", retarget=Retarget.ORIGINAL, zookeeper_mode=True)
+
+
+def test_brokers_of_both_modes_are_a_migration() -> None:
+    traits = traits_of([IN_ZOOKEEPER_MODE, V39])
+    assert traits == Traits(kafka="3 and 3.9", migrates=True)
+    assert "migrated from ZooKeeper to KRaft" in str(traits)
 
 
 def test_a_release_that_nobody_has_seen_gets_the_careful_reading_of_each_trait() -> None:
-    traits = traits_of([BrokerVersion(supported_metadata_version=99, metadata_version=99, elr_version=1)])
+    traits = traits_of([BrokerVersion(supported_metadata_version=99, fetch_version=30, elr_version=1)])
     assert traits is not None
     assert traits == Traits(kafka=traits.kafka)
     assert (traits.completion, traits.is_known, traits.with_elr) == (Completion.TARGET, False, False)

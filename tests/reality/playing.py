@@ -11,9 +11,12 @@ from tests.reality.shrink import report
 
 
 async def play(
-    cluster: LocalCluster, batches: Sequence[Batch], say: Callable[[str], None]
+    cluster: LocalCluster, batches: Sequence[Batch], say: Callable[[str], None], *, shrinks: bool = True
 ) -> tuple[list[Disagreement], int]:
-    """Play batches of the same traits; return the disagreements, and how many scripts had to be played again."""
+    """Play batches of the same traits; return the disagreements, and how many scripts had to be played again.
+
+    Tells of the first disagreement of a batch, made small, or (`shrinks` is off) of each as it is.
+    """
     found: list[Disagreement] = []
     repeated = 0
     async with RealCluster(cluster) as real:
@@ -27,7 +30,9 @@ async def play(
                 repeated += len(spoilt)
                 these += await run_batch(real, replace(batch, scripts=spoilt))
             say(f"seed {batch.seed}: {len(batch.scripts)} scripts, {len(these)} disagree")
-            for one in these[:1]:
-                say(await report(real, one))
+            if shrinks and these:
+                say(await report(real, these[0]))
+            for one in () if shrinks else these:
+                say(str(one))
             found += these
     return found, repeated

@@ -329,6 +329,7 @@ def _with_traits() -> ShardFold:
         zookeeper_mode=True,
         with_elr=True,
         takes_dead_destinations=True,
+        migrates=True,
     )
     return fold
 

@@ -9,6 +9,7 @@ from drover.traits import LATEST, BrokerVersion, known_traits, version_of
 from events.clusters import ClusterTraitsSeen
 from events.partitions import TopicPartition
 from events.plans import Stepping
+from events.refusals import RefusalCode
 from events.traits import Traits
 from tests.shard.world import CLUSTER, World, alter
 
@@ -65,6 +66,26 @@ async def test_an_upgrade_in_the_middle_of_a_plan_is_noticed_when_it_begins_and_
     await say(world, *[version_of(LATEST)] * 3)
     assert told(world) == [OLD, Traits(kafka="3.9 and 4.3"), LATEST]
     world.model.replication.copy_bytes_per_second = None
+    await world.finish()
+    assert world.replicas(ORDERS) == (4, 2, 3)
+
+
+async def test_while_a_cluster_is_migrated_to_kraft_alters_are_refused_and_no_step_begins() -> None:
+    world = await world_of(OLD)
+    await world.freeze()
+    assert (await world.send(alter({ORDERS: [4, 2, 3]}, id="before"))).verdict == "accepted"
+    await say(world, version_of(OLD), version_of(known_traits("3.9", zookeeper_mode=True)))
+    await world.unfreeze()
+    await world.run(2000)
+    assert world.model.moves() == {}
+    reason = waiting_reason(world.state, ORDERS)
+    assert reason is not None
+    assert "migrated from ZooKeeper to KRaft" in str(reason)
+    refused = await world.send(alter({ORDERS: [5, 2, 3]}, id="during"))
+    assert [(one.code, "migrated" in one.detail) for one in refused.refusals] == [
+        (RefusalCode.CLUSTER_UNAVAILABLE, True)
+    ]
+    await say(world, version_of(OLD), version_of(OLD))
     await world.finish()
     assert world.replicas(ORDERS) == (4, 2, 3)
 

@@ -40,7 +40,7 @@ async def play_on(
     with tempfile.TemporaryDirectory(prefix="drover-recorder-") as directory:
         controllers = 0 if zookeeper_mode else 1
         async with local_cluster(Path(directory), brokers=4, kafka=kafka, controllers=controllers) as cluster:
-            found, repeated = await play(cluster, batches, say)
+            found, repeated = await play(cluster, batches, say, shrinks=False)
     return Played(scripts, len(found), repeated, time.monotonic() - began)
 
 

@@ -132,8 +132,8 @@ MUTANTS = (
     Mutant(
         "grow-at-once",
         STEPPING,
-        "    return now.current + live[: now.max_replicas_per_step] if live else None",
-        "    return now.current + live if live else None",
+        "    return kept + live[: now.max_replicas_per_step] if live else None",
+        "    return kept + live if live else None",
     ),
     Mutant(
         "copy-to-the-dead",

@@ -12,7 +12,7 @@ from dataclasses import replace
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model_history import MetadataHistory
-from drover.cluster.model_refusals import dead_refusal, fenced_refusal, list_refusal
+from drover.cluster.model_refusals import dead_refusal, fenced_refusal, list_refusal, unknown_in_zookeeper_mode
 from drover.cluster.model_state import ACCEPTED, ModelState, ModelTopic, altered_configs
 from drover.cluster.port import AlterRequest
 from drover.cluster.replication import Replication
@@ -249,8 +249,8 @@ class ClusterModel(ModelState):
     def _alter_one(self, request: AlterRequest) -> CallResult:
         partition = request.partition
         before = self.partition(partition)
-        if before is None and request.replicas is None and self.traits.zookeeper_mode:
-            return CallResult(NO_REASSIGNMENT_IN_PROGRESS)
+        if before is None and self.traits.zookeeper_mode:
+            return unknown_in_zookeeper_mode(self, request.replicas)
         if before is None:
             what = f"partition {partition}" if partition.topic in self.topics else f"a topic named {partition.topic}"
             return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find {what}.")

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 
 from drover.cluster.controller_model import Partition, without
 from drover.cluster.model_state import ModelState
-from drover.facts import INVALID_REPLICA_ASSIGNMENT, CallResult
+from drover.facts import (
+    INVALID_REPLICA_ASSIGNMENT,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    CallResult,
+)
 
 
 def list_refusal(state: ModelState, replicas: Sequence[int]) -> CallResult | None:
@@ -29,6 +34,14 @@ def dead_refusal(state: ModelState, before: Partition, replicas: tuple[int, ...]
         return None
     problem = f"Replica assignment has brokers that are not alive. Replica list: {list(replicas)}"
     return CallResult(INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def unknown_in_zookeeper_mode(state: ModelState, replicas: tuple[int, ...] | None) -> CallResult:
+    """Answer for a partition that does not exist: in ZooKeeper mode the list is looked at before the partition."""
+    if replicas is None:
+        return CallResult(NO_REASSIGNMENT_IN_PROGRESS)
+    refusal = list_refusal(state, replicas) or dead_refusal(state, Partition((), (), None), replicas)
+    return refusal or CallResult(UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 
 
 def fenced_refusal(state: ModelState, number: int, replicas: Sequence[int]) -> CallResult | None:

@@ -68,7 +68,7 @@ async def grow(made: Installation) -> None:
     """More replicas, one after the other."""
     await made.create_topic("more", {0: [1, 2]}, kilobytes=64)
     key = TopicPartition("more", 0)
-    await accepted(made, "more", {key: [1, 2, 3, 4]}, "--allow-rf-change")
+    await accepted(made, "more", {key: [1, 2, 3, 4]})
     await reached(made, key, [1, 2, 3, 4])
     await in_sync(made, key)
 
@@ -77,7 +77,7 @@ async def shrink(made: Installation) -> None:
     """Fewer replicas."""
     await made.create_topic("fewer", {0: [1, 2, 3]}, kilobytes=64)
     key = TopicPartition("fewer", 0)
-    await accepted(made, "fewer", {key: [3, 1]}, "--allow-rf-change")
+    await accepted(made, "fewer", {key: [3, 1]})
     await reached(made, key, [3, 1])
 
 

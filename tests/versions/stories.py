@@ -17,7 +17,7 @@ from pathlib import Path
 from drover.errors import DroverError
 from drover.local import local_cluster
 from tests.integration.support import Installation, installation
-from tests.versions import Version, calm_stories, death_stories, foreign_stories
+from tests.versions import Version, calm_stories, death_stories, foreign_stories, tree_stories
 from tests.versions.asked import Unlike
 
 Story = Callable[[Installation], Awaitable[None]]
@@ -40,6 +40,7 @@ STORIES: dict[str, Story] = {
     "foreign re-target": foreign_stories.foreign_retarget,
     "mend": foreign_stories.mend,
     "takeover by kill -9": death_stories.takeover,
+    "tree in ZooKeeper": tree_stories.tree,
     "log replays": calm_stories.log_replays,
 }
 

@@ -51,6 +51,11 @@ class Situation:
         return tuple(one for one in removing(self.current, self.target) if one not in self.isr)
 
     @property
+    def spare(self) -> int:
+        """Return how many replicas the list has beyond the shorter end of the way (S2)."""
+        return max(0, len(self.current) - min(len(self.original), len(self.target)))
+
+    @property
     def missing(self) -> tuple[int, ...]:
         """Return the replicas that the list lacks, in the target's order."""
         return adding(self.current, self.target)
@@ -98,8 +103,10 @@ def grow(now: Situation) -> tuple[int, ...] | None:
     at_once = len(adding(now.original, now.target)) <= now.max_replicas_per_step
     if not missing or (at_once and live == missing and not appends_first):
         return now.target
-    kept = tuple(broker for broker in now.current if broker not in now.holds_up)
-    return kept + live[: now.max_replicas_per_step] if live else None
+    # As many come as must go, or else the list would be shorter than both ends, or the step would never end.
+    added = live[: max(now.max_replicas_per_step, len(now.holds_up) - now.spare)]
+    gone = now.holds_up[: len(added) + now.spare]
+    return tuple(broker for broker in now.current if broker not in gone) + added if live else None
 
 
 def single(now: Situation) -> tuple[int, ...] | None:
@@ -128,7 +135,8 @@ def swap(now: Situation) -> tuple[int, ...] | None:
         return now.target
     has_room = len(now.current) <= max(len(now.original), len(now.target))
     if (now.target[0] in live and has_room) or (live and lacks):
-        return _ordered(now, live[: max(1, lacks)], now.holds_up)
+        added = live[: max(1, lacks)]
+        return _ordered(now, added, now.holds_up[: len(added) + now.spare])
     over = len(now.current) - len(now.target)
     lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])
     added = live[: max(0, most - max(0, over - lagging))]

@@ -11,7 +11,7 @@ from tests.integration.test_projection import let_project, wait_until_shown
 from tests.versions.asked import accepted, listed, reached
 
 OWN_ROOT = "/drover"
-# Where Kafka's controller, and before it Kafka's tools, keep what is asked of it; topics come and go below the last one.
+# Where what is asked of Kafka is kept: moves and elections of old tools, deleted topics. `_below` reads all of it.
 KAFKAS_ADMIN = "/admin"
 
 

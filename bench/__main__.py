@@ -22,6 +22,7 @@ from bench import (
     spark,
     start,
     takeover,
+    versions,
 )
 from bench.results import Benchmark, BenchmarkError, Row
 from drover.errors import DroverError
@@ -43,6 +44,7 @@ BENCHMARKS = {
         spark.BENCHMARK,
         start.BENCHMARK,
         takeover.BENCHMARK,
+        versions.BENCHMARK,
     )
 }
 GATE_FAILED = 1

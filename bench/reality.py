@@ -1,15 +1,15 @@
 """The model cluster beside a real one: hundreds of random scripts whose visible results must agree."""
 
 import time
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, say
 from bench.rig import fresh_cluster
-from drover.local import LocalCluster
-from tests.reality.real import RealCluster
-from tests.reality.recorder import Disagreement, run_batch
-from tests.reality.scripts import Batch, Kill, make_batch
-from tests.reality.shrink import report
+from drover.traits import LATEST
+from tests.reality.playing import play
+from tests.reality.recorder import Disagreement
+from tests.reality.scripts import Kill, make_batch
 
 BATCHES = 8
 SCRIPTS = 65
@@ -21,15 +21,17 @@ FIRST_SEED = 100
 async def run(*, quick: bool) -> tuple[Row, ...]:
     """Play the batches, the last ones with KIP-966 switched off, on one cluster after the other."""
     size, with_elr, without_elr = (4, 1, 1) if quick else (SCRIPTS, BATCHES - BATCHES_WITHOUT_ELR, BATCHES_WITHOUT_ELR)
+    switched_off = replace(LATEST, with_elr=False)
     batches = [
-        make_batch(FIRST_SEED + number, size, with_elr=number < with_elr) for number in range(with_elr + without_elr)
+        make_batch(FIRST_SEED + number, size, LATEST if number < with_elr else switched_off)
+        for number in range(with_elr + without_elr)
     ]
     began = time.monotonic()
     found: list[Disagreement] = []
     repeated = 0
-    for elr in (True, False):
+    for traits in (LATEST, switched_off):
         async with fresh_cluster() as cluster:
-            these, again = await _play(cluster, [batch for batch in batches if batch.with_elr is elr])
+            these, again = await play(cluster, [batch for batch in batches if batch.traits == traits], say)
         found += these
         repeated += again
     scripts = sum(len(batch.scripts) for batch in batches)
@@ -49,27 +51,6 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         Row("scripts played again because this machine let a broker's session end", repeated, "scripts"),
         Row("wall time", time.monotonic() - began, "s"),
     )
-
-
-async def _play(cluster: LocalCluster, batches: list[Batch]) -> tuple[list[Disagreement], int]:
-    """Play batches on one cluster; return the disagreements, and how many scripts had to be played again."""
-    found: list[Disagreement] = []
-    repeated = 0
-    async with RealCluster(cluster) as real:
-        if not batches[0].with_elr:
-            await real.switch_elr_off()
-        for batch in batches:
-            these = await run_batch(real, batch)
-            spoilt = tuple(one.script for one in these if one.disturbed)
-            these = [one for one in these if not one.disturbed]
-            if spoilt:
-                repeated += len(spoilt)
-                these += await run_batch(real, replace(batch, scripts=spoilt))
-            say(f"seed {batch.seed}: {len(batch.scripts)} scripts, {len(these)} disagree")
-            for one in these[:1]:
-                say(await report(real, one))
-            found += these
-    return found, repeated
 
 
 METHOD = """\

@@ -7,6 +7,7 @@ from msgspec import Struct
 from events.base import Event
 from events.healing import HealingLimits
 from events.plans import Stepping
+from events.traits import Traits
 
 
 class ClusterIdentified(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-identified"):
@@ -44,6 +45,15 @@ class ClusterOutOfReach(Event, frozen=True, kw_only=True, omit_defaults=True, ta
 
 class ClusterWithinReach(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-within-reach"):
     """The owner can look at the cluster again."""
+
+
+class ClusterTraitsSeen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-traits-seen"):
+    """What the live brokers say of their versions means these behaviours; they hold from here on.
+
+    Recorded at first contact, and again whenever it changes: while a cluster is upgraded, and when that is done.
+    """
+
+    traits: Traits
 
 
 class Budgets(Struct, frozen=True, omit_defaults=True):

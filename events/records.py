@@ -14,6 +14,7 @@ from events.clusters import (
     ClusterMatched,
     ClusterMismatched,
     ClusterOutOfReach,
+    ClusterTraitsSeen,
     ClusterUnfrozen,
     ClusterWithinReach,
     FreezeEnded,
@@ -92,7 +93,7 @@ SCHEMA_VERSION = 1
 FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen | BrokerHeld | BrokerReleased
 ReachEvent = ClusterOutOfReach | ClusterWithinReach
 LimitsEvent = LimitsSet | LimitsChanged
-IdentityEvent = BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched
+IdentityEvent = BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched | ClusterTraitsSeen
 ClusterEvent = IdentityEvent | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 PlanThrottleEvent = PlanThrottleSet | PlanThrottleCleared | PlanThrottleRaised

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from drover.inventory import Inventory
+from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
 
 
@@ -35,6 +36,14 @@ class Identified:
     live_brokers: tuple[int, ...]
     ended_ms: int
     moves: Mapping[TopicPartition, Move] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsSeen:
+    """What the live brokers of the cluster say of their versions; those that did not answer are missing."""
+
+    cluster: str
+    versions: Mapping[int, BrokerVersion]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +127,7 @@ Input = (
     Observation
     | Identified
     | Survey
+    | VersionsSeen
     | OutOfReach
     | CallEnded
     | LeadersElected

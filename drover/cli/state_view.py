@@ -66,6 +66,8 @@ def layout(where: str, states: Sequence[ClusterState]) -> RenderableType:
 
 def _lines(state: ClusterState) -> list[str]:
     lines = [f"Kafka cluster {state.kafka_cluster_id or 'not seen yet'}; {_limits(state.limits)}."]
+    if state.traits is not None:
+        lines.append(f"{state.traits}.")
     if state.mismatched_kafka_cluster_id is not None:
         lines.append(f"Another Kafka cluster answers under this name: {state.mismatched_kafka_cluster_id}.")
     lines += [f"Frozen by {one.by} since {timestamp(one.since_ms)}: {one.reason}." for one in state.freezes]

@@ -60,6 +60,11 @@ def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live:
         styled(row.sentence(view.now_ms), style="dim" if row.is_owned else "yellow") for row in _shards(view, states)
     ]
     parts += [
+        styled(f"{state.name}: {state.traits}", style="dim")
+        for state in states
+        if state.traits is not None and state.traits.is_known
+    ]
+    parts += [
         styled(line, style="yellow")
         for state in states
         for line in notices(state, view.projections.get(state.name), view.now_ms)

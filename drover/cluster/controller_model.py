@@ -1,12 +1,16 @@
-"""What KRaft's controller of Kafka 4.3.1 computes for one partition: alter, cancel, completion and leader selection.
+"""What a controller computes for one partition: alter, cancel, completion and leader selection.
 
-Pure arithmetic on frozen values, restated from Kafka's own unit tests and from a live 4.3.1 cluster, odd states
-included. It knows no topics, no brokers' lives and no time: `drover.cluster.model` owns those.
+Pure arithmetic on frozen values, restated from Kafka's own unit tests and from live clusters, odd states included.
+Where versions differ it goes by traits (`drover.traits`). It knows no topics, no brokers' lives and no time:
+`drover.cluster.model` owns those.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+
+from drover.traits import LATEST
+from events.traits import Completion, Retarget, Traits
 
 NO_LEADER = -1
 
@@ -23,8 +27,9 @@ class Election(Enum):
 class Partition:
     """One partition as the controller holds it; `leader` is None when nobody leads.
 
-    `replicas` is the merged list while moving; `adding` and `removing` are ascending. `elr` holds the eligible leader
-    replicas (KIP-966), ascending: those that left an ISR smaller than min ISR and still have every committed record.
+    `replicas` is the merged list while moving; with KRaft `adding` and `removing` are ascending. `elr` holds the
+    eligible leader replicas (KIP-966), ascending: those that left an ISR smaller than min ISR and still have every
+    committed record.
     `last_known_leader` is who led before nobody did, -1 when nobody is known. `recovering` says that the last election
     was unclean.
     """
@@ -74,19 +79,33 @@ def delta(
     return target + removing, adding, removing
 
 
-def completes(partition: Partition) -> bool:
-    """Tell whether the move is over, by the rule of 4.3.1.
+def redirected(
+    partition: Partition, target: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return (merged replicas, adding, removing) as ZooKeeper mode has them: as if no other move had ever begun.
 
-    Every added replica must be in the ISR that remains. Only if the target is smaller than the original list must the
-    whole target be in it. A broker in both `adding` and `removing` can therefore never complete.
+    Both keep the order of the lists that they come from.
+    """
+    original = partition.original
+    removing = without(original, target)
+    return target + removing, without(target, original), removing
+
+
+def completes(partition: Partition, completion: Completion = LATEST.completion) -> bool:
+    """Tell whether the move is over; see `Completion`.
+
+    Where the added replicas decide, a broker in both `adding` and `removing` can never complete, since it leaves the
+    ISR that remains.
     """
     target = without(partition.replicas, partition.removing)
     remaining_isr = frozenset(without(partition.isr, partition.removing))
     if not partition.moving or not target or not remaining_isr:
         return False
+    if completion is Completion.TARGET:
+        return remaining_isr.issuperset(target)
     if not remaining_isr.issuperset(partition.adding):
         return False
-    shrinks = len(target) < len(partition.original)
+    shrinks = completion is Completion.ADDED_UNLESS_SHRINKING and len(target) < len(partition.original)
     return not shrinks or remaining_isr.issuperset(target)
 
 
@@ -103,14 +122,19 @@ def reversal(partition: Partition) -> Reversal:
 class Rules:
     """What the controller goes by besides the partition itself.
 
-    `min_isr` is the effective one: the topic's, but never more than its partition 0 has replicas. `with_elr` is the
-    feature `eligible.leader.replicas.version`. `crashed` is a broker that has just come back without a clean shutdown:
-    it may have lost records and is eligible no more.
+    `min_isr` is the effective one: the topic's, but never more than its partition 0 has replicas. `crashed` is a broker
+    that has just come back without a clean shutdown: it may have lost records and is eligible no more. `traits`
+    are those of the controller's version.
     """
 
     min_isr: int = 1
-    with_elr: bool = True
     crashed: int | None = None
+    traits: Traits = LATEST
+
+    @property
+    def with_elr(self) -> bool:
+        """Whether the feature `eligible.leader.replicas.version` is on."""
+        return self.traits.with_elr
 
 
 USUAL = Rules()
@@ -128,7 +152,7 @@ def settle(
     Completes the move if it is over, elects, and bumps the leader epoch when the leader changes or when a replica
     that was there before is gone. Without ELR the last member of an ISR stays in it, dead or not.
     """
-    after = _completed(wanted)
+    after = _completed(wanted, rules.traits.completion)
     elr = _eligible_leaders(before, after.isr, rules)
     leader, unclean = _elect(before, replace(after, elr=elr), electable, election, with_elr=rules.with_elr)
     isr = after.isr
@@ -149,8 +173,8 @@ def settle(
     )
 
 
-def _completed(wanted: Partition) -> Partition:
-    if not completes(wanted):
+def _completed(wanted: Partition, completion: Completion) -> Partition:
+    if not completes(wanted, completion):
         return wanted
     return replace(
         wanted,
@@ -209,9 +233,14 @@ def altered(
 ) -> Partition:
     """Apply an alter with a validated list; see also `stumbles`.
 
-    Adding and removing are overwritten only by something non-empty, so a re-target to a superset changes nothing and
-    a re-target to the original set leaves brokers in both lists (both seen live).
+    With KRaft adding and removing are overwritten only by something non-empty, so a re-target to a superset changes
+    nothing and a re-target to the original set leaves brokers in both lists (both seen live).
     """
+    if rules.traits.retarget is Retarget.ORIGINAL:
+        replicas, adding, removing = redirected(partition, target)
+        isr = tuple(broker for broker in partition.isr if broker in replicas)
+        wanted = replace(partition, replicas=replicas, adding=adding, removing=removing, isr=isr)
+        return settle(partition, wanted, electable, rules=rules)
     replicas, adding, removing = delta(partition.replicas, target)
     wanted = replace(
         partition,

@@ -30,6 +30,7 @@ from drover.facts import (
     ThrottledReplicas,
 )
 from drover.inventory import Inventory, LogDirectory, named_brokers
+from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
 
 MIN_ISR_MAX_AGE_S = 30.0
@@ -144,6 +145,13 @@ class KafkaDriver:
             )
         return messages.read_elect(response, partitions)
 
+    async def broker_versions(self) -> Mapping[int, BrokerVersion]:
+        """See `ClusterDriver.broker_versions`."""
+        deadline = self._deadline()
+        live = list((await self._metadata(self._samples, (), deadline)).racks)
+        found = await asyncio.gather(*(self._version_of(broker, deadline) for broker in live))
+        return {broker: version for broker, version in zip(live, found, strict=True) if version is not None}
+
     async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
         """See `ClusterDriver.replica_bytes`; a live broker that does not answer in time is left out like a dead one."""
         deadline = self._deadline()
@@ -237,6 +245,13 @@ class KafkaDriver:
         read = {name: int(found.effective[MIN_ISR]) for name, found in described.items()}
         self._min_isr = {name: self._min_isr[name] for name in fresh} | {name: (now_s, read[name]) for name in read}
         return {name: value for name in topics if (value := read.get(name, fresh.get(name))) is not None}
+
+    async def _version_of(self, broker: int, deadline: Deadline) -> BrokerVersion | None:
+        try:
+            response = await self._samples.send(messages.versions_request(), deadline, broker=broker)
+        except ClusterUnavailableError:
+            return None  # it died a moment ago, or hangs
+        return messages.read_versions(response) if response.error_code == NONE else None
 
     async def _held_by(
         self, broker: int, partitions: Collection[TopicPartition], deadline: Deadline

@@ -19,17 +19,21 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
 )
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import ConfigOperation
 from drover.facts import NONE, UNKNOWN_SERVER_ERROR, CallResult, Move, PartitionFacts
+from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
 
 CONTROLLER_TIMEOUT_MS = 3000
 PREFERRED_ELECTION = 0
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+FETCH_API = 1
+METADATA_FEATURE = "metadata.version"
+ELR_FEATURE = "eligible.leader.replicas.version"
 DYNAMIC_SOURCE = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 2}  # DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG
 
 
@@ -106,6 +110,19 @@ def _read_topic(topic: Any) -> DescribedTopic:
         for found in sorted(topic.partitions, key=lambda found: found.partition_index)
     }
     return DescribedTopic(topic.error_code, topic_id, partitions, bool(topic.is_internal))
+
+
+def versions_request() -> Any:
+    """Ask one broker for its API versions and features; version 3 is the first with features (2.4)."""
+    return ApiVersionsRequest(client_software_name="drover", client_software_version="1", min_version=3)
+
+
+def read_versions(response: Any) -> BrokerVersion:
+    """Read what a broker's software supports, and which features are in force."""
+    supported = {feature.name: feature.max_version for feature in response.supported_features or ()}
+    finalized = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
+    fetch = next((api.max_version for api in response.api_keys if api.api_key == FETCH_API), 0)
+    return BrokerVersion(supported.get(METADATA_FEATURE), fetch, finalized.get(ELR_FEATURE, 0))
 
 
 def alter_request(requests: Sequence[AlterRequest]) -> Any:

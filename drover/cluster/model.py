@@ -1,4 +1,4 @@
-"""A whole Kafka 4.3.1 cluster as a value in memory: brokers, topics, moves, copying and throttles, with explicit time.
+"""A whole Kafka cluster as a value in memory: brokers, topics, moves, copying and throttles, with explicit time.
 
 Deterministic: no clock, no randomness, no I/O. It mimics what a client can see of a real cluster, odd states included;
 docs/simulation.md says what is modelled, how it is held against reality, and what is left out. Nothing in it asks
@@ -12,6 +12,7 @@ from dataclasses import replace
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model_history import MetadataHistory
+from drover.cluster.model_refusals import dead_refusal, fenced_refusal, list_refusal, unknown_in_zookeeper_mode
 from drover.cluster.model_state import ACCEPTED, ModelState, ModelTopic, altered_configs
 from drover.cluster.port import AlterRequest
 from drover.cluster.replication import Replication
@@ -28,7 +29,9 @@ from drover.facts import (
     Move,
     PartitionFacts,
 )
+from drover.traits import LATEST
 from events.partitions import TopicPartition
+from events.traits import Traits
 
 ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
 INVALID_PARTITIONS = 37
@@ -40,7 +43,7 @@ class ClusterModel(ModelState):
     `copy_bytes_per_second` is what one broker can fetch for replicas that are not in sync; None copies everything at
     the next `advance`. `session_timeout_ms` is how long a dead broker stays unfenced, `replica_lag_ms` how long a
     replica that fetches nothing stays in the ISR of a partition that is written to. With `joins_by_itself` off,
-    replicas enter the ISR only through `join_isr`. `with_elr` is KIP-966, on in every new 4.3.1 cluster. Every
+    replicas enter the ISR only through `join_isr`. `traits` are those of the version that it mimics. Every
     `leader_rebalance_ms` the controller elects preferred leaders (Kafka's default is 300,000); None is never.
     """
 
@@ -53,10 +56,10 @@ class ClusterModel(ModelState):
         session_timeout_ms: int = 0,
         replica_lag_ms: int = 30_000,
         joins_by_itself: bool = True,
-        with_elr: bool = True,
+        traits: Traits = LATEST,
         leader_rebalance_ms: int | None = None,
     ) -> None:
-        super().__init__(racks, with_elr=with_elr)
+        super().__init__(racks, traits)
         self.kafka_cluster_id = kafka_cluster_id
         self.session_timeout_ms = session_timeout_ms
         self.leader_rebalance_ms = leader_rebalance_ms
@@ -83,7 +86,7 @@ class ClusterModel(ModelState):
         if name in self.topics:
             raise ValueError(f"topic {name} exists already")
         for number, replicas in assignments.items():
-            refusal = self._assignment_refusal(tuple(replicas)) or self._fenced_refusal(number, replicas)
+            refusal = list_refusal(self, replicas) or fenced_refusal(self, number, replicas)
             if refusal is not None:
                 raise ValueError(f"{name}:{number}: {refusal.message}")
         if len({len(replicas) for replicas in assignments.values()}) > 1:
@@ -113,14 +116,14 @@ class ClusterModel(ModelState):
         first = len(topic.partitions)
         factor = len(topic.partitions[0].replicas)
         for number, replicas in enumerate(assignments, first):
-            refusal = self._assignment_refusal(tuple(replicas))
+            refusal = list_refusal(self, replicas)
             if refusal is None and len(replicas) != factor:
                 refusal = CallResult(
                     INVALID_REPLICA_ASSIGNMENT,
                     f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this"
                     f" is not consistent with previous partitions, which have {factor} replica(s).",
                 )
-            refusal = refusal or self._fenced_refusal(number, replicas)
+            refusal = refusal or fenced_refusal(self, number, replicas)
             if refusal is not None:
                 return refusal
         for number, replicas in enumerate(assignments, first):
@@ -246,12 +249,14 @@ class ClusterModel(ModelState):
     def _alter_one(self, request: AlterRequest) -> CallResult:
         partition = request.partition
         before = self.partition(partition)
+        if before is None and self.traits.zookeeper_mode:
+            return unknown_in_zookeeper_mode(self, request.replicas)
         if before is None:
             what = f"partition {partition}" if partition.topic in self.topics else f"a topic named {partition.topic}"
             return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find {what}.")
         if request.replicas is None:
             return self._cancel(partition, before)
-        refusal = self._assignment_refusal(request.replicas)
+        refusal = list_refusal(self, request.replicas) or dead_refusal(self, before, request.replicas)
         if refusal is not None:
             return refusal
         after = controller_model.altered(before, request.replicas, self.electable, self.rules(partition.topic))
@@ -277,29 +282,6 @@ class ClusterModel(ModelState):
             )
         self.store(partition, after)
         return ACCEPTED
-
-    def _assignment_refusal(self, replicas: tuple[int, ...]) -> CallResult | None:
-        problem = None
-        if not replicas:
-            problem = "The manual partition assignment includes an empty replica list."
-        elif len(set(replicas)) < len(replicas):
-            problem = f"The manual partition assignment includes the broker {_first_repeated(replicas)} more than once."
-        else:
-            unknown = next((broker for broker in replicas if broker not in self.brokers), None)
-            if unknown is not None:
-                problem = (
-                    f"The manual partition assignment includes broker {unknown}, but no such broker is registered."
-                )
-        return None if problem is None else CallResult(INVALID_REPLICA_ASSIGNMENT, problem)
-
-    def _fenced_refusal(self, number: int, replicas: Sequence[int]) -> CallResult | None:
-        if any(self.electable(broker) for broker in replicas):
-            return None
-        return CallResult(
-            INVALID_REPLICA_ASSIGNMENT,
-            f"All brokers specified in the manual partition assignment for partition {number} are fenced or in"
-            " controlled shutdown.",
-        )
 
     def moves(self) -> dict[TopicPartition, Move]:
         """Answer ListPartitionReassignments of everything."""
@@ -382,7 +364,3 @@ class ClusterModel(ModelState):
         state = self.brokers[broker]
         state.configs, result = altered_configs(state.configs, operations)
         return result
-
-
-def _first_repeated(replicas: tuple[int, ...]) -> int:
-    return next(broker for place, broker in enumerate(replicas) if broker in replicas[:place])

@@ -18,6 +18,7 @@ from drover.cluster.throttle_lists import (
 )
 from drover.facts import NONE, CallResult
 from events.partitions import TopicPartition
+from events.traits import Traits
 
 DEFAULT_MIN_ISR = 1
 MIN_ISR = "min.insync.replicas"
@@ -89,9 +90,9 @@ class ModelState:
     stands for what does not exist.
     """
 
-    def __init__(self, racks: Mapping[int, str | None], *, with_elr: bool) -> None:
+    def __init__(self, racks: Mapping[int, str | None], traits: Traits) -> None:
         self.now_ms = 0
-        self.with_elr = with_elr
+        self.traits = traits
         self.brokers = {broker: ModelBroker(rack) for broker, rack in sorted(racks.items())}
         self.topics: dict[str, ModelTopic] = {}
         self.moving = SortedPartitions()
@@ -167,7 +168,7 @@ class ModelState:
         known = {} if self._effective_min_isr is None else self._effective_min_isr
         if topic not in known:
             known[topic] = min(self.min_isr(topic), len(self.topics[topic].partitions[0].replicas))
-        return Rules(known[topic], self.with_elr, crashed)
+        return Rules(known[topic], crashed, self.traits)
 
     @contextmanager
     def one_request(self) -> Iterator[None]:

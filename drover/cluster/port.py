@@ -6,6 +6,7 @@ from typing import Protocol
 
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from drover.inventory import Inventory
+from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
 
 MAX_PARTITIONS_PER_ALTER = 1000
@@ -114,6 +115,10 @@ class ClusterDriver(Protocol):
         The election is never unclean. Code 0 or 84 (ELECTION_NOT_NEEDED) says that the first of the list leads now, 80
         (PREFERRED_LEADER_NOT_AVAILABLE) that it cannot. Idempotent.
         """
+        ...
+
+    async def broker_versions(self) -> Mapping[int, BrokerVersion]:
+        """What each live broker says of its version; one that does not answer in time is left out."""
         ...
 
     async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:

@@ -34,6 +34,7 @@ from drover.facts import (
     ThrottledReplicas,
 )
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
+from drover.traits import BrokerVersion, version_of
 from events.partitions import TopicPartition
 
 BROKER_NOT_AVAILABLE = 8
@@ -150,6 +151,10 @@ class SimulatedDriver:
         return await self._change(
             lambda: {one: CallResult(self.model.elect_leader(one, Election.PREFERRED)) for one in sorted(partitions)}
         )
+
+    async def broker_versions(self) -> Mapping[int, BrokerVersion]:
+        """See `ClusterDriver.broker_versions`; what the model mimics, as its brokers would say it."""
+        return await self._read(lambda: dict.fromkeys(self.model.live_brokers(), version_of(self.model.traits)))
 
     async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
         """See `ClusterDriver.replica_bytes`."""

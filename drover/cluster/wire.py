@@ -37,6 +37,9 @@ CONTROLLER_PAUSE_S = 0.1
 MAX_CLIENTS_CLOSING = 4
 """How many replaced clients may still be closing; with more than that, none is replaced."""
 
+_ITEMS = ("topics", "results", "responses")
+"""Under which name an answer without a code of its own lists what it answers."""
+
 # Kafka's client logs every refused connection; without a handler Python would print that to the operator's terminal.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
@@ -110,7 +113,7 @@ class Lane:
         while True:
             client = await self._open(deadline)
             answer = await self._exchange(client, request, deadline, broker, changes=changes)
-            if broker is not None or getattr(answer, "error_code", NONE) != NOT_CONTROLLER:
+            if broker is not None or not _came_from_another(answer):
                 return answer
             # It was not done. The client would keep the controller that it knows for five minutes.
             if deadline.left_s() < CONTROLLER_PAUSE_S:
@@ -289,6 +292,15 @@ class _Exchange:
         if not connection.connected or connection.paused:
             raise NotSentError(f"the connection to broker {broker} is not ready")
         return connection
+
+
+def _came_from_another(answer: Any) -> bool:
+    """Whether a broker that is not the controller has answered, and so did nothing; some answers say it per item."""
+    if hasattr(answer, "error_code"):
+        return bool(answer.error_code == NOT_CONTROLLER)
+    items = next((found for name in _ITEMS if (found := getattr(answer, name, None))), ())
+    codes = {getattr(item, "error_code", NONE) for item in items}
+    return codes == {NOT_CONTROLLER}
 
 
 def _on_io_thread(client: KafkaAdminClient, work: Callable[[], Any]) -> "asyncio.Future[Any]":

@@ -11,6 +11,7 @@ from events.clusters import (
     ClusterMatched,
     ClusterMismatched,
     ClusterOutOfReach,
+    ClusterTraitsSeen,
     ClusterWithinReach,
 )
 
@@ -32,6 +33,10 @@ def _matched(state: IdentityState, _event: ClusterMatched, _at_ms: int) -> None:
     state.mismatched_kafka_cluster_id = None
 
 
+def _traits_seen(state: IdentityState, event: ClusterTraitsSeen, _at_ms: int) -> None:
+    state.traits = event.traits
+
+
 def _out_of_reach(state: IdentityState, event: ClusterOutOfReach, _at_ms: int) -> None:
     state.outage = Outage(event.since_ms, event.detail)
 
@@ -45,6 +50,7 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     BrokersSeen: _seen,
     ClusterMismatched: _mismatched,
     ClusterMatched: _matched,
+    ClusterTraitsSeen: _traits_seen,
     ClusterOutOfReach: _out_of_reach,
     ClusterWithinReach: _within_reach,
 }

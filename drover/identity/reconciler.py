@@ -2,8 +2,9 @@
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler
-from drover.capability.messages import Identified, Input, Moment, OutOfReach
+from drover.capability.messages import Identified, Input, Moment, OutOfReach, VersionsSeen
 from drover.facts import Observation, Survey
+from drover.traits import traits_of
 from events.bounds import shortened
 from events.clusters import (
     BrokersSeen,
@@ -11,6 +12,7 @@ from events.clusters import (
     ClusterMatched,
     ClusterMismatched,
     ClusterOutOfReach,
+    ClusterTraitsSeen,
     ClusterWithinReach,
 )
 
@@ -23,6 +25,8 @@ class IdentityReconciler(Reconciler):
         state = self.state
         if isinstance(entry, OutOfReach) and state.outage is None:
             batch.emit(ClusterOutOfReach(cluster=state.name, since_ms=entry.since_ms, detail=shortened(entry.detail)))
+        if isinstance(entry, VersionsSeen):
+            self._note_traits(entry, batch)
         if not isinstance(entry, Observation | Identified | Survey):
             return
         found = entry.kafka_cluster_id
@@ -45,6 +49,14 @@ class IdentityReconciler(Reconciler):
                     found_kafka_cluster_id=found,
                 )
             )
+
+    def _note_traits(self, entry: VersionsSeen, batch: BatchBuilder) -> None:
+        """Record what the versions mean, once as long as it stays the same; of the right cluster only."""
+        state, found = self.state, traits_of(entry.versions.values())
+        if state.kafka_cluster_id is None or state.mismatched_kafka_cluster_id is not None:
+            return
+        if found is not None and found != state.traits:
+            batch.emit(ClusterTraitsSeen(cluster=state.name, traits=found))
 
     def wants_brokers(self, now: Moment) -> bool:
         """Look again while none or another cluster answers, or none has answered yet and something is queued for it."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from drover.state.declared import ClusterSlice, recorded
+from events.traits import Traits
 
 
 class Outage(Struct, frozen=True, omit_defaults=True):
@@ -19,7 +20,8 @@ class IdentityState(ClusterSlice):
     """Kafka's own id of the cluster that was first seen, and of another one that answers now; None if there is none.
 
     `outage` is None while the cluster is within reach, as far as the owner knows. `known_brokers` are the ids of all
-    brokers that were ever seen alive there, sorted.
+    brokers that were ever seen alive there, sorted. `traits` are the behaviours of its version as last seen, None if
+    nobody has told them yet.
     """
 
     kafka_cluster_id: str | None = recorded("kafka_cluster_id", told_as=("kafka cluster id",))
@@ -28,3 +30,14 @@ class IdentityState(ClusterSlice):
     )
     outage: Outage | None = recorded("outage", told_as=("outage",))
     known_brokers: tuple[int, ...] = recorded("known_brokers", (), told_as=("known brokers",))
+    traits: Traits | None = recorded("traits", told_as=("traits",))
+
+    @property
+    def is_right_cluster(self) -> bool:
+        """Whether the cluster that answers, as far as is known, is the one first seen under this name."""
+        return self.kafka_cluster_id is not None and self.mismatched_kafka_cluster_id is None
+
+    @property
+    def is_migrating(self) -> bool:
+        """Whether the cluster is on its way from ZooKeeper to KRaft: nothing new begins meanwhile."""
+        return self.traits is not None and self.traits.migrates

@@ -12,6 +12,7 @@ TABLES = CapabilityTables(
             clusters.ClusterMismatched,
             clusters.ClusterMatched,
             clusters.ClusterOutOfReach,
+            clusters.ClusterTraitsSeen,
             clusters.ClusterWithinReach,
         }
     ),

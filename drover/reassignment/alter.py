@@ -151,6 +151,9 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
             f"{state.mismatched_kafka_cluster_id} answers: correct the bootstrap address in the configuration"
         )
         return refuse(RefusalCode.CLUSTER_CHANGED, detail, plan=plan)
+    if state.is_migrating:
+        detail = f"{state.name} is being migrated from ZooKeeper to KRaft: send the command again when that is done"
+        return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail, plan=plan)
     if facts.unavailable is not None:
         detail = f"{state.name} could not be looked at: {facts.unavailable}; send the command again under a new id"
         return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail, plan=plan)

@@ -1,12 +1,14 @@
 """The context of a verdict about one reassignment, gathered from state and observations."""
 
 from drover.capability.observations import ObservationCache
+from drover.identity.state import IdentityState
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.late_calls import expired_calls
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import Context
 from drover.state.cluster import ClusterState
 from events.plans import Stepping
+from events.traits import Completion
 
 
 def context_of(
@@ -34,7 +36,13 @@ def context_of(
         failed=state.failed_brokers,
         stepping=stepping_of(state, reassignment),
         listed=state.listed_for(reassignment.key.topic),
+        completion=completion_of(state),
     )
+
+
+def completion_of(state: IdentityState) -> Completion:
+    """Return what completes a reassignment; until the brokers have said what they run, as in the latest release."""
+    return Completion.ADDED_UNLESS_SHRINKING if state.traits is None else state.traits.completion
 
 
 def stepping_of(state: ClusterState, reassignment: Reassignment) -> Stepping:

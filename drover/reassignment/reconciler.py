@@ -12,6 +12,7 @@ from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
 from drover.reassignment import calls
+from drover.reassignment.call_pace import CallPace
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.copy_sizes import CopySizes
@@ -21,11 +22,11 @@ from drover.reassignment.reconcile import reconcile
 from drover.reassignment.state import Reassignment
 from drover.reassignment.verdict import NOTHING
 from drover.state.cluster import ClusterState
+from events.base import PartitionEvent
 from events.partitions import TopicPartition
 from events.reassignments import CallIntended, ReassignmentQueued
 from events.records import AnyEvent, ReassignmentEvent
 
-MAX_PARTITIONS_PER_CALL = 1000
 # Copies that began together must not be observed together for ever: one look covers this part of them.
 LOOKS_TO_SEE_ALL = 12
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
@@ -45,9 +46,12 @@ class _Basis:
 class ReassignmentReconciler(Reconciler):
     """Carries reassignments from one observation to the next call; those that wait for a step are `Starter`'s."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, backoff: Backoff, sizes: CopySizes) -> None:
+    def __init__(
+        self, state: ClusterState, observed: ObservationCache, backoff: Backoff, sizes: CopySizes, pace: CallPace
+    ) -> None:
         super().__init__(state, observed)
         self._backoff = backoff
+        self._pace = pace
         self._sizes = sizes
         self._unconfirmed = Unconfirmed()
         # What copies and was found to be as expected: judged again only when something of this has changed.
@@ -79,6 +83,7 @@ class ReassignmentReconciler(Reconciler):
                     if reassignment is not None and self._is_judged(reassignment, batch.at_ms):
                         self._judge(reassignment, entry.ended_ms, batch)
             case CallEnded():
+                self._pace.ended(entry)
                 self._call_ended(entry, batch)
             case BytesSampled():
                 self._sizes.sample(entry, self.state)
@@ -111,6 +116,10 @@ class ReassignmentReconciler(Reconciler):
             persisted=self._unconfirmed.has_persisted(key, seen),
         )
         verdict = reconcile(reassignment, seen.facts, context)
+        if not self._pace.room and any(isinstance(event, CallIntended) for event in verdict.events):
+            # The controller has enough to do: this is judged again when it has answered.
+            self._unconfirmed.note(key, ended_ms, unconfirmed=True)
+            return
         if verdict == NOTHING and reassignment.phase in _AWAITING_A_STEP:
             # What waits for a step is judged where steps are started.
             self._unconfirmed.forget(key)
@@ -154,8 +163,11 @@ class ReassignmentReconciler(Reconciler):
 
     def applied(self, event: AnyEvent) -> None:
         """Collect intended calls, and drop what has ended."""
+        if isinstance(event, PartitionEvent) and not self._is_open(event.key):
+            self._pace.over(event.key)
         if isinstance(event, CallIntended):
             self._proposed.append(event.key)
+            self._pace.intended(event.key)
         elif isinstance(event, ReassignmentQueued):
             self._sizes.waits(event.key)
         elif isinstance(event, Ending):
@@ -165,8 +177,14 @@ class ReassignmentReconciler(Reconciler):
             self._unconfirmed.forget(event.key)
             self._as_expected.pop(event.key, None)
 
+    def _is_open(self, key: TopicPartition) -> bool:
+        reassignment = self.state.reassignments.get(key)
+        return reassignment is not None and reassignment.call_open
+
     def reconcile(self, batch: BatchBuilder) -> None:
         """Record the ends of calls that were withheld after all."""
+        if self.state.traits is not None:
+            self._pace.begin(zookeeper_mode=self.state.traits.zookeeper_mode)
         withheld, self._withheld = self._withheld, []
         for ended in withheld:
             self._call_ended(ended, batch)
@@ -179,7 +197,7 @@ class ReassignmentReconciler(Reconciler):
         self._proposed = []
 
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Make the intended calls, at most 1,000 partitions each."""
+        """Make the intended calls, each as large as the controller answers in time."""
         requests: dict[TopicPartition, tuple[int, ...] | None] = {}
         for key, reassignment in self._starting():
             detail = self._why_not_call(reassignment)
@@ -188,8 +206,11 @@ class ReassignmentReconciler(Reconciler):
             else:
                 self._lapse(key, now, detail)
         items = list(requests.items())
-        for first in range(0, len(items), MAX_PARTITIONS_PER_CALL):
-            yield AlterPartitions(self.state.name, dict(items[first : first + MAX_PARTITIONS_PER_CALL]), start_by_ms)
+        size = self._pace.size
+        for first in range(0, len(items), size):
+            call = AlterPartitions(self.state.name, dict(items[first : first + size]), start_by_ms)
+            self._pace.starts(call, now.monotonic_ms)
+            yield call
 
     def withhold(self, now: Moment, why: str) -> None:
         """Let the intended calls lapse."""

@@ -66,6 +66,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             is_short=is_short,
             drops_last=reassignment.returning_to is not None,
             listed=() if is_reorder(reassignment) else context.listed,
+            completion=context.completion,
         )
         step = next_step(reassignment, context.stepping, now)
         if reassignment.phase is Phase.PREPARED and prepared and step and set(step.adding) <= set(prepared.adding):
@@ -120,7 +121,7 @@ def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
         return Block(Blocker.BELOW_MIN_ISR, detail, context.at_ms)
     shrinks = not step.adding and len(step.replicas) < len(step.expected)
     if shrinks and out_of_sync:
-        # Kafka 4.3.1 lists such a shrink and waits; waiting here instead leaves nothing half done.
+        # Kafka lists such a shrink and waits (3.7 does not); waiting here instead leaves nothing half done.
         detail = f"replicas {', '.join(map(str, out_of_sync))} must be in the ISR before others are dropped"
         return Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms)
     return _gate_of_leaders(step, seen, context)

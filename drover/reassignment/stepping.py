@@ -13,6 +13,7 @@ from drover.reassignment.phase import Stage
 from drover.reassignment.replica_sets import adding, only_appends, removing
 from drover.reassignment.state import Reassignment, Step
 from events.plans import Stepping
+from events.traits import Completion
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Situation:
 
     `original` is where the reassignment began. `is_short` says that fewer replicas are in sync than min.insync.replicas
     asks for of the present list. `drops_last` asks for steps that only add, and one at the end that drops. `listed` are
-    the brokers that should not lead; `target` is in the order in which they come last (X8).
+    the brokers that should not lead; `target` is in the order in which they come last (X8). `completion` is the
+    trait of the cluster's version.
     """
 
     current: tuple[int, ...]
@@ -35,6 +37,23 @@ class Situation:
     is_short: bool = False
     drops_last: bool = False
     listed: Collection[int] = ()
+    completion: Completion = Completion.ADDED_UNLESS_SHRINKING
+
+    @property
+    def holds_up(self) -> tuple[int, ...]:
+        """Return the replicas that are to go anyway and that a step must not keep, or it would wait for them.
+
+        They are out of sync, and the version waits for the whole target of a step. Below min.insync.replicas nothing
+        is dropped, not even they.
+        """
+        if self.completion is not Completion.TARGET or self.is_short:
+            return ()
+        return tuple(one for one in removing(self.current, self.target) if one not in self.isr)
+
+    @property
+    def spare(self) -> int:
+        """Return how many replicas the list has beyond the shorter end of the way (S2)."""
+        return max(0, len(self.current) - min(len(self.original), len(self.target)))
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -77,14 +96,17 @@ def grow(now: Situation) -> tuple[int, ...] | None:
     """Append some live added replicas in the target's order, and drop the others at the end.
 
     At the end of the list, because with the target's order Kafka's own rebalance would move leadership early. A target
-    that adds at most `max_replicas_per_step` replicas is one step.
+    that adds at most `max_replicas_per_step` replicas is one step. What is to go and would hold a step up goes with it.
     """
     missing, live = now.missing, now.live_missing
     appends_first = (now.is_short or now.drops_last) and not only_appends(now.current, now.target)
     at_once = len(adding(now.original, now.target)) <= now.max_replicas_per_step
     if not missing or (at_once and live == missing and not appends_first):
         return now.target
-    return now.current + live[: now.max_replicas_per_step] if live else None
+    # As many come as must go, or else the list would be shorter than both ends, or the step would never end.
+    added = live[: max(now.max_replicas_per_step, len(now.holds_up) - now.spare)]
+    gone = now.holds_up[: len(added) + now.spare]
+    return tuple(broker for broker in now.current if broker not in gone) + added if live else None
 
 
 def single(now: Situation) -> tuple[int, ...] | None:
@@ -113,7 +135,8 @@ def swap(now: Situation) -> tuple[int, ...] | None:
         return now.target
     has_room = len(now.current) <= max(len(now.original), len(now.target))
     if (now.target[0] in live and has_room) or (live and lacks):
-        return _ordered(now, live[: max(1, lacks)], ())
+        added = live[: max(1, lacks)]
+        return _ordered(now, added, now.holds_up[: len(added) + now.spare])
     over = len(now.current) - len(now.target)
     lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])
     added = live[: max(0, most - max(0, over - lagging))]

@@ -24,6 +24,7 @@ from events.reassignments import (
     StepConfirmed,
 )
 from events.records import ReassignmentEvent
+from events.traits import Completion
 
 # The author of what nobody asked for.
 DROVER = "drover"
@@ -46,7 +47,7 @@ class Context:
     `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     `failed` are the brokers that somebody has reported as failed. `stepping` is the plan's, or else the cluster's.
-    `listed` are the brokers that should not lead this topic.
+    `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait.
     """
 
     cluster: str
@@ -63,6 +64,7 @@ class Context:
     failed: Collection[int] = ()
     stepping: Stepping = Stepping.GROW
     listed: Collection[int] = ()
+    completion: Completion = Completion.ADDED_UNLESS_SHRINKING
 
     @property
     def guard(self) -> GuardFacts:

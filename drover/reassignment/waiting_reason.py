@@ -68,6 +68,9 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | 
     if state.freeze is not None and entry.phase in _STARTING:
         why = f"withheld, frozen by {state.freeze.by} ({state.freeze.reason})"
         return WaitingReason(why, "`drover unfreeze`", max(entry.since_ms, state.freeze.since_ms))
+    if state.is_migrating and entry.phase in _STARTING:
+        why = "withheld, the cluster is being migrated from ZooKeeper to KRaft"
+        return WaitingReason(why, "the end of the migration", entry.since_ms)
     paused = state.paused_plans.get(entry.plan)
     if paused is not None and entry.phase in {Phase.PENDING, Phase.CONFIRMED}:
         why = f"withheld, plan {entry.plan} is paused by {paused.by} ({paused.reason})"

@@ -4,6 +4,7 @@ It decides nothing. Every fault of a cluster becomes an input that says what is 
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 import structlog
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles
+from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles, VersionsSeen
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
 from drover.facts import Observation
@@ -38,6 +39,7 @@ UNREACHABLE_PACE_MS = 1000
 # An outage goes into the log once it has lasted: a broker that restarts is none.
 OUTAGE_MS = 2000
 SAMPLE_MS = 1000
+VERSIONS_MS = 30_000
 # A sample may take this share of the time: listing every log directory of a large cluster is not free.
 SAMPLE_SHARE = 5
 
@@ -121,6 +123,7 @@ class ClusterServices:
             tasks = (
                 self._spawn(self._observe(core, cluster, wake, nudge)),
                 self._spawn(self._sample(core, cluster)),
+                self._spawn(self._ask_versions(core, cluster)),
             )
             watch = self._watches[place] = _Watch(tasks, nudge)
         return watch
@@ -197,6 +200,19 @@ class ClusterServices:
                 self._metrics.copy_remaining(cluster, 0)
             took_ms = (time.monotonic() - started) * 1000
             await asyncio.sleep(max(SAMPLE_MS, took_ms * SAMPLE_SHARE) / 1000)
+
+    async def _ask_versions(self, core: ShardCore, cluster: str) -> None:
+        """Ask the brokers now and then what they run: a cluster may be upgraded in the middle of a plan.
+
+        The next look at the cluster wakes the shard for it.
+        """
+        driver = self._drivers[cluster]
+        while core.owned:
+            token = core.token
+            with contextlib.suppress(ClusterError):  # the observations tell of it
+                self._deliver(core, token, VersionsSeen(cluster, await driver.broker_versions()))
+            is_known = core.cluster(cluster).state.traits is not None
+            await asyncio.sleep((VERSIONS_MS if is_known else UNREACHABLE_PACE_MS) / 1000)
 
     async def _gather_one(self, core: ShardCore, cluster: str, partitions: frozenset[TopicPartition]) -> str | None:
         driver, token, started = self._drivers[cluster], core.token, now().monotonic_ms

@@ -12,7 +12,8 @@ from drover.capability.observations import FRESH_TO_START_MS, CachedObservation,
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
-from drover.reassignment.context import context_of, stepping_of
+from drover.reassignment.call_pace import CallPace
+from drover.reassignment.context import completion_of, context_of, stepping_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
@@ -42,8 +43,8 @@ from events.records import AnyEvent
 
 # How many waiting partitions are looked at in the cluster at a time: twice as many as there is room for, within these.
 MIN_LOOKS, MAX_LOOKS = 20, 500
-# How many are tried in vain in one batch, and how many start: the rest follows in the next one.
-MAX_VAIN_TRIES, MAX_STARTS = 40, 1000
+# How many are tried in vain in one batch: the rest follows in the next one.
+MAX_VAIN_TRIES = 40
 # How many are ranked anew in one batch because their sizes are known now.
 MAX_RANKED = 1000
 # No election is open for longer.
@@ -61,8 +62,10 @@ class Starter(Reconciler):
         backoff: Backoff,
         sizes: CopySizes,
         throttles: Throttles,
+        pace: CallPace,
     ) -> None:
         super().__init__(state, observed)
+        self._pace = pace
         self._backoff = backoff
         self._sizes = sizes
         self._throttles = throttles
@@ -141,15 +144,18 @@ class Starter(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Start whatever may start. While the cluster is frozen no step starts (R236-9); steps under way go on."""
         state = self.state
-        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None or state.is_withheld:
+        if not state.is_right_cluster or state.is_migrating or state.is_withheld:
             return
+        self._is_behind, most_starts = False, self._pace.room
+        if not most_starts:
+            return  # the answers to open calls wake it
         self._limit_looks()
         is_ranked = self._rank_anew()
         self._is_behind = self._wake(batch.now.monotonic_ms) or not is_ranked
         vain_tries = starts = 0
         for candidate in self.candidates.ready():
             key, rank = candidate.key, self.ranking.rank(candidate.key)
-            is_over = vain_tries >= MAX_VAIN_TRIES or starts >= MAX_STARTS
+            is_over = vain_tries >= MAX_VAIN_TRIES or starts >= most_starts
             is_full = self._is_full(key)
             if is_over or (is_full and self.candidates.is_looked_enough):
                 self._is_behind = self._is_behind or is_over
@@ -290,6 +296,7 @@ class Starter(Reconciler):
             max_replicas_per_step=most,
             drops_last=reassignment.returning_to is not None,
             listed=listed,
+            completion=completion_of(self.state),
         )
         step = next_step(reassignment, stepping_of(self.state, reassignment), now)
         if step is None or any(broker not in live for broker in step.adding):

@@ -15,6 +15,7 @@ from drover.leadership.endings import order_after, order_before
 from drover.leadership.reconciler import LeadershipReconciler
 from drover.plans.evolve import Ending
 from drover.plans.reconciler import PlansReconciler
+from drover.reassignment.call_pace import CallPace
 from drover.reassignment.cancellation import succession
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.gone_topics import GoneTopics
@@ -186,16 +187,16 @@ def _reconcilers(
     state: ClusterState, observed: ObservationCache, sizes: CopySizes, scope: ShardScope, limits: Limits | None
 ) -> tuple[Reconciler, ...]:
     """Make the reconcilers of one cluster, in the order in which they run; a new capability is added here."""
-    backoff = Backoff()
+    backoff, pace = Backoff(), CallPace()
     throttling = ThrottlingReconciler(state, observed)
     return (
         IdentityReconciler(state, observed),
-        ReassignmentReconciler(state, observed, backoff, sizes),
+        ReassignmentReconciler(state, observed, backoff, sizes, pace),
         LimitsReconciler(state, observed, limits),
         HealingReconciler(state, observed),
         QueueReconciler(state, observed, scope.own_topics),
         LeadershipReconciler(state, observed),
-        Starter(state, observed, backoff, sizes, throttling),
+        Starter(state, observed, backoff, sizes, throttling, pace),
         throttling,
         ThrottleRaiser(state, observed, sizes),
         GoneTopics(state, observed),

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from kafka import KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+from kafka.errors import TopicAlreadyExistsError
 
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.model import ClusterModel
@@ -16,7 +17,9 @@ from drover.cluster.simulated import SimulatedDriver
 from drover.cluster.sockets import DIRECT
 from drover.facts import Observation, PartitionFacts
 from drover.local import LocalCluster
+from drover.traits import known_traits
 from events.partitions import TopicPartition
+from events.traits import Traits
 
 Value = TypeVar("Value")
 RECORD_BYTES = 1 << 16
@@ -27,6 +30,7 @@ class ClusterUnderTest(Protocol):
     """What a contract test may do to a cluster besides using its driver; brokers are 1 to 4 in three racks."""
 
     driver: ClusterDriver
+    traits: Traits
 
     async def create_topic(
         self, assignments: Mapping[int, Sequence[int]], *, records: int = 0, configs: Mapping[str, str] | None = None
@@ -92,8 +96,9 @@ async def settled(cluster: ClusterUnderTest, partition: TopicPartition, replicas
 class SimulatedCluster:
     """The simulated twin under test; copying takes model time where a test throttles it."""
 
-    def __init__(self) -> None:
-        self.model = ClusterModel({1: "r1", 2: "r2", 3: "r3", 4: "r1"})
+    def __init__(self, traits: Traits) -> None:
+        self.traits = traits
+        self.model = ClusterModel({1: "r1", 2: "r2", 3: "r3", 4: "r1"}, traits=traits)
         self.driver: ClusterDriver = SimulatedDriver(self.model, "under-test")
 
     async def create_topic(
@@ -125,6 +130,7 @@ class RealCluster:
 
     def __init__(self, local: LocalCluster) -> None:
         self.local = local
+        self.traits = traits_of_local(local)
         self.driver: ClusterDriver = KafkaDriver("under-test", local.bootstrap)
         self._admin = KafkaAdminClient(
             bootstrap_servers=local.bootstrap.split(","), client_id="test-operator", proxy_url=DIRECT
@@ -142,7 +148,15 @@ class RealCluster:
     async def recreate_topic(self, name: str, assignments: Mapping[int, Sequence[int]]) -> None:
         await asyncio.to_thread(self._admin.delete_topics, [name])
         await eventually(self, lambda: self.driver.partition_counts([name]), lambda counts: counts[name] is None)
-        await self._create(name, assignments, {})
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                await self._create(name, assignments, {})
+            except TopicAlreadyExistsError:  # in ZooKeeper mode a topic is deleted for a while after it is gone
+                assert time.monotonic() < deadline, f"{name} is still being deleted"
+                await self.pass_time()
+            else:
+                return
 
     async def set_topic_config(self, topic: str, key: str, value: str) -> None:
         await asyncio.to_thread(self._set_topic_config, topic, key, value)
@@ -192,6 +206,17 @@ class RealCluster:
             producer.flush()
         finally:
             producer.close()
+
+
+def traits_of_local(local: LocalCluster) -> Traits:
+    """Return the traits that a new local cluster must have by its version and mode, never asking it."""
+    return traits_of_release(local.spec.kafka, zookeeper_mode=local.spec.in_zookeeper_mode)
+
+
+def traits_of_release(version: str, *, zookeeper_mode: bool) -> Traits:
+    """Return the traits of a new cluster of a version, named as in `3.9.1`."""
+    major, minor, *_ = map(int, version.split("."))
+    return known_traits(f"{major}.{minor}", zookeeper_mode=zookeeper_mode, with_elr=(major, minor) >= (4, 1))
 
 
 def _is_led(found: PartitionFacts | None) -> bool:

@@ -4,12 +4,14 @@ What the recorder found out about Kafka 4.3.1 is here too, each as a test of its
 """
 
 import pytest
+from msgspec.structs import replace
 
 from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import LEADER_RATE, LEADER_REPLICAS, ConfigOperation, OperationKind
 from drover.facts import Move
+from drover.traits import LATEST
 from events.partitions import TopicPartition
 
 LONG = TopicPartition("long", 0)
@@ -83,7 +85,7 @@ def test_who_crashed_is_eligible_no_more_and_the_live_last_leader_takes_over_whe
 
 
 def test_without_elr_the_last_one_stays_in_the_isr_and_leads_again() -> None:
-    model = cluster(1, 2, with_elr=False)
+    model = cluster(1, 2, traits=replace(LATEST, with_elr=False))
     model.stop_broker(2)
     model.stop_broker(1)
     assert (state(model).leader, state(model).isr, state(model).elr) == (None, (1,), ())
@@ -95,7 +97,7 @@ def test_without_elr_the_last_one_stays_in_the_isr_and_leads_again() -> None:
 
 @pytest.mark.parametrize("with_elr", [True, False])
 def test_an_unclean_topic_goes_on_with_whoever_lives_and_loses_what_that_one_lacks(with_elr: bool) -> None:
-    model = cluster(1, 2, configs=UNCLEAN, with_elr=with_elr)
+    model = cluster(1, 2, configs=UNCLEAN, traits=replace(LATEST, with_elr=with_elr))
     model.stop_broker(2)
     assert model.write(LONG, 100)
     model.advance(1)

@@ -1,5 +1,6 @@
 """One value or more of every message type; `golden.json` beside it holds the bytes they were once written as."""
 
+from drover.traits import LATEST
 from events import (
     brokers,
     clusters,
@@ -13,6 +14,7 @@ from events import (
 )
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
+from events.traits import Completion, Retarget, Traits
 from tests.events import leader_samples, limit_samples, throttle_samples
 from tests.events.healing_samples import HEALING
 
@@ -36,6 +38,13 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", since_ms=1_790_000_000_000, detail="prod-1:9093 cannot be reached: connection refused"
     ),
     "cluster-within-reach": clusters.ClusterWithinReach(cluster="local"),
+    "cluster-traits-seen": clusters.ClusterTraitsSeen(
+        cluster="local",
+        traits=Traits(
+            kafka="3.9", completion=Completion.TARGET, retarget=Retarget.ORIGINAL, is_known=True, zookeeper_mode=True
+        ),
+    ),
+    "cluster-traits-seen-of-the-latest": clusters.ClusterTraitsSeen(cluster="local", traits=LATEST),
     "limits-set": clusters.LimitsSet(
         cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
     ),

@@ -15,6 +15,8 @@ from kafka.protocol.admin import (
     ElectLeadersRequest,
     UpdateFeaturesRequest,
 )
+from kazoo.client import KazooClient
+from msgspec.structs import replace
 
 from drover.cluster import messages
 from drover.cluster.configs import LIST_KEYS, topic_configs
@@ -29,6 +31,7 @@ from drover.local.layout import CONTROLLER_ID
 from drover.local.probe import known_brokers
 from drover.local.processes import ProcessState
 from events.partitions import TopicPartition
+from tests.cluster.support import traits_of_local
 from tests.reality.operations import (
     Alter,
     Codes,
@@ -59,6 +62,8 @@ class RealCluster:
 
     def __init__(self, local: LocalCluster) -> None:
         self.local = local
+        self.traits = traits_of_local(local)
+        self._tells_elr = self.traits.with_elr
         self._calls = Lane("recorder-calls", local.bootstrap, {}, CALL_TIMEOUT_MS)
         self._looks = Lane("recorder-looks", local.bootstrap, {}, CALL_TIMEOUT_MS)
         self._killed: list[int] = []
@@ -89,15 +94,22 @@ class RealCluster:
                 self._killed.remove(broker)
                 await self._until(lambda: self._known(broker, wanted=True), f"broker {broker} to be known")
             case RestartController():
-                await self.local.kill(CONTROLLER_ID)
-                await self.local.start(CONTROLLER_ID)
+                await self._change_controller()
                 await self._until(self._lists, "the controller to answer")
             case None:
                 return
 
+    async def _change_controller(self) -> None:
+        """Kill the controller and start it again; in ZooKeeper mode let the brokers elect another one."""
+        if not self.traits.zookeeper_mode:
+            await self.local.kill(CONTROLLER_ID)
+            await self.local.start(CONTROLLER_ID)
+            return
+        await asyncio.to_thread(depose_controller, self.local.zookeeper)
+
     async def mend(self) -> None:
         """Bring back whoever a script that was broken off has left dead."""
-        if self.local.process_state(CONTROLLER_ID) is ProcessState.DEAD:
+        if not self.traits.zookeeper_mode and self.local.process_state(CONTROLLER_ID) is ProcessState.DEAD:
             await self.local.start(CONTROLLER_ID)
         for broker in tuple(self._killed):
             await self.befall(Start(broker))
@@ -107,6 +119,8 @@ class RealCluster:
         return self._fencings() - self._fenced_before
 
     def _fencings(self) -> int:
+        if self.traits.zookeeper_mode:
+            return 0
         log = self.local.log_file(CONTROLLER_ID).read_text(encoding="utf-8", errors="replace")
         return log.count(SPONTANEOUS)
 
@@ -139,6 +153,7 @@ class RealCluster:
         request = UpdateFeaturesRequest(timeout_ms=CALL_TIMEOUT_MS, feature_updates=[update], validate_only=False)
         response = await self._call(request)
         assert response.error_code == NONE, f"{response.error_code}: {response.error_message}"
+        self.traits = replace(self.traits, with_elr=False)
 
     # -- operations
 
@@ -237,7 +252,12 @@ class RealCluster:
             lists = parse_throttled(configs[name].own)
             seen[name] = TopicSight(
                 {
-                    one.partition_index: _sight(one, moves.get(TopicPartition(name, one.partition_index)))
+                    one.partition_index: _sight(
+                        one,
+                        moves.get(TopicPartition(name, one.partition_index)),
+                        with_elr=self._tells_elr,
+                        with_epoch=not self.traits.zookeeper_mode,
+                    )
                     for one in partitions
                 },
                 (frozenset(lists.leader), frozenset(lists.follower)),
@@ -251,6 +271,8 @@ class RealCluster:
         return messages.read_list(response)
 
     async def _described(self, names: Sequence[str]) -> dict[str, list[Any] | None]:
+        if not self._tells_elr:
+            return await self._described_by_metadata(names)
         described: dict[str, list[Any] | None] = {}
         for start in range(0, len(names), TOPICS_PER_DESCRIBE):
             some = sorted(names[start : start + TOPICS_PER_DESCRIBE])
@@ -265,19 +287,40 @@ class RealCluster:
                 described[topic.name] = list(topic.partitions) if topic.error_code == NONE else None
         return described
 
+    async def _described_by_metadata(self, names: Sequence[str]) -> dict[str, list[Any] | None]:
+        """Ask as every version understands it; it knows no eligible leaders."""
+        response = await self._looks.send(messages.metadata_request(names), Deadline.after_ms(CALL_TIMEOUT_MS))
+        return {
+            topic.name: sorted(topic.partitions, key=lambda found: found.partition_index)
+            if topic.error_code == NONE
+            else None
+            for topic in response.topics
+        }
 
-def _sight(found: Any, move: Move | None) -> Sight:
-    last_known = found.last_known_elr or ()
+
+def _sight(found: Any, move: Move | None, *, with_elr: bool, with_epoch: bool) -> Sight:
+    last_known = (found.last_known_elr or ()) if with_elr else ()
     return Sight(
         replicas=tuple(found.replica_nodes),
         isr=frozenset(found.isr_nodes),
         leader=None if found.leader_id < 0 else found.leader_id,
-        leader_epoch=found.leader_epoch,
-        elr=frozenset(found.eligible_leader_replicas or ()),
+        leader_epoch=found.leader_epoch if with_epoch else None,
+        elr=frozenset((found.eligible_leader_replicas or ()) if with_elr else ()),
         last_known_leader=last_known[0] if last_known else None,
         adding=() if move is None else move.adding,
         removing=() if move is None else move.removing,
     )
+
+
+def depose_controller(zookeeper: str) -> None:
+    """Delete the node that says who the controller is: the brokers elect one, and none of them dies."""
+    client = KazooClient(zookeeper)
+    client.start(timeout=CALL_TIMEOUT_MS / 1000)
+    try:
+        client.delete("/controller")
+    finally:
+        client.stop()
+        client.close()
 
 
 assert tuple(BROKERS) == (1, 2, 3, 4), "the local cluster numbers its brokers from 1"

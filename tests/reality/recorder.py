@@ -133,7 +133,7 @@ async def run_batch(real: RealCluster, batch: Batch, *, agree_within_s: float = 
     players = [
         _Player(script, f"{run}-{script.number}-", model, model)
         for script in batch.scripts
-        for model in [new_model(with_elr=batch.with_elr)]
+        for model in [new_model(batch.traits)]
     ]
     playing, found = list(players), list[Disagreement]()
     try:

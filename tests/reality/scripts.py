@@ -16,7 +16,9 @@ from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model import ClusterModel
 from drover.cluster.model_state import MIN_ISR, UNCLEAN_ALLOWED
 from drover.cluster.throttle_lists import LEADER_REPLICAS
+from drover.traits import LATEST
 from events.partitions import TopicPartition
+from events.traits import Traits
 from tests.reality.operations import Alter, Create, Delete, Elect, Grow, Operation, Place, Replicas, Throttle, apply
 
 BROKERS = (1, 2, 3, 4)
@@ -66,12 +68,12 @@ class Batch:
     seed: int
     weather: Weather
     scripts: tuple[Script, ...]
-    with_elr: bool = True
+    traits: Traits = LATEST
 
 
-def new_model(*, with_elr: bool = True) -> ClusterModel:
+def new_model(traits: Traits) -> ClusterModel:
     """Return the model of the cluster that scripts run on."""
-    return ClusterModel(dict.fromkeys(BROKERS), with_elr=with_elr)
+    return ClusterModel(dict.fromkeys(BROKERS), traits=traits)
 
 
 def befall(model: ClusterModel, event: Event | None) -> None:
@@ -98,11 +100,11 @@ def come_to_rest(model: ClusterModel) -> None:
     raise AssertionError("the model never comes to rest")
 
 
-def make_batch(seed: int, size: int, *, with_elr: bool = True) -> Batch:
-    """Return the batch of a seed; a script depends on the seed and its own number only."""
+def make_batch(seed: int, size: int, traits: Traits = LATEST) -> Batch:
+    """Return the batch of a seed; a script depends on the seed, the traits and its own number only."""
     weather = make_weather(random.Random(f"weather {seed}"))
-    scripts = tuple(make_script(seed, number, weather, with_elr=with_elr) for number in range(size))
-    return Batch(seed, weather, scripts, with_elr)
+    scripts = tuple(make_script(seed, number, weather, traits) for number in range(size))
+    return Batch(seed, weather, scripts, traits)
 
 
 def make_weather(chance: random.Random) -> Weather:
@@ -124,9 +126,9 @@ def make_weather(chance: random.Random) -> Weather:
     return tuple(weather)
 
 
-def make_script(seed: int, number: int, weather: Weather, *, with_elr: bool) -> Script:
+def make_script(seed: int, number: int, weather: Weather, traits: Traits) -> Script:
     """Write one script with a model beside it."""
-    author = Author(random.Random(f"script {seed} {number}"), new_model(with_elr=with_elr))
+    author = Author(random.Random(f"script {seed} {number}"), new_model(traits))
     operations: list[Operation | None] = []
     for place, event in enumerate(weather):
         befall(author.model, event)

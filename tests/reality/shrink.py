@@ -30,7 +30,7 @@ def rounds_of(script: Script) -> tuple[int, ...]:
 
 def is_playable(batch: Batch) -> bool:
     """Whether a batch of one script is about topics that exist, and never depends on who is quicker."""
-    model = new_model(with_elr=batch.with_elr)
+    model = new_model(batch.traits)
     for event, operation in zip(batch.weather, batch.scripts[0].operations, strict=True):
         befall(model, event)
         if depends_on_speed(model):
@@ -76,7 +76,7 @@ def _side_by_side(found: Disagreement, candidates: Sequence[tuple[int, ...]]) ->
     batches = [kept(found.batch, found.script.number, candidate) for candidate in candidates]
     longest = max((batch.weather for batch in batches), key=len)
     scripts = tuple(Script(number, batch.scripts[0].operations) for number, batch in enumerate(batches))
-    return Batch(found.batch.seed, longest, scripts, found.batch.with_elr)
+    return Batch(found.batch.seed, longest, scripts, found.batch.traits)
 
 
 def _without(rounds: tuple[int, ...], gone: int) -> tuple[int, ...]:
@@ -94,5 +94,5 @@ async def report(real: RealCluster, found: Disagreement, *, agree_within_s: floa
 def command(found: Disagreement) -> str:
     """Return the command that plays a disagreement again."""
     rounds = ",".join(str(place) for place in rounds_of(found.script) if place <= found.round_number)
-    without_elr = "" if found.batch.with_elr else " --without-elr"
+    without_elr = "" if found.batch.traits.with_elr else " --without-elr"
     return f"python -m tests.reality {found.batch.seed} {found.script.number} --rounds {rounds}{without_elr}"

@@ -9,12 +9,15 @@ from drover.cluster.throttle_lists import FOLLOWER_REPLICAS, LEADER_REPLICAS, pa
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One partition: its lists in order, ISR and ELR as sets, and the move that ListPartitionReassignments shows."""
+    """One partition: its lists in order, ISR and ELR as sets, and the move that ListPartitionReassignments shows.
+
+    No leader epoch in ZooKeeper mode, where every request to a replica may raise it.
+    """
 
     replicas: tuple[int, ...]
     isr: frozenset[int]
     leader: int | None
-    leader_epoch: int
+    leader_epoch: int | None
     elr: frozenset[int]
     last_known_leader: int | None
     adding: tuple[int, ...] = ()
@@ -55,7 +58,7 @@ def _topic(model: ClusterModel, name: str) -> TopicSight | None:
             replicas=state.replicas,
             isr=frozenset(state.isr),
             leader=state.leader,
-            leader_epoch=state.leader_epoch,
+            leader_epoch=None if model.traits.zookeeper_mode else state.leader_epoch,
             elr=frozenset(state.elr),
             last_known_leader=state.last_known_leader,
             adding=state.adding,

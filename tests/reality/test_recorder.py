@@ -7,6 +7,7 @@ import pytest
 
 from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
+from drover.traits import LATEST
 from tests.reality.operations import Alter, Create, Delete, Elect, Grow, Place, Throttle, apply
 from tests.reality.scripts import (
     BROKERS,
@@ -67,7 +68,7 @@ def test_a_script_without_the_topic_that_it_deletes_is_not_playable() -> None:
 
 
 def test_a_move_that_ends_with_the_first_of_two_that_return_depends_on_speed() -> None:
-    model = new_model()
+    model = new_model(LATEST)
     apply(model, "", Create("a", ((2, 3),), (("min.insync.replicas", "2"),)))
     befall(model, Kill(2))
     befall(model, Kill(3))
@@ -80,7 +81,7 @@ def test_a_move_that_ends_with_the_first_of_two_that_return_depends_on_speed() -
 
 @pytest.fixture
 def model() -> ClusterModel:
-    made = new_model()
+    made = new_model(LATEST)
     apply(made, "", Create("a", ((1, 2, 3), (2, 3, 4)), (("min.insync.replicas", "2"),)))
     return made
 

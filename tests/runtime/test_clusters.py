@@ -259,7 +259,7 @@ async def test_an_outage_that_lasts_becomes_an_event_and_so_does_its_end(
     assert outage is not None
     assert outage.since_ms <= now().wall_ms - 100
     bench.world.driver.unreachable = False
-    await until(lambda: isinstance(bench.delivered[-1], Identified))
+    await until(lambda: any(isinstance(entry, Identified) for entry in bench.delivered))
     await bench.world.turn()
     assert bench.world.state.outage is None
     tags = [str(event.__struct_config__.tag) for event in bench.world.events()]

@@ -30,6 +30,7 @@ from events.plans import Priority, Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
 from events.records import Cursor
 from events.throttles import Entries, Rates
+from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -317,6 +318,22 @@ def _with_priorities() -> ShardFold:
     return fold
 
 
+def _with_traits() -> ShardFold:
+    """The brokers have said what their version is."""
+    fold = _with_priorities()
+    fold.state.cluster("prod").traits = Traits(
+        kafka="3.9",
+        completion=Completion.ADDED,
+        retarget=Retarget.ORIGINAL,
+        is_known=True,
+        zookeeper_mode=True,
+        with_elr=True,
+        takes_dead_destinations=True,
+        migrates=True,
+    )
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -337,6 +354,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_cluster_throttle": _with_a_throttle_of_the_cluster,
     "snapshot_budgets": _within_budgets,
     "snapshot_priorities": _with_priorities,
+    "snapshot_traits": _with_traits,
 }
 
 

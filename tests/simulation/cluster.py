@@ -116,6 +116,7 @@ class SimulatedCluster:
             copy_bytes_per_second=settings.copy_bytes_per_second,
             session_timeout_ms=settings.session_timeout_ms,
             leader_rebalance_ms=settings.leader_rebalance_ms,
+            traits=settings.traits,
         )
         self.wire = Wire(self, watch)
         # By partition: when others last changed it. By topic: when it was last made. By broker: its last death, edit.

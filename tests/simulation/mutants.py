@@ -134,8 +134,8 @@ MUTANTS = (
     Mutant(
         "grow-at-once",
         STEPPING,
-        "    return now.current + live[: now.max_replicas_per_step] if live else None",
-        "    return now.current + live if live else None",
+        "    added = live[: max(now.max_replicas_per_step, len(now.holds_up) - now.spare)]",
+        "    added = live",
     ),
     Mutant(
         "copy-to-the-dead",

@@ -6,22 +6,26 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from drover.scheduling.state import Limits
+from drover.traits import LATEST, known_traits
 from events.clusters import Budgets
 from events.healing import HealingLimits
 from events.partitions import TopicPartition
 from events.plans import Stepping
+from events.traits import Traits
 
 # Where two shards are, the first lives in shard 0 and the second in shard 1 (see events.topics.shard_of).
 CLUSTERS = ("east", "west")
 TOPICS = ("orders", "payments")
 PARTITIONS_PER_TOPIC = 3
+ZOOKEEPER_MODE = "ZooKeeper mode"
 WALL_START_MS = 1_700_000_000_000
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """One world. `rates` are weights of the kinds of things that happen; zero switches a kind off.
 
-    `ingest_bytes_per_second` is what producers write to each partition, all the time.
+    `ingest_bytes_per_second` is what producers write to each partition, all the time. `kafka` is the release that the
+    model clusters mimic, in ZooKeeper mode if that is what it is called.
     """
 
     shards: int = 1
@@ -45,6 +49,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     balances_after_return: bool = False
     leader_rebalance_ms: int | None = None
     budgets: Budgets = Budgets()
+    kafka: str = LATEST.kafka
     rates: dict[str, int] = {}
 
     @property
@@ -61,6 +66,15 @@ class Settings(Struct, frozen=True, kw_only=True):
             self.lazy_leadership,
             self.balances_after_return,
             self.budgets,
+        )
+
+    @property
+    def traits(self) -> Traits:
+        """The traits of the model clusters."""
+        if self.kafka == LATEST.kafka:
+            return LATEST
+        return known_traits(
+            "3.9" if self.kafka == ZOOKEEPER_MODE else self.kafka, zookeeper_mode=self.kafka == ZOOKEEPER_MODE
         )
 
     @property
@@ -114,7 +128,11 @@ def drawn(random: Random) -> Settings:
         settings = _with_healing(apart, settings)
     if apart.random() < 0.3:
         settings = _with_throttles_of_others(apart, settings)
-    return _with_budgets(apart, settings) if apart.random() < 0.3 else settings
+    if apart.random() < 0.3:
+        settings = _with_budgets(apart, settings)
+    if apart.random() < 0.2:
+        settings = replace(settings, kafka=apart.choice(["3.7", "3.9", ZOOKEEPER_MODE]))
+    return settings
 
 
 def _with_throttles_of_others(random: Random, settings: Settings) -> Settings:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import BytesSampled, Effect, Identified, Input
+from drover.capability.messages import BytesSampled, Effect, Identified, Input, VersionsSeen
 from drover.errors import ClusterError
 from drover.facts import Observation, Survey
 from drover.journal.folding import FoldedLog
@@ -20,6 +20,7 @@ from drover.shard.inbox import CANCEL_INDEX
 from drover.shard.known import KnownCommands
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.state.cluster import ClusterState
+from drover.traits import LATEST, version_of
 from events.partitions import TopicPartition
 from events.records import Record
 from events.topics import TopicNames
@@ -177,6 +178,9 @@ class Shard(HostedShard):
                 self._sights.append((world.now_ms + delay_ms, token, seen))
         except ClusterError:
             pace_ms = max(pace_ms, UNREACHABLE_PACE_MS)
+        if world.settings.traits not in {LATEST, self.core.cluster(cluster).state.traits}:
+            versions = dict.fromkeys(world.clusters[cluster].model.live_brokers(), version_of(world.settings.traits))
+            self._sights.append((world.now_ms + delay_ms, token, VersionsSeen(cluster, versions)))
         self.looks[cluster] = world.now_ms + max(pace_ms, delay_ms)
         self.hear()
         self.wake()

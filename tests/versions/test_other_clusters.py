@@ -12,12 +12,19 @@ from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRat
 from drover.errors import ClusterError
 from drover.facts import NONE, BrokerRates, ThrottledReplicas
 from drover.local import local_cluster
+from drover.traits import traits_of
 from events.partitions import TopicPartition
+from events.traits import Completion
 from tests.cluster.support import RealCluster, facts, settled
+from tests.cluster.test_contract import alter_one, throttled_topic, unthrottle
+from tests.reality.real import RealCluster as RecordedCluster
+from tests.reality.recorder import run_batch
+from tests.reality.scripts import Batch, make_script
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 KIB = 1024
+SEED, CALM_ROUNDS, CALM_SCRIPTS = 3, 8, 16
 # Goal of docs/kafka-versions.md: a controller that goes costs no more than this.
 AWAY_AT_MOST_S = 10.0
 
@@ -33,8 +40,12 @@ async def cluster_of(directory: Path, kafka: str, controllers: int) -> AsyncIter
 
 
 @pytest.mark.parametrize("controllers", [pytest.param(1, id="KRaft"), pytest.param(0, id="ZooKeeper mode")])
-async def test_kafka_3_9_moves_throttles_rolls_back_reorders_and_elects(tmp_path: Path, controllers: int) -> None:
+async def test_kafka_3_9_says_what_it_is_and_moves_throttles_rolls_back_reorders_and_elects(
+    tmp_path: Path, controllers: int
+) -> None:
     async with cluster_of(tmp_path, "3.9.1", controllers) as cluster:
+        await _has_the_traits_that_were_seen(cluster)
+        await _agrees_with_the_model(cluster)
         driver = cluster.driver
         topic = await cluster.create_topic({0: [1, 2, 3], 1: [2, 3, 4]}, records=64)
         moving, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -66,6 +77,25 @@ async def test_kafka_3_9_moves_throttles_rolls_back_reorders_and_elects(tmp_path
         await settled(cluster, other, (4, 1))
         assert not (await driver.list_moves()).moves
         assert (await driver.broker_rates([1]))[1] == BrokerRates(200 * KIB, 200 * KIB)
+
+
+async def _has_the_traits_that_were_seen(cluster: RealCluster) -> None:
+    """What its brokers say leads to its traits, and a re-target to the original set ends, as they have it."""
+    assert traits_of((await cluster.driver.broker_versions()).values()) == cluster.traits
+    assert cluster.traits.completion is Completion.TARGET
+    key = TopicPartition(await throttled_topic(cluster, {0: (3, 1, 2)}), 0)
+    assert await alter_one(cluster, key, 4, 1, 2) == NONE
+    assert await alter_one(cluster, key, 1, 2, 3) == NONE
+    await settled(cluster, key, (1, 2, 3))
+    await unthrottle(cluster)
+
+
+async def _agrees_with_the_model(cluster: RealCluster) -> None:
+    """Play a few scripts of the recorder in which nobody dies; `make bench` plays a hundred in which brokers do."""
+    calm = (None,) * CALM_ROUNDS
+    scripts = tuple(make_script(SEED, number, calm, cluster.traits) for number in range(CALM_SCRIPTS))
+    async with RecordedCluster(cluster.local) as recorded:
+        assert await run_batch(recorded, Batch(SEED, calm, scripts, cluster.traits)) == []
 
 
 async def test_each_of_three_controllers_may_die_and_the_next_alter_is_accepted_within_seconds(tmp_path: Path) -> None:

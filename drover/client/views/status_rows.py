@@ -209,6 +209,7 @@ def cluster_document(
         "cluster": state.name,
         "kafka_cluster_id": state.kafka_cluster_id,
         "mismatched_kafka_cluster_id": state.mismatched_kafka_cluster_id,
+        "traits": None if state.traits is None else {**plain(state.traits), "in_words": str(state.traits)},
         "frozen": None if state.freeze is None else msgspec.structs.asdict(state.freeze),
         "freezes": [msgspec.structs.asdict(freeze) for freeze in state.freezes],
         "limits": plain(state.limits),
@@ -245,6 +246,8 @@ def notices(
             f"{state.name}: another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of "
             f"{state.kafka_cluster_id}); Drover makes no calls"
         )
+    if state.traits is not None and not state.traits.is_known:
+        yield f"{state.name}: {state.traits}"
     for freeze in state.freezes:
         yield f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
     for plan, paused in sorted(state.paused_plans.items()):

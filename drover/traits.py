@@ -1,0 +1,104 @@
+"""How a Kafka cluster behaves where versions differ: traits as values, and the rule that finds them.
+
+Nothing in Drover asks for a version. It asks for a trait, and a trait is read from what the brokers say of themselves
+(KIP-35's API versions with KIP-584's features). Where they say something that nobody has seen running yet, or do not
+agree, each trait has its careful reading: the one with which Drover promises least.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from events.traits import Completion, Retarget, Traits
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerVersion:
+    """What one broker says of itself in its ApiVersions response.
+
+    `supported_metadata_version` is the highest level of the feature `metadata.version` that its software knows, None
+    where it does not say, as in ZooKeeper mode. `fetch_version` is the highest version of Fetch, by which releases are
+    told apart there. `elr_version` is that of `eligible.leader.replicas.version`, 0 when it is off or unknown.
+    """
+
+    supported_metadata_version: int | None
+    fetch_version: int
+    elr_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Release:
+    name: str
+    completion: Completion
+
+
+# By the highest level of `metadata.version` that the release supports; docs/kafka-versions.md says what was run.
+_RELEASES = {
+    19: _Release("3.7", Completion.ADDED),
+    20: _Release("3.8", Completion.TARGET),
+    21: _Release("3.9", Completion.TARGET),
+    25: _Release("4.0", Completion.TARGET),
+    27: _Release("4.1", Completion.TARGET),
+    29: _Release("4.2", Completion.TARGET),
+    30: _Release("4.3", Completion.ADDED_UNLESS_SHRINKING),
+}
+# In ZooKeeper mode only 3.9 was run, and by others 3.7; all of them behave alike.
+_ZOOKEEPER_MODE, _KNOWN_FETCH_VERSIONS = "3", range(16, 18)
+LATEST = Traits(
+    kafka="4.3",
+    completion=Completion.ADDED_UNLESS_SHRINKING,
+    is_known=True,
+    with_elr=True,
+    takes_dead_destinations=True,
+)
+"""The traits of the release that all tests run on."""
+
+
+def traits_of(brokers: Collection[BrokerVersion]) -> Traits | None:
+    """Find the traits of a cluster by what its live brokers say; None if none of them said anything.
+
+    Brokers that do not agree are being upgraded: a controller may be any of them, so the careful readings hold. If only
+    some are in ZooKeeper mode, the cluster is being migrated to KRaft.
+    """
+    found = sorted({_traits_of_one(broker) for broker in brokers}, key=lambda traits: traits.kafka)
+    if len(found) < 2:
+        return found[0] if found else None
+    modes = {traits.zookeeper_mode for traits in found}
+    return Traits(
+        kafka=" and ".join(dict.fromkeys(traits.kafka for traits in found)),
+        zookeeper_mode=modes == {True},
+        migrates=len(modes) > 1,
+    )
+
+
+def version_of(traits: Traits) -> BrokerVersion:
+    """Return what a broker of a known release with these traits says of itself; the reverse of `traits_of`."""
+    if traits.zookeeper_mode:
+        return BrokerVersion(None, _KNOWN_FETCH_VERSIONS[-1])
+    level = next(level for level, release in _RELEASES.items() if release.name == traits.kafka)
+    return BrokerVersion(level, _KNOWN_FETCH_VERSIONS[-1], int(traits.with_elr))
+
+
+def known_traits(kafka: str, *, zookeeper_mode: bool = False, with_elr: bool = False) -> Traits:
+    """Return the traits of a release that was seen running, named as in `3.9`."""
+    return _traits_of_one(version_of(Traits(kafka=kafka, zookeeper_mode=zookeeper_mode, with_elr=with_elr)))
+
+
+def _traits_of_one(broker: BrokerVersion) -> Traits:
+    level = broker.supported_metadata_version
+    if level is None:
+        return Traits(
+            kafka=_ZOOKEEPER_MODE,
+            retarget=Retarget.ORIGINAL,
+            is_known=broker.fetch_version in _KNOWN_FETCH_VERSIONS,
+            zookeeper_mode=True,
+        )
+    release = _RELEASES.get(level)
+    if release is None:
+        return Traits(kafka=f"of an unknown release (metadata.version {level})")
+    return Traits(
+        kafka=release.name,
+        completion=release.completion,
+        is_known=True,
+        with_elr=broker.elr_version > 0,
+        takes_dead_destinations=True,
+    )

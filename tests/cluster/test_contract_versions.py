@@ -1,0 +1,33 @@
+"""The contract of what differs between versions: what brokers say of theirs, and whether it is so."""
+
+from drover.facts import NONE, Move
+from drover.traits import traits_of
+from events.partitions import TopicPartition
+from events.traits import Completion
+from tests.cluster.support import ClusterUnderTest, eventually, facts, settled
+from tests.cluster.test_contract import BROKERS, alter_one
+
+
+async def test_every_live_broker_says_its_version_and_the_traits_of_the_cluster_follow(
+    cluster: ClusterUnderTest,
+) -> None:
+    versions = await cluster.driver.broker_versions()
+    assert tuple(sorted(versions)) == BROKERS
+    assert traits_of(versions.values()) == cluster.traits
+
+
+async def test_an_adding_move_waits_for_a_kept_replica_that_is_dead_or_ends_without_it(
+    cluster: ClusterUnderTest,
+) -> None:
+    partition = TopicPartition(await cluster.create_topic({0: (1, 2, 4)}, records=1), 0)
+    await cluster.stop_broker(4)
+    await eventually(cluster, lambda: facts(cluster, partition), lambda found: set(found.isr) == {1, 2})
+    assert await alter_one(cluster, partition, 1, 3, 4) == NONE
+    waits = cluster.traits.completion is Completion.TARGET
+    if waits:
+        seen = await eventually(cluster, lambda: facts(cluster, partition), lambda found: 3 in found.isr)
+        assert seen.move == Move(replicas=(1, 3, 4, 2), adding=(3,), removing=(2,))
+    else:
+        await settled(cluster, partition, (1, 3, 4))
+    await cluster.start_broker(4)
+    await settled(cluster, partition, (1, 3, 4))

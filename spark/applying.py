@@ -27,7 +27,7 @@ def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatc
         assert identity is not None, "Spark writes a checkpoint's identity before its first batch"
         before = sink.position(identity) or BEGINNING
         if number > before.batch:
-            found = contributions(records, samples_topic, before.carry).collect()
+            found = contributions(records, samples_topic, before.carry, keeps_history=sink.keeps_history).collect()
             part = part_of(Contribution(row[0], bytes(row[1])) for row in found)
             sink.apply(identity, Applied(number, part, _now_ms()))
 

@@ -18,7 +18,7 @@ from spark.folding.shard import TellingFold, Tellings, shards_by
 BOUNDS, UNREADABLE, DAMAGE = "bounds", "unreadable", "damage"
 COMMANDS, REFUSALS, PLANS, LIVES_ROWS = "commands", "refusals", "plans", "lives"
 _TABLES = {**tables_of((*CAPABILITIES, LIVES)), **{table.name: table for table in LOG_TABLES}}
-_TOLD = Tellings((*CAPABILITIES, LIVES))
+_TOLD = Tellings((*CAPABILITIES, LIVES), {PLANS, LIVES_ROWS})
 _OF_COMMAND = ("at_ms", "shard", "offset", "index", "cluster", "id", "command", "by", "reason", "plan")
 COLUMNS = {
     BOUNDS: ("shard", "first", "after"),

@@ -14,6 +14,8 @@ import psutil
 from bench.results import check
 from bench.rig import POLL_S, REPOSITORY, Rig
 from drover.errors import ConfigurationError
+from drover.jars import cache_directory
+from spark.class_archive import LIST_FLAG
 from spark.files import JobFiles
 from spark.sinks.port import Standing
 from spark.sinks.sqlite import read_rows, read_standing
@@ -69,6 +71,14 @@ class Job:
         return await self.until(
             lambda job: time.monotonic() if job.samples_of(at_ms) >= copies else None, "every sample in the tables"
         )
+
+    async def class_archive(self) -> None:
+        """Wait until Java's class data archive is there, which this job makes if no earlier one has."""
+        await self.first_batch()
+        lists = [one for java in self.processes() for one in java.cmdline() if one.startswith(LIST_FLAG)]
+        for one in lists:
+            archive = cache_directory() / "class-archives" / Path(one).with_suffix(".jsa").name
+            await self.until(lambda _, file=archive: file.exists() or None, "the class data archive")  # type: ignore[misc]  # a default
 
     def standing(self) -> Standing | None:
         with suppress(ConfigurationError), open_tables(self.files) as connection:

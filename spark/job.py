@@ -25,6 +25,7 @@ from spark.session import jvm_pid, open_session
 from spark.sinks.parquet import ParquetSink
 from spark.sinks.port import Sink
 from spark.sinks.sqlite import SqliteSink
+from spark.warming import workers_warmed_up
 
 APPLICATION = "drover"
 LOOK_S = 0.5
@@ -82,7 +83,7 @@ def run(
             java_pid = jvm_pid(session)
             remember_jvm(files, java_pid)
             opened = sinks(options)
-            with archive_maker(psutil.Process(java_pid).cmdline()) as make_archive:
+            with workers_warmed_up(session), archive_maker(psutil.Process(java_pid).cmdline()) as make_archive:
                 queries = [_start(session, options, sink, make_archive) for sink in opened]
                 heart.tell(JobState.RUNNING)
                 started()
@@ -99,7 +100,9 @@ def run(
                 sink.close()
 
 
-def _start(session: SparkSession, options: JobOptions, sink: Sink, applied: Callable[[], None]) -> StreamingQuery:
+def _start(
+    session: SparkSession, options: JobOptions, sink: Sink, applied: Callable[[], None] = lambda: None
+) -> StreamingQuery:
     checkpoint = options.files.checkpoint(sink.name)
     _discard_unknown(sink, checkpoint)
     topics = options.source.topics

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-_JARS, _CLASS_PATH = "spark.jars", "spark.driver.extraClassPath"
+_CLASS_PATH = "spark.driver.extraClassPath"
 # Spark's scripts run one Java to put together the command line of the other.
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG4J = """\
@@ -79,18 +79,14 @@ def open_session(
     builder: Any = SparkSession.builder.appName(name)
     if master is not None:
         builder = builder.master(master)
+    own = dict(settings or {})
     options = {
         **DEFAULTS,
         **(LOCAL if master is not None and master.startswith("local") else {}),
+        **_class_path(jars, None if is_submitted else master, own),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
-    own = dict(settings or {})
-    if is_submitted or not is_one_process(master):
-        options[_JARS] = ",".join(map(str, jars))
-    else:
-        # On Java's own class path they need not be copied, and the class data archive has them.
-        options[_CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [own.pop(_CLASS_PATH, "")])])
     options[_JVM_OPTIONS] = f"{_quiet(directory)} {own.pop(_JVM_OPTIONS, '')}".strip()
     if not is_submitted:
         scratch = scratch_of_this_process(directory)
@@ -111,6 +107,14 @@ def open_session(
             session = builder.getOrCreate()
     keep_accumulators_quiet(session.sparkContext)
     return session
+
+
+def _class_path(jars: Sequence[Path], master: str | None, own: dict[str, str]) -> dict[str, str]:
+    """Return how Java finds the jars; what `own` has on the class path of a driver without executors is taken over."""
+    if not is_one_process(master):
+        return {"spark.jars": ",".join(map(str, jars))}
+    # On Java's own class path they need not be copied, and the class data archive has their classes.
+    return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [own.pop(_CLASS_PATH, "")])])}
 
 
 def is_one_process(master: str | None) -> bool:

@@ -103,7 +103,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     from spark.audit.running import audited  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
-    facts = audited(log, wish)
+    facts = audited(log, wish, asked["plan"])
     found = report(facts, Wanted(cluster, asked["plan"], asked["topic"], asked["by"]))
     unreadable = found.totals["unreadable_records"]
     if unreadable:

@@ -86,7 +86,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
 
     Covers the whole log, or a part of it. Times are the log's own, in UTC. Every audit names the offsets that they
     stand for, and --offsets repeats the same audit at any time. Shows the reassignments that ended in that part or
-    were under way at its end. Reads the log from its first record with Spark.
+    were under way at its end. Reads the log with Spark, from where an earlier audit has kept it before that part.
     """
     given = {name: value for name, value in asked.items() if value is not None and name != "output"}
     if context.invoked_subcommand is not None:

@@ -75,8 +75,7 @@ class Job:
     async def class_archive(self) -> None:
         """Wait until Java's class data archive is there, which this job makes if no earlier one has."""
         await self.first_batch()
-        lists = [one for java in self.processes() for one in java.cmdline() if one.startswith(LIST_FLAG)]
-        for one in lists:
+        for one in (one for process in self.processes() for one in _command(process) if one.startswith(LIST_FLAG)):
             archive = cache_directory() / "class-archives" / Path(one).with_suffix(".jsa").name
             await self.until(lambda _, file=archive: file.exists() or None, "the class data archive")  # type: ignore[misc]  # a default
 
@@ -168,6 +167,13 @@ def write_settings(rig: Rig, further: str = "") -> None:
     connection = rig.connection
     text = f'[log]\nbootstrap = "{connection.bootstrap}"\nprefix = "{connection.topics.prefix}"\n\n{further}'
     (rig.directory / "drover.toml").write_text(text, encoding="utf-8")
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended
+        return []
 
 
 async def _stop(job: Job) -> None:

@@ -14,6 +14,8 @@ import psutil
 from bench.results import check
 from bench.rig import POLL_S, REPOSITORY, Rig
 from drover.errors import ConfigurationError
+from drover.jars import cache_directory
+from spark.class_archive import LIST_FLAG
 from spark.files import JobFiles
 from spark.sinks.port import Standing
 from spark.sinks.sqlite import read_rows, read_standing
@@ -69,6 +71,13 @@ class Job:
         return await self.until(
             lambda job: time.monotonic() if job.samples_of(at_ms) >= copies else None, "every sample in the tables"
         )
+
+    async def class_archive(self) -> None:
+        """Wait until Java's class data archive is there, which this job makes if no earlier one has."""
+        await self.first_batch()
+        for one in (one for process in self.processes() for one in _command(process) if one.startswith(LIST_FLAG)):
+            archive = cache_directory() / "class-archives" / Path(one).with_suffix(".jsa").name
+            await self.until(lambda _, file=archive: file.exists() or None, "the class data archive")  # type: ignore[misc]  # a default
 
     def standing(self) -> Standing | None:
         with suppress(ConfigurationError), open_tables(self.files) as connection:
@@ -158,6 +167,13 @@ def write_settings(rig: Rig, further: str = "") -> None:
     connection = rig.connection
     text = f'[log]\nbootstrap = "{connection.bootstrap}"\nprefix = "{connection.topics.prefix}"\n\n{further}'
     (rig.directory / "drover.toml").write_text(text, encoding="utf-8")
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it has ended
+        return []
 
 
 async def _stop(job: Job) -> None:

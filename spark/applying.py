@@ -15,8 +15,12 @@ from spark.sinks.port import BEGINNING, Applied, Sink
 ApplyBatch = Callable[[DataFrame, int], None]
 
 
-def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatch:
+def batch_applier(
+    sink: Sink, checkpoint: Path, samples_topic: str, applied: Callable[[], None] = lambda: None
+) -> ApplyBatch:
     """Return what applies each batch of a query to a sink; `checkpoint` is the query's directory.
+
+    `applied` is called after each batch.
 
     A batch that was applied before is not even read. Everything is computed from the batch and what the sink carries,
     so a batch that comes again after a crash gives the same.
@@ -27,9 +31,10 @@ def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatc
         assert identity is not None, "Spark writes a checkpoint's identity before its first batch"
         before = sink.position(identity) or BEGINNING
         if number > before.batch:
-            found = contributions(records, samples_topic, before.carry).collect()
+            found = contributions(records, samples_topic, before.carry, keeps_history=sink.keeps_history).collect()
             part = part_of(Contribution(row[0], bytes(row[1])) for row in found)
             sink.apply(identity, Applied(number, part, _now_ms()))
+            applied()
 
     return apply
 

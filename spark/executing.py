@@ -17,13 +17,15 @@ DDL = "table string, rows binary"
 _SCHEMA = pa.schema([("table", pa.string()), ("rows", pa.binary())])
 
 
-def contributions(records: DataFrame, samples_topic: str, carry: Mapping[str, bytes]) -> DataFrame:
-    """Return what records add to the tables, as rows of (table, its rows in msgpack).
+def contributions(
+    records: DataFrame, samples_topic: str, carry: Mapping[str, bytes], *, keeps_history: bool = True
+) -> DataFrame:
+    """Return what records add to the tables, as rows of (table, its rows in msgpack); see `folded` for the history.
 
     `records` has the columns of Spark's Kafka source. All records of a shard must be in one partition of the frame, one
     shard after the other, in the order of their offsets: the source gives them so, a task for each of its partitions.
     """
-    return stored(records, samples_topic).mapInArrow(functools.partial(_fold, carry), DDL)
+    return stored(records, samples_topic).mapInArrow(functools.partial(_fold, carry, keeps_history), DDL)
 
 
 def stored(records: DataFrame, samples_topic: str) -> DataFrame:
@@ -38,8 +40,12 @@ def records_in(batches: Iterator[pa.RecordBatch]) -> Iterator[Stored]:
         yield from map(Stored._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def _fold(carry: Mapping[str, bytes], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for found in folded(records_in(batches), carry):
+def _fold(
+    carry: Mapping[str, bytes],
+    keeps_history: bool,  # noqa: FBT001 - bound by `partial`
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    for found in folded(records_in(batches), carry, keeps_history=keeps_history):
         yield _arrow(found)
 
 

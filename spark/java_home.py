@@ -25,9 +25,8 @@ def java_home() -> Path:
 
     Raises `ConfigurationError` when there is no Java of 17 or newer.
     """
-    java = find_java()
-    home = cache_directory() / "spark-java"
-    script = home / "bin" / "java"
+    java, script = find_java(), _script()
+    home = script.parents[1]
     if java.absolute() == script.absolute():
         # Whoever started this process runs Spark, too, and has set JAVA_HOME: the script must not call itself.
         return home
@@ -39,3 +38,15 @@ def java_home() -> Path:
         draft.chmod(0o755)
         draft.replace(script)
     return home
+
+
+def own_java() -> Path:
+    """Return the Java that the script runs, or that `java_home` would make one for; raises as that does."""
+    java, script = find_java(), _script()
+    if java.absolute() != script.absolute():
+        return java
+    return Path(shlex.split(script.read_text(encoding="utf-8").splitlines()[-1])[1])
+
+
+def _script() -> Path:
+    return cache_directory() / "spark-java" / "bin" / "java"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from drover.errors import SparkJobError
 from spark.applying import batch_applier, checkpoint_identity
+from spark.class_archive import archive_maker
 from spark.files import JobFiles
 from spark.heartbeat import JobState, heartbeat
 from spark.java_process import end_of_java
@@ -23,6 +25,7 @@ from spark.session import jvm_pid, open_session
 from spark.sinks.parquet import ParquetSink
 from spark.sinks.port import Sink
 from spark.sinks.sqlite import SqliteSink
+from spark.warming import workers_warmed_up
 
 APPLICATION = "drover"
 LOOK_S = 0.5
@@ -77,13 +80,15 @@ def run(
         session = open_session(APPLICATION, directory=files.directory, master=options.master, settings=options.spark)
         opened: Sequence[Sink] = ()
         try:
-            remember_jvm(files, jvm_pid(session))
+            java_pid = jvm_pid(session)
+            remember_jvm(files, java_pid)
             opened = sinks(options)
-            queries = [_start(session, options, sink) for sink in opened]
-            heart.tell(JobState.RUNNING)
-            started()
-            _watch(queries, files, stop)
-            _stop(queries)
+            with workers_warmed_up(session), archive_maker(psutil.Process(java_pid).cmdline()) as make_archive:
+                queries = [_start(session, options, sink, make_archive) for sink in opened]
+                heart.tell(JobState.RUNNING)
+                started()
+                _watch(queries, files, stop)
+                _stop(queries)
         except (PySparkException, Py4JError, ConnectionError) as error:
             # Whoever stops a whole group of processes, as systemd does, has stopped Java, too.
             if not stop.is_set():
@@ -95,7 +100,9 @@ def run(
                 sink.close()
 
 
-def _start(session: SparkSession, options: JobOptions, sink: Sink) -> StreamingQuery:
+def _start(
+    session: SparkSession, options: JobOptions, sink: Sink, applied: Callable[[], None] = lambda: None
+) -> StreamingQuery:
     checkpoint = options.files.checkpoint(sink.name)
     _discard_unknown(sink, checkpoint)
     topics = options.source.topics
@@ -104,7 +111,7 @@ def _start(session: SparkSession, options: JobOptions, sink: Sink) -> StreamingQ
         stream.writeStream.queryName(f"drover_{sink.name}")
         .option("checkpointLocation", str(checkpoint))
         .trigger(processingTime=f"{options.trigger_ms} milliseconds")
-        .foreachBatch(batch_applier(sink, checkpoint, topics.progress))
+        .foreachBatch(batch_applier(sink, checkpoint, topics.progress, applied))
         .start()
     )
 

@@ -2,17 +2,20 @@
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pyspark
 from pyspark.sql import SparkSession
 
 from drover.jars import ensure
+from spark.class_archive import java_options
 from spark.java_home import java_home
 from spark.java_process import keep_accumulators_quiet, start_java
 
@@ -20,6 +23,9 @@ LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_CLASS_PATH = "spark.driver.extraClassPath"
+# Spark's scripts run one Java to put together the command line of the other.
+_LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG4J = """\
 status = error
 rootLogger.level = {level}
@@ -73,19 +79,21 @@ def open_session(
     builder: Any = SparkSession.builder.appName(name)
     if master is not None:
         builder = builder.master(master)
+    own = dict(settings or {})
     options = {
         **DEFAULTS,
         **(LOCAL if master is not None and master.startswith("local") else {}),
-        "spark.jars": ",".join(str(jar) for jar in jars),
+        **_class_path(jars, None if is_submitted else master, own),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
-    own = dict(settings or {})
     options[_JVM_OPTIONS] = f"{_quiet(directory)} {own.pop(_JVM_OPTIONS, '')}".strip()
     if not is_submitted:
         scratch = scratch_of_this_process(directory)
         options["spark.local.dir"] = str(scratch)
-        options[_JVM_OPTIONS] += f" -Djava.io.tmpdir={scratch}"
+        spark = f"{pyspark.__path__[0]} {pyspark.__version__} {options.get(_CLASS_PATH, '')}"
+        archive = " ".join(f'"{option}"' for option in java_options(spark, scratch))
+        options[_JVM_OPTIONS] += f" -Djava.io.tmpdir={scratch} {archive}".rstrip()
     given = {key: value for key, value in options.items() if key not in own}
     for key, value in ({**given, **own} if is_submitted else given).items():
         builder = builder.config(key, value)
@@ -99,6 +107,19 @@ def open_session(
             session = builder.getOrCreate()
     keep_accumulators_quiet(session.sparkContext)
     return session
+
+
+def _class_path(jars: Sequence[Path], master: str | None, own: dict[str, str]) -> dict[str, str]:
+    """Return how Java finds the jars; what `own` has on the class path of a driver without executors is taken over."""
+    if not is_one_process(master):
+        return {"spark.jars": ",".join(map(str, jars))}
+    # On Java's own class path they need not be copied, and the class data archive has their classes.
+    return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [own.pop(_CLASS_PATH, "")])])}
+
+
+def is_one_process(master: str | None) -> bool:
+    """Whether the executors of a master are threads of the driver's Java."""
+    return master is not None and re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def scratch_of_this_process(directory: Path) -> Path:
@@ -149,6 +170,7 @@ def _prepare_environment() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(PROGRAM_ROOT) not in known:
         # What the driver adds to its own path does not reach the workers.

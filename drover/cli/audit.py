@@ -86,7 +86,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
 
     Covers the whole log, or a part of it. Times are the log's own, in UTC. Every audit names the offsets that they
     stand for, and --offsets repeats the same audit at any time. Shows the reassignments that ended in that part or
-    were under way at its end. Reads the log from its first record with Spark.
+    were under way at its end. Reads the log with Spark, from where an earlier audit has kept it before that part.
     """
     given = {name: value for name, value in asked.items() if value is not None and name != "output"}
     if context.invoked_subcommand is not None:
@@ -103,7 +103,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     from spark.audit.running import audited  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
-    facts = audited(log, wish)
+    facts = audited(log, wish, asked["plan"])
     found = report(facts, Wanted(cluster, asked["plan"], asked["topic"], asked["by"]))
     unreadable = found.totals["unreadable_records"]
     if unreadable:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from drover.reassignment.copy_pace import HALF_MS
 from events.partitions import TopicPartition
@@ -16,6 +17,25 @@ FRESH_SAMPLES = 3
 HISTORY_MS = 2 * HALF_MS + WINDOW_MS
 # Below this much history a rate would be a guess.
 LEAST_SPAN_MS = 500
+
+
+class Amounts(Protocol):
+    """What a rate needs of one sample: when it was taken, and how much of what was there."""
+
+    @property
+    def at_ms(self) -> int:
+        """When it was taken, ms since epoch."""
+        ...
+
+    @property
+    def bytes_done(self) -> int:
+        """What the replicas that are added have."""
+        ...
+
+    @property
+    def bytes_total(self) -> int:
+        """What they will have."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +132,24 @@ class Transfers:
         first = recent[0]
         if _is_stale(recent, now_ms):
             return Transfer(step, last.bytes_done, last.bytes_total, None, None, last.at_ms)
-        span_ms = last.at_ms - first.at_ms
-        rate = closing_rate = None
-        if span_ms >= LEAST_SPAN_MS:
-            rate = (last.bytes_done - first.bytes_done) / span_ms * 1000
-            closed = (first.bytes_total - first.bytes_done) - (last.bytes_total - last.bytes_done)
-            closing_rate = closed / span_ms * 1000
+        rate, closing_rate = rates_between(first, last)
         falls_behind, has_stalled = _falls_behind(samples), _has_stalled(samples)
         return Transfer(
             step, last.bytes_done, last.bytes_total, rate, closing_rate, last.at_ms, falls_behind, has_stalled
         )
+
+
+def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | None]:
+    """Return bytes copied per second from one sample of a step to another, and by how much per second the rest shrank.
+
+    Both are None when the two lie less than `LEAST_SPAN_MS` apart.
+    """
+    span_ms = last.at_ms - first.at_ms
+    if span_ms < LEAST_SPAN_MS:
+        return None, None
+    copied = last.bytes_done - first.bytes_done
+    grown = last.bytes_total - first.bytes_total
+    return copied / span_ms * 1000, (copied - grown) / span_ms * 1000
 
 
 def _is_stale(recent: Sequence[Progress], now_ms: int) -> bool:

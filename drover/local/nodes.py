@@ -4,7 +4,7 @@ import signal
 from collections.abc import Sequence
 
 from drover.errors import ClusterUnavailableError, ConfigurationError
-from drover.local.archives import RECORD_FLAG
+from drover.jars.class_archives import RECORD_FLAG
 from drover.local.layout import CONTROLLER_ID, ZOOKEEPER, ClusterSpec, Layout, read_spec
 from drover.local.processes import Child, ProcessState, find_marked, has_argument, read_child, send, spawn, state_of
 from drover.local.programs import Programs, mark, node_environment

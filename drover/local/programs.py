@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
-from drover.local.archives import Archives, archives_for
+from drover.jars.class_archives import Archives, archives_for
 from drover.local.layout import CONTROLLER, ZOOKEEPER, Layout
 
 JVM_FLAGS = (
@@ -22,7 +22,7 @@ JVM_FLAGS = (
 # ZooKeeper keeps its last transactions in memory, 500 by default, however large: half a megabyte each is 250 MB.
 ZOOKEEPER_FLAGS = ("-Xmx512m", "-Dzookeeper.commitLogCount=50")
 
-# The broker that records what it loads; see `drover.local.archives`.
+# The broker that records what it loads; see `drover.jars.class_archives`.
 RECORDER = "1"
 
 

@@ -162,15 +162,29 @@ def _changed(told: _Told) -> None:
     sheet.replace("reassignments", place_of(event), {"shard": told.shard, "offset": told.offset})
     if before is None:
         _weigh(told, _NO_WEIGHT, weight(after))
-        copies = len(set(after.target) - set(after.current))
-        sheet.put("plans", (event.cluster, after.plan), replicas_planned=copies)
         return
-    if before.load is not after.load or before.step is not after.step:
+    if before.weighing_step is not after.weighing_step:
         _weigh(told, weight(before), weight(after))
     if before.phase is not after.phase:
         _put_duration(sheet, event.cluster, before.phase, told.at_ms - _phase_began_ms(told))
     elif before.since_ms != after.since_ms:
         told.memory.phase_began_ms.setdefault(_name(event), before.since_ms)
+
+
+def _planned(told: _Told) -> None:
+    """Tell a plan how many copies a new reassignment of it needs."""
+    after = reassignment_of(told.state, told.event)
+    assert after is not None, "it has begun"
+    copies = len(set(after.target) - set(after.current))
+    told.sheet.put("plans", (told.event.cluster, after.plan), replicas_planned=copies)
+
+
+def _plan_changed(told: _Told) -> None:
+    """Tell a plan what one of its steps has copied, and of targets that replace one another."""
+    event, before, sheet = told.event, told.before, told.sheet
+    after = reassignment_of(told.state, event)
+    if before is None or after is None:
+        return
     copied, unknown = after.bytes_copied - before.bytes_copied, after.bytes_unknown - before.bytes_unknown
     if copied or unknown:
         sheet.put("plans", (event.cluster, after.plan), bytes_copied=copied, bytes_unknown=unknown)
@@ -187,25 +201,33 @@ def _ended(told: _Told) -> None:
     _put_duration(sheet, cluster, before.phase, at_ms - _phase_began_ms(told))
     _put_duration(sheet, cluster, state, at_ms - before.queued_ms)
     requester = told.state.plans[before.plan].by
-    copied, is_unknown = copied_at_end(before, event), is_unknown_at_end(before, event)
-    more = {"bytes_copied": copied - before.bytes_copied, "bytes_unknown": is_unknown - before.bytes_unknown}
-    sheet.put("plans", (cluster, before.plan), **more)
-    if before.replacement is not None:
-        sheet.put("plans", (cluster, before.replacement.plan))
     sheet.put("requests", (cluster, window(at_ms), requester), **{state.replace("-", "_"): 1})
     shown = _shown(before, requester, at_ms)
     shown["state"], shown["adding"], shown["ended_ms"] = state, "", at_ms
-    shown["bytes_copied"], shown["bytes_unknown"] = copied, int(is_unknown)
+    shown["bytes_copied"] = copied_at_end(before, event)
+    shown["bytes_unknown"] = int(is_unknown_at_end(before, event))
     shown["shard"], shown["offset"] = told.shard, told.offset
     is_failure = isinstance(event, ReassignmentFailed)
     shown["reason"], shown["detail"] = (event.why, event.detail) if is_failure else (None, None)
     place = place_of(event)
     sheet.replace("reassignments", place, shown)
-    sheet.replace("ended", (*place, at_ms, told.offset, told.index), {name: shown[name] for name in _ENDED_VALUES})
+    if sheet.keeps("ended"):
+        ended = {name: shown[name] for name in _ENDED_VALUES}
+        sheet.replace("ended", (*place, at_ms, told.offset, told.index), ended)
+
+
+def _plan_ended_one(told: _Told) -> None:
+    """Tell a plan what the end of one of its reassignments adds."""
+    event, before, sheet = told.event, told.before, told.sheet
+    copied, is_unknown = copied_at_end(before, event), is_unknown_at_end(before, event)
+    more = {"bytes_copied": copied - before.bytes_copied, "bytes_unknown": is_unknown - before.bytes_unknown}
+    sheet.put("plans", (event.cluster, before.plan), **more)
+    if before.replacement is not None:
+        sheet.put("plans", (event.cluster, before.replacement.plan))
 
 
 def _put_duration(sheet: Sheet, cluster: str, state: str, duration_ms: int) -> None:
-    name = (cluster, str(state), bucket(duration_ms))
+    name = (cluster, state, bucket(duration_ms))
     sheet.put("durations", name, durations=1, total_ms=duration_ms, longest_ms=duration_ms)
 
 
@@ -221,9 +243,8 @@ def is_unknown_at_end(before: Reassignment, event: Ending) -> bool:
 
 def weight(reassignment: Reassignment | None) -> _Weight:
     """Return the broker that it copies from, and those that it copies to; (None, ()) when it weighs on none."""
-    if reassignment is None or not reassignment.load or reassignment.step is None:
-        return _NO_WEIGHT
-    return reassignment.step.leader, reassignment.step.adding
+    step = None if reassignment is None else reassignment.weighing_step
+    return (step.leader, step.adding) if step is not None and step.adding else _NO_WEIGHT
 
 
 def _weigh(told: _Told, before: _Weight, after: _Weight) -> None:
@@ -286,17 +307,23 @@ def _shown(found: Reassignment, requester: str, since_ms: int) -> Row:
     }
 
 
-_CHANGE, _END = Telling(_changed, reassignment_of), Telling(_ended, reassignment_of)
+_OWN = frozenset({"reassignments", "brokers", "durations", "ended", "requests"})
+_PLANS = frozenset({"plans"})
+_CHANGE = Telling(_changed, reassignment_of, _OWN)
+_BEGINNING = (_CHANGE, Telling(_planned, tables=_PLANS))
+_CHANGE_OF_PLAN = (_CHANGE, Telling(_plan_changed, reassignment_of, _PLANS))
+_END = (Telling(_ended, reassignment_of, _OWN), Telling(_plan_ended_one, reassignment_of, _PLANS))
 TABLES = CapabilityTables(
     name="reassignment",
     tables=(REASSIGNMENTS_TABLE, BROKERS_TABLE, DURATIONS_TABLE, ENDED_TABLE),
     tellings={
         **dict.fromkeys(EVOLVING, _CHANGE),
         **dict.fromkeys(ENDINGS, _END),
-        reassignments.ReassignmentQueued: _CHANGE,
-        reassignments.ReassignmentAdopted: _CHANGE,
-        reassignments.TargetReplaced: _CHANGE,
-        reassignments.ReplacementWithdrawn: _CHANGE,
+        reassignments.ReassignmentQueued: _BEGINNING,
+        reassignments.ReassignmentAdopted: _BEGINNING,
+        reassignments.StepConfirmed: _CHANGE_OF_PLAN,
+        reassignments.TargetReplaced: _CHANGE_OF_PLAN,
+        reassignments.ReplacementWithdrawn: _CHANGE_OF_PLAN,
         reassignments.LateChangeFound: _CHANGE,
     },
     rows={"reassignments": _row},

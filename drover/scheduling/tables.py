@@ -111,13 +111,14 @@ def _used(told: Told[Any, Any, SchedulingMemory]) -> None:
     )
 
 
+_PLANS = frozenset({"plans"})
 _USE, _LIMIT = Telling(_used, _in_flight), Telling(_limits_changed, _limits)
 TABLES = CapabilityTables(
     name="scheduling",
     tables=(LIMITS_TABLE, BUDGETS_TABLE),
     tellings={
-        waiting.QueueEntryAdded: Telling(_added),
-        waiting.QueueEntryRemoved: Telling(_removed, _entry_of),
+        waiting.QueueEntryAdded: Telling(_added, tables=_PLANS),
+        waiting.QueueEntryRemoved: Telling(_removed, _entry_of, _PLANS),
         clusters.LimitsSet: _LIMIT,
         clusters.LimitsChanged: _LIMIT,
         reassignments.ReassignmentQueued: _USE,

@@ -7,7 +7,7 @@ from drover.tables.schema import Merge, Table
 
 Key = tuple[str | int, ...]
 Row = dict[str, Any]
-_REPLACE, _SUM = Merge.REPLACE, Merge.SUM
+_REPLACE, _SUM, _MAX = Merge.REPLACE, Merge.SUM, Merge.MAX
 
 
 class Sheet:
@@ -20,6 +20,10 @@ class Sheet:
         self._merges = {name: {one.name: one.merge for one in table.values} for name, table in tables.items()}
         self.rows: dict[str, dict[Key, Row]] = {name: {} for name in tables}
 
+    def keeps(self, table: str) -> bool:
+        """Whether rows of a table are kept: a large one need not be made for nobody."""
+        return table in self.rows
+
     def put(self, table: str, key: Key, **values: Any) -> None:
         """Join values into the row of that key."""
         rows = self.rows[table]
@@ -29,14 +33,16 @@ class Sheet:
             return
         merges = self._merges[table]
         for name, value in values.items():
-            # Every event comes here several times: the two most frequent rules are not called.
-            merge = merges[name]
-            if merge is _REPLACE:
+            # Every event comes here: what `joined` says is written out for values that are there.
+            merge, old = merges[name], row.get(name)
+            if value is None:
+                row[name] = None if merge is _REPLACE else old
+            elif old is None or (merge is not _SUM and merge is not _MAX):
                 row[name] = value
             elif merge is _SUM:
-                row[name] = row.get(name, 0) + value
-            else:
-                row[name] = joined(merge, row.get(name), value)
+                row[name] = old + value
+            elif value > old:
+                row[name] = value
 
     def replace(self, table: str, key: Key, row: Row) -> None:
         """Replace the row of that key, in a table whose columns are all replaced by later ones."""

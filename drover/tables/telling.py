@@ -48,17 +48,23 @@ def nothing(_state: Any, _event: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """One function that tells what an event adds; `about` fetches from the state what it must know from before it."""
+    """One function that tells what an event adds; `about` fetches from the state what it must know from before it.
+
+    `tables` names every table that it puts to (None: only tables of its own capability): who keeps none of these does
+    not call it.
+    """
 
     tell: Callable[[Told[Any, Any, Any]], None]
     about: Callable[[Any, Any], Any] = nothing
+    tables: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CapabilityTables:
     """The tables of one capability.
 
-    `tellings` holds for each type of event what it adds, also to tables of other capabilities; `untold` names the types
+    `tellings` holds for each type of event what it adds, also to tables of other capabilities: one function for all, or
+    several where not everybody who keeps tables keeps all of them. `untold` names the types
     of this capability that no table needs. `rows` returns, by table, the columns that the state has for a key (the
     cluster first), None if it has nothing: it is asked for every row that was put to in a part of the log, at its end.
     `memory` is the type of what the tables need beyond the state, of each cluster.
@@ -66,7 +72,7 @@ class CapabilityTables:
 
     name: str
     tables: tuple[Table, ...] = ()
-    tellings: Mapping[type[Event], Telling] = field(default_factory=dict)
+    tellings: Mapping[type[Event], Telling | tuple[Telling, ...]] = field(default_factory=dict)
     untold: frozenset[type[Event]] = frozenset()
     rows: Mapping[str, Callable[[Any, Any, Key], Row | None]] = field(default_factory=dict)
     memory: type[Struct] = NoMemory

@@ -1,6 +1,6 @@
 """An audit from beginning to end: a session of Spark, one reading of the log, and the session's end."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +11,13 @@ from pyspark.sql import DataFrame
 
 from drover.errors import SparkJobError
 from spark.audit.facts import Facts
-from spark.audit.gathering import gather
+from spark.audit.gathering import Gathered, gather
+from spark.audit.kept_files import KeptFiles
 from spark.audit.parts import Wish
 from spark.audit.verifying import Verification, verify
 from spark.reading import LogSource, read_batch
 from spark.session import open_session
+from spark.warming import workers_warmed_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,16 @@ class Log:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     @contextmanager
-    def records(self, only: int | None = None) -> Iterator[DataFrame]:
-        """Open Spark and give the log's records, of all shards or of one.
+    def reading(self) -> Iterator[Callable[[Mapping[int, int]], DataFrame]]:
+        """Open Spark and give a function that returns the log's records, from these offsets of its shards on.
 
         Raises `ConfigurationError` where Spark cannot be had, `SparkJobError` with the cause when it fails.
         """
         topic = self.source.topics.events
-        # Spark wants to be told of every partition.
-        starts = {shard: start if only in {None, shard} else self.ends[shard] for shard, start in self.starts.items()}
         session = open_session("drover audit", directory=self.directory, master=self.master, settings=self.settings)
         try:
-            yield read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})
+            with workers_warmed_up(session):
+                yield lambda starts: read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})
         except (PySparkException, Py4JError) as error:
             said = str(error).strip().splitlines() or ["it does not say why"]
             log = self.directory / "spark.log"
@@ -53,13 +54,39 @@ class Log:
             session.stop()
 
 
-def audited(log: Log, wish: Wish) -> Facts:
-    """Gather what a part of the log says; see `Log.records` for what it raises."""
-    with log.records() as records:
-        return gather(records, wish, log.starts, log.ends)
+def audited(log: Log, wish: Wish, plan: str | None = None) -> Facts:
+    """Gather what a part of the log says; see `Log.reading` for what it raises.
+
+    Reads each shard from where an earlier audit has kept it, if that is before the part, and keeps it for later ones.
+    With a plan, what no record of it needs may be left out.
+    """
+    files = KeptFiles(log.directory / "kept", log.source.topics.events)
+    with log.reading() as read:
+        found = _gathered(log, wish, plan, files, read)
+        if found.stale:  # there was another log of this name
+            for shard in found.stale:
+                files.forget(shard)
+            found = _gathered(log, wish, plan, files, read)
+    for shard, place, content in found.kept:
+        files.keep(shard, place, content)
+    return found.facts
+
+
+def _gathered(
+    log: Log, wish: Wish, plan: str | None, files: KeptFiles, read: Callable[[Mapping[int, int]], DataFrame]
+) -> Gathered:
+    nearest = {shard: files.nearest(shard, end, wish, plan) for shard, end in log.ends.items() if wish.has_shard(shard)}
+    kept = {shard: one for shard, one in nearest.items() if one is not None}
+    starts = {
+        # Spark wants to be told of every partition.
+        shard: kept[shard].chain_offset if shard in kept else start if wish.has_shard(shard) else log.ends[shard]
+        for shard, start in log.starts.items()
+    }
+    return gather(read(starts), wish, log.starts, log.ends, kept)
 
 
 def verified(log: Log, shard: int | None = None) -> Verification:
-    """Hold every shard of the log, or one, against the log's rules; see `Log.records` for what it raises."""
-    with log.records(shard) as records:
-        return verify(records, len(log.ends))
+    """Hold every shard of the log, or one, against the log's rules; see `Log.reading` for what it raises."""
+    starts = {number: start if shard in {None, number} else log.ends[number] for number, start in log.starts.items()}
+    with log.reading() as read:
+        return verify(read(starts), len(log.ends))

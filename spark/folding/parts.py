@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from drover.tables.schema import Table
 from spark.folding.contribution import Contribution
 from spark.folding.samples import SamplesPart
 from spark.folding.shard import ShardPart
+from spark.schema import BOUNDED, TABLES
 
 
 class Stored(NamedTuple):
@@ -18,20 +20,32 @@ class Stored(NamedTuple):
     value: bytes | None
 
 
-def folded(records: Iterable[Stored], carry: Mapping[str, bytes]) -> Iterator[Contribution]:
-    """Fold records; those of one shard come together. `carry` is what was carried by the parts before, by name."""
+def folded(
+    records: Iterable[Stored], carry: Mapping[str, bytes], *, keeps_history: bool = True
+) -> Iterator[Contribution]:
+    """Fold records; those of one shard come together. `carry` is what was carried by the parts before, by name.
+
+    Rows of the tables that are history are made for a sink that keeps it only.
+    """
+    tables = TABLES if keeps_history else BOUNDED
     place, part = None, None
     for is_sample, partition, offset, appended_ms, value in records:
         if part is None or place != (is_sample, partition):
             if part is not None:
                 yield from part.finish()
-            place, part = (is_sample, partition), _part(is_sample, partition, value, carry)
+            place, part = (is_sample, partition), _part(is_sample, partition, value, carry, tables)
         part.take(offset, appended_ms, value)
     if part is not None:
         yield from part.finish()
 
 
-def _part(is_sample: bool, partition: int, first: bytes | None, carry: Mapping[str, bytes]) -> ShardPart | SamplesPart:  # noqa: FBT001 - a column of the record
+def _part(
+    is_sample: bool,  # noqa: FBT001 - a column of the record
+    partition: int,
+    first: bytes | None,
+    carry: Mapping[str, bytes],
+    tables: Mapping[str, Table],
+) -> ShardPart | SamplesPart:
     if is_sample:
         return SamplesPart(partition, carry.get(f"samples/{partition}"))
-    return ShardPart(partition, carry.get(f"shard/{partition}"), first)
+    return ShardPart(partition, carry.get(f"shard/{partition}"), first, tables)

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import DecodeError, Struct, ValidationError, msgpack
 
-from drover.client.transfers import LEAST_SPAN_MS, WINDOW_MS
+from drover.client.transfers import WINDOW_MS, rates_between
 from drover.tables.measures import window
 from drover.tables.sheet import Row, Sheet
 from events.progress import Progress, Sample
@@ -134,12 +134,7 @@ def _go_on(copying: Copying, sample: Progress, held: dict[int, int]) -> None:
 
 def _shown(copying: Copying) -> Row:
     first, last = copying.points[0], copying.points[-1]
-    span_ms = last.at_ms - first.at_ms
-    rate = closing_rate = None
-    if span_ms >= LEAST_SPAN_MS:
-        rate = (last.bytes_done - first.bytes_done) / span_ms * 1000
-        closed = (first.bytes_total - first.bytes_done) - (last.bytes_total - last.bytes_done)
-        closing_rate = closed / span_ms * 1000
+    rate, closing_rate = rates_between(first, last)
     shown: dict[str, Any] = {
         "epoch": copying.epoch,
         "at_ms": copying.at_ms,

@@ -4,12 +4,15 @@ Which records count is the fold's verdict (R1, R2, R9), and what an event does i
 is here. After a damaged record nothing counts until an acquire resumes the shard, as for every reader of the log.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from drover.shard.fold import ShardFold
 from drover.state.evolve import apply
 from drover.tables.registry import CAPABILITIES
+from drover.tables.schema import Table
 from drover.tables.sheet import Key, Row, Sheet
 from drover.tables.telling import CapabilityTables, Told
 from events.base import Event
@@ -26,17 +29,27 @@ _Bound = tuple[str, Callable[[Any, Any], Any], Callable[[Told[Any, Any, Any]], N
 
 
 class Tellings:
-    """The functions of capabilities by what they are needed for: by type of event, and by table."""
+    """The functions of capabilities by what they are needed for: by type of event, and by table.
 
-    def __init__(self, capabilities: Sequence[CapabilityTables]) -> None:
-        self.capabilities = tuple(capabilities)
+    `kept` names the tables that are kept (None: all); what only others need is not called, and has no memory.
+    """
+
+    def __init__(self, capabilities: Sequence[CapabilityTables], kept: Collection[str] | None = None) -> None:
         self.by_event: dict[type[Event], tuple[_Bound, ...]] = {}
         self.rows: list[tuple[str, str, RowOf]] = []
-        self.memories = {one.name: one.memory for one in capabilities}
+        self.memories: dict[str, type[Struct]] = {}
         for one in capabilities:
-            for kind, telling in one.tellings.items():
-                self.by_event[kind] = (*self.by_event.get(kind, ()), (one.name, telling.about, telling.tell))
-            self.rows += [(one.name, table, row_of) for table, row_of in one.rows.items()]
+            own = frozenset(table.name for table in one.tables)
+            for kind, told in one.tellings.items():
+                for telling in told if isinstance(told, tuple) else (told,):
+                    if kept is None or not (own if telling.tables is None else telling.tables).isdisjoint(kept):
+                        bound = (one.name, telling.about, telling.tell)
+                        self.by_event[kind] = (*self.by_event.get(kind, ()), bound)
+                        self.memories[one.name] = one.memory
+            for table, row_of in one.rows.items():
+                if kept is None or table in kept:
+                    self.rows.append((one.name, table, row_of))
+                    self.memories[one.name] = one.memory
 
 
 KEPT = Tellings(CAPABILITIES)
@@ -61,7 +74,16 @@ class TellingFold(ShardFold):
             if event.cluster != cluster:
                 cluster = event.cluster
                 state, memories = self.state.cluster(cluster), self.memories_of(cluster)
-            tellings = by_event.get(type(event), ())
+            tellings = by_event.get(type(event))
+            if tellings is None:
+                apply(state, event, at_ms)
+                continue
+            if len(tellings) == 1:  # as below, without making a list of what was found
+                ((name, about, tell),) = tellings
+                before = about(state, event)
+                apply(state, event, at_ms)
+                tell(Told(sheet, state, memories[name], event, before, at_ms, shard, offset, index))
+                continue
             found = [about(state, event) for _, about, _ in tellings]
             apply(state, event, at_ms)
             for (name, _, tell), before in zip(tellings, found, strict=True):
@@ -85,10 +107,12 @@ class TellingFold(ShardFold):
 class ShardPart:
     """The records of one shard that one part of the log holds; `carried` is what the part before carried on."""
 
-    def __init__(self, shard: int, carried: bytes | None, first: bytes | None) -> None:
-        """Go on, or begin with the payload of a first record."""
+    def __init__(
+        self, shard: int, carried: bytes | None, first: bytes | None, tables: Mapping[str, Table] = TABLES
+    ) -> None:
+        """Go on, or begin with the payload of a first record; only rows of `tables` are made."""
         self._newest_ms = 0
-        self._fold = TellingFold(shard, shards_by(first), Sheet(TABLES), KEPT)
+        self._fold = TellingFold(shard, shards_by(first), Sheet(tables), KEPT)
         if carried is not None:
             fold, self._fold.memories = unpacked(carried, CAPABILITIES)
             self._fold.take_over(fold)

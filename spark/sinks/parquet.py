@@ -57,6 +57,11 @@ class ParquetSink:
         """The sink's name."""
         return "parquet"
 
+    @property
+    def keeps_history(self) -> bool:
+        """Whether it keeps the tables that grow with the log."""
+        return True
+
     def position(self, checkpoint: str) -> Position | None:
         """Return how far this checkpoint has come."""
         manifest = self._manifest

@@ -46,6 +46,11 @@ class Sink(Protocol):
         """The sink's name, in messages and as the name of its query."""
         ...
 
+    @property
+    def keeps_history(self) -> bool:
+        """Whether it keeps the tables that grow with the log."""
+        ...
+
     def position(self, checkpoint: str) -> Position | None:
         """Return how far this checkpoint has come; None for one that the sink does not know."""
         ...

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from drover.tables.schema import Column, Merge, Table
 from spark.merging import Row
-from spark.schema import SCHEMA_VERSION, TABLES
+from spark.schema import BOUNDED, SCHEMA_VERSION, TABLES
 from spark.sinks.port import Applied, Position, Standing, check_follows
 
 BUSY_S = 30.0
@@ -38,7 +38,7 @@ class SqliteSink:
         self._file = file
         self._keeps_ms = keeps_ms
         self._query = query
-        self._tables = tuple(table for table in TABLES.values() if not table.is_history)
+        self._tables = tuple(BOUNDED.values())
         file.parent.mkdir(parents=True, exist_ok=True)
         # Spark calls from a thread of its own, and from one at a time.
         self._connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
@@ -50,6 +50,11 @@ class SqliteSink:
     def name(self) -> str:
         """The sink's name."""
         return "sqlite"
+
+    @property
+    def keeps_history(self) -> bool:
+        """Whether it keeps the tables that grow with the log."""
+        return False
 
     def position(self, checkpoint: str) -> Position | None:
         """Return how far this checkpoint has come."""
@@ -68,7 +73,7 @@ class SqliteSink:
             if last is None:
                 self._empty()
             for name, rows in applied.part.rows.items():
-                if not TABLES[name].is_history:
+                if name in BOUNDED:
                     self._connection.executemany(_upsert(TABLES[name]), map(_values, rows))
             self._carry_on(applied)
             self._expire(applied.part.newest_ms)

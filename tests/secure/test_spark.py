@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,7 @@ def operators_settings(secure: SecureCluster, directory: Path) -> Path:
     (cache / "jars").symlink_to(jars_directory())
     file = secure.directory / "spark.toml"
     text = secure.local.config_of(OPERATOR).read_text()
-    file.write_text(f'{text}\n[spark]\ndirectory = "{directory}"\n')
+    file.write_text(f'{text}\n[spark]\ndirectory = "{directory}"\nkeeps_history = true\n')
     return file
 
 
@@ -44,9 +45,17 @@ async def test_an_operator_keeps_the_tables_and_no_password_is_seen_of_it(servin
         return shown.code == 0 and bool(json.loads(shown.output)["takeovers"])
 
     await wait_for(has_rows, "the first rows of the tables", timeout_s=150)
-    job.send_signal(signal.SIGTERM)
+    # As systemd stops a service: the driver, its Java and the Python workers, all at once.
+    driver = psutil.Process(job.pid)
+    for process in [driver, *driver.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(signal.SIGTERM)
     async with asyncio.timeout(30):
         assert await job.wait() == 0, (tmp_path / "said.log").read_text()
+    said = (tmp_path / "said.log").read_text().splitlines()
+    assert said[0].startswith("Starting Spark")
+    assert said[-1].startswith("Stopped")
+    assert len(said) <= 4, said
     assert any("SparkSubmit" in line for line in seen)
     files = contents(tmp_path)
     assert {"said.log", "spark.log", "tables.sqlite"} <= {file.name for file in files}

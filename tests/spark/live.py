@@ -143,6 +143,23 @@ async def append(drover: Installation, topic: str, records: Sequence[Acquire | B
     await producer.close()
 
 
+async def begin_a_batch(drover: Installation, checkpoint: Path, timeout_s: float = 60.0) -> None:
+    """Have a job begin a batch that changes nothing, and return before it has ended: its record repeats a sample."""
+    topic = drover.names.progress
+    repeated = next(one for one in await read_topics(drover) if one.topic == topic and one.value != b"junk")
+    assert repeated.value is not None
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        done = last_in(checkpoint / "commits")
+        await append(drover, topic, [repeated.value], repeated.partition)
+        while last_in(checkpoint / "offsets") <= done:
+            assert time.monotonic() < deadline, "no batch begins"
+            await asyncio.sleep(0.01)
+        if last_in(checkpoint / "commits") == done:
+            return
+    raise AssertionError("every batch ended before it was seen")
+
+
 @dataclass
 class Freshness:
     """How far the tables were seen to be, and when, by polling them from outside."""

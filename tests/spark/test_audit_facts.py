@@ -28,7 +28,7 @@ def records_of(seed: int) -> list[Stored]:
 
 def facts_of(spark: SparkSession, records: list[Stored], wish: Wish = EVERYTHING) -> Facts:
     ends = {one.partition: one.offset + 1 for one in records}
-    return gather(frame(spark, records), wish, dict.fromkeys(ends, 0), ends)
+    return gather(frame(spark, records), wish, dict.fromkeys(ends, 0), ends).facts
 
 
 def assert_as_the_oracle(found: Report, oracle: AuditOracle) -> None:

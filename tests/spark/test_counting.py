@@ -156,7 +156,7 @@ def test_a_command_that_is_decided_in_several_records_is_counted_once(spark: Spa
     assert difference(Oracle().read(log, NAMES.progress).tables(), tables_of(job.rows), ("requests", "refusals")) == []
     (counted,) = job.table("requests")
     assert (counted["accepted_commands"], counted["refused_commands"]) == (1, 0)
-    found = report(gather(frame(spark, log), Wish(), {0: 0}, {0: len(log)}), Wanted())
+    found = report(gather(frame(spark, log), Wish(), {0: 0}, {0: len(log)}).facts, Wanted())
     (command,) = found.sections["commands"]
     assert (command["verdict"], command["accepted"], command["refused"]) == ("accepted", 1, 1)
 

@@ -6,17 +6,21 @@ import pytest
 
 from drover.shard.fold import RecordVerdict, ShardFold
 from drover.tables.measures import bucket, bucket_end_ms
-from drover.tables.registry import CAPABILITIES
+from drover.tables.registry import CAPABILITIES, tables_of
+from drover.tables.sheet import Sheet
 from events.codec import decode_record
 from events.records import Batch
 from spark.folding.carry import unpacked
+from spark.folding.parts import folded
+from spark.folding.shard import TellingFold, Tellings
+from spark.merging import part_of
 from spark.schema import TABLES
 from tests.shard.random_logs import random_log
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import NAMES, Stored, acquire, shard
 from tests.spark.kafka_rows import batch as made_batch
 from tests.spark.oracle import Oracle
-from tests.spark.pure import PureJob
+from tests.spark.pure import PureJob, in_order
 from tests.spark.simulated import samples_of
 
 # Seed 4 moves nothing in so few records.
@@ -78,6 +82,27 @@ def test_what_is_under_way_is_in_the_state_in_which_the_real_fold_has_it(seed: i
     carried, _ = unpacked(found.carry["shard/0"], CAPABILITIES)
     assert carried.state.hash() == fold.state.hash(), "the state is carried on, and nothing else"
     assert not list(carried.known.items())
+
+
+@pytest.mark.parametrize("name", tables_of(CAPABILITIES))
+def test_who_keeps_one_table_only_gets_the_same_rows_of_it(name: str) -> None:
+    """A function that puts to a table without naming it would be left out."""
+    for seed in SEEDS[:4]:
+        rows = []
+        for kept in (None, {name}):
+            fold = TellingFold(0, 1, Sheet(TABLES), Tellings(CAPABILITIES, kept))
+            for offset, payload in enumerate(random_log(seed, RECORDS)):
+                fold.fold(offset, payload)
+            fold.fill_in()
+            rows.append(fold.sheet.rows[name])
+        assert rows[0] == rows[1]
+
+
+def test_rows_of_the_history_are_made_only_for_who_keeps_it() -> None:
+    whole, bounded = (part_of(folded(in_order(records_of(1)), {}, keeps_history=keeps)) for keeps in (True, False))
+    assert whole.rows.keys() - bounded.rows.keys() == {"ended"}
+    assert bounded.rows == {name: rows for name, rows in whole.rows.items() if name != "ended"}
+    assert bounded.carried == whole.carried
 
 
 def test_all_ends_and_states_occur_in_the_simulated_logs() -> None:

@@ -4,7 +4,11 @@ import os
 import stat
 from pathlib import Path
 
-from spark.session import _handed_over, _property
+import pytest
+
+from spark.session import _class_path, _handed_over, _property
+
+JARS = (Path("/jars/one.jar"), Path("/jars/two.jar"))
 
 
 def test_they_are_handed_over_in_a_file_of_this_users_alone(tmp_path: Path) -> None:
@@ -17,6 +21,20 @@ def test_they_are_handed_over_in_a_file_of_this_users_alone(tmp_path: Path) -> N
         assert "hush" in file.read_text()
     assert list(tmp_path.iterdir()) == []
     assert "PYSPARK_SUBMIT_ARGS" not in os.environ
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
+def test_a_driver_that_is_its_own_executor_has_the_jars_on_its_class_path(master: str) -> None:
+    own = {"spark.driver.extraClassPath": "/mine.jar", "spark.app.name": "x"}
+    found = _class_path(JARS, master, own)
+    assert found == {"spark.driver.extraClassPath": "/jars/one.jar:/jars/two.jar:/mine.jar"}
+    assert own == {"spark.app.name": "x"}, "it would win over what was joined"
+    assert _class_path(JARS, master, {}) == {"spark.driver.extraClassPath": "/jars/one.jar:/jars/two.jar"}
+
+
+@pytest.mark.parametrize("master", [None, "local-cluster[2,1,1024]", "spark://host:7077", "yarn"])
+def test_other_executors_are_sent_the_jars(master: str | None) -> None:
+    assert _class_path(JARS, master, {}) == {"spark.jars": "/jars/one.jar,/jars/two.jar"}
 
 
 def test_every_character_survives_javas_form() -> None:

@@ -9,11 +9,12 @@ import pytest
 import pytest_asyncio
 from kafka import KafkaAdminClient
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from drover.local import LocalCluster
 from spark import job
 from spark.job import JobOptions
-from spark.reading import LogSource
+from spark.reading import LogSource, read_batch
 from spark.schema import TABLES
 from spark.sinks.port import Sink
 from tests.integration.support import Installation, installation, wait_for
@@ -81,6 +82,14 @@ async def test_both_sinks_hold_the_plain_tables_also_after_checkpoint_or_tables_
     chosen.files.tables.unlink()
     for again in run_to_the_end(spark, chosen).values():
         assert difference(wanted, again, again) == []
+
+
+async def test_each_shard_is_a_task_of_its_own(written: Installation, spark: SparkSession) -> None:
+    """So n shards use n processors, on as many machines; and no shard comes in two tasks."""
+    source = LogSource(written.cluster.bootstrap, written.names)
+    records = read_batch(spark, source, (written.names.events,))
+    found = records.select("partition", F.spark_partition_id()).distinct().collect()
+    assert len({shard for shard, _ in found}) == len({task for _, task in found}) == len(found) == 6
 
 
 async def test_a_topic_that_goes_away_ends_the_query_and_its_cause_names_it(

@@ -79,6 +79,7 @@ async def story(watched: Watched) -> Story:
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching
+    await live.begin_a_batch(drover, files.checkpoint("sqlite"))
     stopping = time.monotonic()
     drover.signal("job", signal.SIGTERM)
     code = await drover.gone("job")
@@ -130,7 +131,7 @@ async def test_what_is_recorded_is_visible_within_seconds(story: Story) -> None:
     assert story.delays_ms[int(len(story.delays_ms) * 0.95)] <= FRESH_MS * patience, story.delays_ms
 
 
-async def test_sigterm_ends_the_job_cleanly_and_what_spark_says_is_in_a_file(story: Story) -> None:
+async def test_sigterm_in_mid_batch_ends_the_job_cleanly_and_what_spark_says_is_in_a_file(story: Story) -> None:
     assert story.exit_code == 0
     assert story.stopped_s < 15
     said = story.said.splitlines()

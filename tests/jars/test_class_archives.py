@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from drover.local.archives import RECORD_FLAG, Archives, archives_for
+from drover.jars.class_archives import RECORD_FLAG, Archives, archives_for
 from drover.local.layout import Layout
 from drover.local.programs import JVM_FLAGS, RECORDER, Programs, node_command
 

@@ -1,4 +1,4 @@
-"""Class data archives: what a broker's JVM has loaded, kept so that the next ones start in about half the time.
+"""Class data archives: what a JVM has loaded, kept so that the next ones start in about half the time.
 
 Owns their place in the cache, their flags, their making and their check. Only ever an advantage: where one is missing,
 cannot be made or fails its check, the JVMs start without. A broken archive would end a JVM, so none takes its place
@@ -27,8 +27,8 @@ _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 class Archives:
     """The archives of one Java with one class path and these JVM flags.
 
-    `base` holds Java's own classes, for a runtime that comes without (None: it has its own); `classes` what a broker
-    loads on top of it, and is not there before a broker has recorded it.
+    `base` holds Java's own classes, for a runtime that comes without (None: it has its own, or `classes` has them).
+    `classes` is what a JVM loads on top of it, and is not there before one has recorded it, or it was made of a list.
     """
 
     java: Path
@@ -87,8 +87,13 @@ class Archives:
         return done.returncode == 0
 
 
-def archives_for(java: Path, flags: Sequence[str], class_path: str) -> Archives | None:
-    """Name the archives of a Java and what it is run with; None where there can be none. Makes a missing base."""
+def archives_for(
+    java: Path, flags: Sequence[str], class_path: str, *, kind: str = "", is_whole: bool = False
+) -> Archives | None:
+    """Name the archives of a Java and what it is run with; None where there can be none. Makes a missing base.
+
+    An archive that `is_whole` has Java's own classes, too, and needs no base. Names begin with `kind`.
+    """
     home = java.resolve().parent.parent
     library = next((home / "lib" / "server").glob("libjvm.*"), None)
     directory = cache_directory() / "class-archives"
@@ -96,8 +101,8 @@ def archives_for(java: Path, flags: Sequence[str], class_path: str) -> Archives 
         return None
     state = library.stat()
     identity = "\0".join((str(library), str(state.st_size), str(state.st_mtime_ns), *flags, class_path))
-    name = hashlib.sha256(identity.encode()).hexdigest()[:32]
-    has_base = (home / "lib" / "server" / "classes.jsa").exists()
+    name = kind + hashlib.sha256(identity.encode()).hexdigest()[:32]
+    has_base = is_whole or (home / "lib" / "server" / "classes.jsa").exists()
     base = None if has_base else directory / f"{name}-base.jsa"
     archives = Archives(java, tuple(flags), class_path, base, directory / f"{name}.jsa")
     try:

@@ -1,0 +1,105 @@
+"""What audits keep of a shard for later ones, which then begin there and not with the first record. Pure.
+
+A kept shard is all that an audit knows at one position: the fold, what its tables remember, and the plans so far. It is
+of use where nothing before that position belongs to the part that is asked for. Like a snapshot it is never the truth:
+the log must have the fold's last batch where the fold says.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec import DecodeError, Struct, ValidationError, msgpack
+
+from drover.tables.sheet import Key, Row
+from spark.audit.parts import Wish
+from spark.schema import SCHEMA_VERSION
+
+# Kept shards of another version are not used; raise it with every change of what an audit keeps.
+KEPT_VERSION = (1, SCHEMA_VERSION)
+
+
+class KeptShard(Struct, frozen=True, kw_only=True):
+    """A shard before the record at `position`.
+
+    `chain_offset` is where its last valid batch is; no batch so far was later than `latest_ms`. `mentions` holds for
+    each plan the first record that names it, `unreadable` the records that could not be read, `plans` the rows of all
+    plans, `carried` the fold.
+    """
+
+    version: tuple[int, int] = KEPT_VERSION
+    shard: int
+    position: int
+    chain_offset: int
+    latest_ms: int
+    mentions: dict[str, int]
+    unreadable: tuple[int, ...]
+    plans: list[tuple[tuple[str, str], dict[str, Any]]]
+    carried: bytes
+
+    @property
+    def rows(self) -> dict[Key, Row]:
+        """The rows of plans, by key."""
+        return dict(self.plans)
+
+
+class Place(NamedTuple):
+    """Where a shard was kept: before the record at `position`, when no batch was later than `latest_ms`."""
+
+    position: int
+    latest_ms: int
+
+
+_decoder = msgpack.Decoder(KeptShard)
+
+
+def encoded(kept: KeptShard) -> bytes:
+    """Turn a kept shard into bytes."""
+    return msgpack.encode(kept)
+
+
+def decoded(value: bytes) -> KeptShard | None:
+    """Return a kept shard; None for a damaged one, and for one of another version."""
+    try:
+        kept = _decoder.decode(value)
+    except (DecodeError, ValidationError):
+        return None
+    return kept if kept.version == KEPT_VERSION else None
+
+
+def places_before(places: Iterable[Place], wish: Wish, shard: int) -> list[Place]:
+    """Return the places before the part that is asked for, the nearest first."""
+    return [place for place in sorted(places, reverse=True) if _is_before(place, wish, shard)]
+
+
+def _is_before(place: Place, wish: Wish, shard: int) -> bool:
+    if wish.offsets:
+        return shard in wish.offsets and place.position <= wish.offsets[shard][0]
+    return wish.since_ms is not None and place.latest_ms < wish.since_ms
+
+
+def places_before_plan(places: Iterable[Place], wish: Wish, newest: KeptShard, plan: str) -> list[Place]:
+    """Return the places before the first record that names a plan, the nearest first.
+
+    `newest` is the last of them. Only where the part begins with the log: the offsets of one that begins with a time
+    are found by reading it.
+    """
+    if wish.since_ms is not None or wish.offsets:
+        return []
+    first = newest.mentions.get(plan, newest.position)
+    return [
+        place
+        for place in sorted(places, reverse=True)
+        if place.position <= first and (wish.until_ms is None or place.latest_ms <= wish.until_ms)
+    ]
+
+
+def thinned(places: Iterable[Place], most: int) -> set[Place]:
+    """Return so many places at most, the newest among them: those leave that lie closest between two others."""
+    left = sorted(places)
+    while len(left) > most:
+        gaps = [after.position - before.position for before, after in zip([Place(0, 0), *left], left[1:], strict=False)]
+        del left[gaps.index(min(gaps))]
+    return set(left)
+
+
+NOTHING_KEPT: Mapping[int, KeptShard] = {}

@@ -1,0 +1,72 @@
+"""The files of what audits keep: a few for each shard, named by where they are of use. They may be removed any time."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from spark.audit.kept import KeptShard, Place, decoded, places_before, places_before_plan, thinned
+from spark.audit.parts import Wish
+
+# So many for each shard: of a log of any length, the one to begin with is rarely further away than a tenth of it.
+MOST_PER_SHARD = 16
+_SUFFIX = ".kept"
+
+
+class KeptFiles:
+    """What was kept of one log in a directory, which need not exist."""
+
+    def __init__(self, directory: Path, topic: str) -> None:
+        self._directory = directory / topic
+
+    def nearest(self, shard: int, end: int, wish: Wish, plan: str | None) -> KeptShard | None:
+        """Return the shard as it was nearest before what is asked for; None where it must be read from its beginning.
+
+        `end` is where the shard ends now. Files that cannot be used are removed.
+        """
+        places = {place for place in self._places(shard) if place.position <= end}
+        found = self._first(shard, places_before(places, wish, shard))
+        if found is not None or plan is None or not places:
+            return found
+        newest = self._read(shard, max(places))
+        if newest is None:
+            return self.nearest(shard, end, wish, plan)
+        return self._first(shard, places_before_plan(places, wish, newest, plan))
+
+    def keep(self, shard: int, place: Place, content: bytes) -> None:
+        """Keep a shard, and let go of others where there are too many."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        file = self._file(shard, place)
+        draft = file.with_suffix(".part")
+        draft.write_bytes(content)
+        draft.replace(file)
+        places = self._places(shard)
+        self._remove(shard, places - thinned(places, MOST_PER_SHARD))
+
+    def forget(self, shard: int) -> None:
+        """Remove everything of a shard: it is of another log."""
+        self._remove(shard, self._places(shard))
+
+    def _places(self, shard: int) -> set[Place]:
+        found = set()
+        for file in self._directory.glob(f"{shard}-*{_SUFFIX}"):
+            _, position, latest_ms = file.stem.split("-")
+            found.add(Place(int(position), int(latest_ms)))
+        return found
+
+    def _first(self, shard: int, places: Iterable[Place]) -> KeptShard | None:
+        found = (self._read(shard, place) for place in places)
+        return next((one for one in found if one is not None), None)
+
+    def _read(self, shard: int, place: Place) -> KeptShard | None:
+        file = self._file(shard, place)
+        found = decoded(file.read_bytes())
+        if found is None or (found.shard, found.position) != (shard, place.position):
+            file.unlink()
+            return None
+        return found
+
+    def _remove(self, shard: int, places: Iterable[Place]) -> None:
+        for place in places:
+            self._file(shard, place).unlink()
+
+    def _file(self, shard: int, place: Place) -> Path:
+        return self._directory / f"{shard}-{place.position}-{place.latest_ms}{_SUFFIX}"

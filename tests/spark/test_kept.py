@@ -1,0 +1,173 @@
+"""What audits keep: an audit that begins there says what one says that begins with the first record."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.audit import running, shards
+from spark.audit.gathering import facts
+from spark.audit.kept import KeptShard, Place, decoded, encoded, thinned
+from spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
+from spark.audit.parts import Wish
+from spark.audit.report import Report, Wanted, report
+from spark.audit.running import Log
+from spark.audit.shards import KEPT, STALE, audited
+from spark.reading import LogSource
+from tests.shard.random_logs import random_log
+from tests.spark.audit_oracle import valid
+from tests.spark.kafka_rows import NAMES, Stored, frame, shard
+from tests.spark.pure import in_order
+
+SEEDS = range(4)
+RECORDS = 120
+EVERYTHING = Wish()
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "KEPT_EVERY_EVENTS", 10)
+
+
+def read(
+    log: Sequence[Stored], wish: Wish, plan: str | None, kept: Mapping[int, KeptShard]
+) -> tuple[Report, list[KeptShard]]:
+    """Audit a log as an audit does that has these kept shards; returns the report and what it keeps."""
+    starts = {0: 0} | {number: one.chain_offset for number, one in kept.items()}
+    lines = list(audited(in_order(one for one in log if one.offset >= starts[one.partition]), wish, kept))
+    assert not any(line.kind == STALE for line in lines)
+    found = report(facts(lines, wish, {0: 0}, {0: len(log)}), Wanted(plan=plan))
+    read_back = [decoded(content) for line in lines if line.kind == KEPT for _, _, _, content in line.rows]
+    return found, [one for one in read_back if one is not None]
+
+
+def files_of(directory: Path, kept: Sequence[KeptShard]) -> KeptFiles:
+    files = KeptFiles(directory, NAMES.events)
+    for one in kept:
+        files.keep(one.shard, Place(one.position, one.latest_ms), encoded(one))
+    return files
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_part_is_told_alike_from_where_it_was_kept_and_from_the_first_record(seed: int, tmp_path: Path) -> None:
+    log = shard(*random_log(seed, RECORDS))
+    _, kept = read(log, EVERYTHING, None, {})
+    assert len(kept) > 3
+    files = files_of(tmp_path, kept)
+    times = sorted({batch.at_ms for batch in valid(log)})
+    began = set()
+    for number in range(1, 8):
+        since_ms = times[number * len(times) // 8]
+        for wish in (Wish(since_ms), Wish(since_ms, times[-len(times) // 10]), Wish(offsets={0: (number * 10, 100)})):
+            near = files.nearest(0, len(log), wish, None)
+            wanted, _ = read(log, wish, None, {})
+            found, _ = read(log, wish, None, {} if near is None else {0: near})
+            assert found == wanted
+            began.add(0 if near is None else near.position)
+    assert len(began) > 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_plan_is_told_alike_from_where_it_was_kept_before_the_plan(seed: int, tmp_path: Path) -> None:
+    log = shard(*random_log(seed, RECORDS))
+    whole, kept = read(log, EVERYTHING, None, {})
+    files = files_of(tmp_path, kept)
+    named = {row["plan"] for section in ("plans", "commands") for row in whole.sections[section]} - {None}
+    began = set()
+    for plan in (*named, "never named"):
+        near = files.nearest(0, len(log), EVERYTHING, plan)
+        wanted, _ = read(log, EVERYTHING, plan, {})
+        found, _ = read(log, EVERYTHING, plan, {} if near is None else {0: near})
+        assert found == wanted
+        began.add(0 if near is None else near.position)
+    assert len(began) > 1
+
+
+def test_what_is_kept_of_a_shard_that_was_kept_is_the_same(tmp_path: Path) -> None:
+    log = shard(*random_log(1, RECORDS), b"\xc1")
+    whole, kept = read(log, EVERYTHING, None, {})
+    for one in kept[:-1]:
+        found, again = read(log, EVERYTHING, None, {0: one})
+        assert (again[-1].position, again[-1].mentions, again[-1].plans) == (
+            kept[-1].position,
+            kept[-1].mentions,
+            kept[-1].plans,
+        )
+        assert found.totals["unreadable_records"] == whole.totals["unreadable_records"] == 1
+
+
+def test_a_shard_of_another_log_is_known_by_its_last_batch() -> None:
+    _, kept = read(shard(*random_log(1, RECORDS)), EVERYTHING, None, {})
+    other = shard(*random_log(2, RECORDS))
+    lines = list(audited(in_order(other[kept[3].chain_offset :]), EVERYTHING, {0: kept[3]}))
+    assert lines == [shards.Line(STALE, [(0,)])]
+
+
+def test_a_damaged_file_and_one_of_another_version_are_removed(tmp_path: Path) -> None:
+    log = shard(*random_log(1, RECORDS))
+    _, kept = read(log, EVERYTHING, None, {})
+    files = files_of(tmp_path, kept)
+    newest, *others = sorted((tmp_path / NAMES.events).iterdir(), key=lambda one: -int(one.stem.split("-")[1]))
+    newest.write_bytes(b"\xc1")
+    old = KeptShard(
+        version=(0, 0),
+        shard=0,
+        position=1,
+        chain_offset=1,
+        latest_ms=0,
+        mentions={},
+        unreadable=(),
+        plans=[],
+        carried=b"",
+    )
+    files.keep(0, Place(1, 0), encoded(old))
+    found = files.nearest(0, len(log), Wish(since_ms=2**60), None)
+    assert found is not None
+    assert found.position == int(others[0].stem.split("-")[1])
+    assert not newest.exists()
+    assert decoded(encoded(old)) is None
+    assert files.nearest(0, 1, Wish(since_ms=2**60), None) is None, "the log ends before the others"
+    files.forget(0)
+    assert list((tmp_path / NAMES.events).iterdir()) == []
+
+
+def test_of_many_the_newest_and_a_few_far_apart_are_kept(tmp_path: Path) -> None:
+    files = KeptFiles(tmp_path, "log")
+    for position in range(1, 101):
+        files.keep(0, Place(position, position), b"")
+    left = sorted(int(file.stem.split("-")[1]) for file in (tmp_path / "log").iterdir())
+    assert len(left) == MOST_PER_SHARD
+    assert left[-1] == 100
+    assert thinned([Place(10, 0), Place(11, 0), Place(50, 0)], 2) == {Place(11, 0), Place(50, 0)}
+
+
+def test_an_audit_reads_from_where_another_has_kept_the_shard(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = shard(*random_log(1, RECORDS))
+    log = whole[:80]
+    began: list[int] = []
+
+    def read_batch(
+        _session: object, _source: object, _topics: object, starts: dict[str, dict[int, int]], _: object
+    ) -> object:
+        began.append(starts[NAMES.events][0])
+        return frame(spark, [one for one in log if one.offset >= began[-1]])
+
+    monkeypatch.setattr(running, "open_session", lambda *_, **__: spark)
+    monkeypatch.setattr(running, "read_batch", read_batch)
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING)
+    since_ms = max(batch.at_ms for batch in valid(log)) + 1
+    log = whole
+    grown = Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path)
+    later = running.audited(grown, Wish(since_ms))
+    wanted, _ = read(log, Wish(since_ms), None, {})
+    assert report(later, Wanted()) == wanted
+    assert wanted.sections["commands"]
+    log = shard(*random_log(2, RECORDS))
+    running.audited(grown, Wish(since_ms))
+    place = began[1]
+    assert began == [0, place, place, 0], "it is read again from the beginning where it is another log"
+    assert 70 < place < 80

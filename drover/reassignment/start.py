@@ -14,6 +14,7 @@ from drover.reassignment.state import Block, Reassignment, Step
 from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import Context
 from events.reassignments import Blocker
+from events.traits import Completion
 
 
 def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> SendStep | Wait | LookAgain:
@@ -73,7 +74,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             # Its room is held at the leader that it was prepared with; the one of now may have none.
             return replace(step, leader=prepared.leader)
         return step
-    if is_short and prepared.adding and not replica_sets.only_appends(prepared.expected, prepared.replicas):
+    if is_short and prepared.adding and not _is_repair(prepared, seen, context):
         # The throttle that is being set is for the same copies.
         return replace(prepared, final=False, replicas=prepared.expected + prepared.adding)
     return prepared
@@ -93,7 +94,7 @@ def _in_todays_order(reassignment: Reassignment, step: Step, seen: PartitionFact
     Leadership may move with it, and then not to a listed broker where another one can lead. A step that repairs a
     partition below min ISR, and only appends, stays as it is: nothing must hold it up.
     """
-    is_repair = _lacks_in_sync(seen, context) and replica_sets.only_appends(step.expected, step.replicas)
+    is_repair = _lacks_in_sync(seen, context) and _is_repair(step, seen, context)
     if is_repair or is_reorder(reassignment):
         return step
     if step.final:
@@ -105,13 +106,24 @@ def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:
     return len(seen.isr) < min(context.min_isr, len(seen.replicas))
 
 
+def _is_repair(step: Step, seen: PartitionFacts, context: Context) -> bool:
+    """Whether a step may be sent below min.insync.replicas: it only appends.
+
+    Where Kafka waits for the whole target of a step, it may also drop what is out of sync, since it would never end.
+    """
+    kept = step.expected
+    if context.completion is Completion.TARGET:
+        kept = tuple(broker for broker in kept if broker in step.replicas or broker in seen.isr)
+    return replica_sets.only_appends(kept, step.replicas)
+
+
 def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     """The gates in front of a step, in the order in which an operator would look at them."""
     dead = [broker for broker in step.adding if broker not in context.live]
     if dead:
         return dead_destination(dead, context.at_ms)
     out_of_sync = [broker for broker in step.replicas if broker not in seen.isr]
-    if _lacks_in_sync(seen, context) and out_of_sync and not replica_sets.only_appends(step.expected, step.replicas):
+    if _lacks_in_sync(seen, context) and out_of_sync and not _is_repair(step, seen, context):
         # What only adds is the repair. What drops replicas or moves leadership waits for it.
         missing = ", ".join(str(broker) for broker in seen.replicas if broker not in seen.isr)
         detail = (

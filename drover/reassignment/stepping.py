@@ -43,10 +43,10 @@ class Situation:
     def holds_up(self) -> tuple[int, ...]:
         """Return the replicas that are to go anyway and that a step must not keep, or it would wait for them.
 
-        They are out of sync, and the version waits for the whole target of a step. Below min.insync.replicas nothing
-        is dropped, not even they.
+        They are out of sync, and the version waits for the whole target of a step. They go below min.insync.replicas
+        as well: what repairs the partition would not end otherwise.
         """
-        if self.completion is not Completion.TARGET or self.is_short:
+        if self.completion is not Completion.TARGET:
             return ()
         return tuple(one for one in removing(self.current, self.target) if one not in self.isr)
 
@@ -103,17 +103,24 @@ def grow(now: Situation) -> tuple[int, ...] | None:
     at_once = len(adding(now.original, now.target)) <= now.max_replicas_per_step
     if not missing or (at_once and live == missing and not appends_first):
         return now.target
-    # As many come as must go, or else the list would be shorter than both ends, or the step would never end.
-    added = live[: max(now.max_replicas_per_step, len(now.holds_up) - now.spare)]
+    return _appended(now, now.max_replicas_per_step) if live else None
+
+
+def _appended(now: Situation, most: int) -> tuple[int, ...]:
+    """Append live added replicas; what would hold the step up goes with it.
+
+    As many come as must go, or else the list would be shorter than both ends, or the step would never end.
+    """
+    added = now.live_missing[: max(most, len(now.holds_up) - now.spare)]
     gone = now.holds_up[: len(added) + now.spare]
-    return tuple(broker for broker in now.current if broker not in gone) + added if live else None
+    return tuple(broker for broker in now.current if broker not in gone) + added
 
 
 def single(now: Situation) -> tuple[int, ...] | None:
     """Send the target; below min.insync.replicas what it adds comes first."""
     if not now.is_short or not now.missing or only_appends(now.current, now.target):
         return now.target
-    return now.current + now.live_missing if now.live_missing else None
+    return _appended(now, len(now.missing)) if now.live_missing else None
 
 
 def swap(now: Situation) -> tuple[int, ...] | None:
@@ -130,7 +137,7 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     lacks = max(0, now.min_isr - now.in_sync(now.current))
     if now.is_short and live:
         # At the end of the list: no leader moves below min.insync.replicas.
-        return now.current + live[: max(1, lacks)]
+        return _appended(now, max(1, lacks))
     if live == missing and most >= max(len(missing), len(extra)) and _keeps_enough(now, live, extra):
         return now.target
     has_room = len(now.current) <= max(len(now.original), len(now.target))

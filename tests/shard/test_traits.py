@@ -104,6 +104,21 @@ async def test_a_move_off_a_dead_broker_that_takes_several_steps_ends_on_every_v
     assert world.replicas(ORDERS) == (1, 4, 5)
 
 
+@pytest.mark.parametrize("stepping", list(Stepping))
+@pytest.mark.parametrize("traits", VERSIONS[:2], ids=NAMES[:2])
+async def test_a_move_off_two_dead_brokers_below_min_isr_ends_where_kafka_waits_for_the_whole_target(
+    traits: Traits, stepping: Stepping
+) -> None:
+    world = await world_of(traits, stepping=stepping)
+    world.model.topics["orders"].configs["min.insync.replicas"] = "2"
+    world.model.stop_broker(2)
+    world.model.stop_broker(3)
+    await world.run(500)
+    await world.send(alter({ORDERS: [1, 4, 5]}))
+    await world.finish()
+    assert world.replicas(ORDERS) == (1, 4, 5)
+
+
 @pytest.mark.parametrize("traits", VERSIONS, ids=NAMES)
 async def test_a_kept_replica_that_is_dead_is_named_where_kafka_waits_for_it(traits: Traits) -> None:
     world = await world_of(traits)

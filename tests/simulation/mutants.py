@@ -134,8 +134,8 @@ MUTANTS = (
     Mutant(
         "grow-at-once",
         STEPPING,
-        "    added = live[: max(now.max_replicas_per_step, len(now.holds_up) - now.spare)]",
-        "    added = live",
+        "    return _appended(now, now.max_replicas_per_step) if live else None",
+        "    return _appended(now, len(live)) if live else None",
     ),
     Mutant(
         "copy-to-the-dead",

@@ -142,14 +142,15 @@ class Transfers:
 def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | None]:
     """Return bytes copied per second from one sample of a step to another, and by how much per second the rest shrank.
 
-    Both are None when the two lie less than `LEAST_SPAN_MS` apart.
+    Both are None when the two lie less than `LEAST_SPAN_MS` apart. What a broker that has died holds is not seen any more:
+    nothing is copied then, and no less than nothing.
     """
     span_ms = last.at_ms - first.at_ms
     if span_ms < LEAST_SPAN_MS:
         return None, None
     copied = last.bytes_done - first.bytes_done
     grown = last.bytes_total - first.bytes_total
-    return copied / span_ms * 1000, (copied - grown) / span_ms * 1000
+    return max(0, copied) / span_ms * 1000, (copied - grown) / span_ms * 1000
 
 
 def _is_stale(recent: Sequence[Progress], now_ms: int) -> bool:

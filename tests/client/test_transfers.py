@@ -33,6 +33,15 @@ def test_growth_of_the_partition_is_no_progress() -> None:
     assert (transfer.rate, transfer.closing_rate, transfer.remaining_ms) == (100.0, -100.0, None)
 
 
+def test_a_destination_that_dies_shows_no_negative_rate() -> None:
+    transfer = seen(sample(0, 0), sample(1000, 700), sample(2000, 0)).transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert (transfer.bytes_done, transfer.rate, transfer.remaining_ms) == (0, 0.0, None)
+    falling = seen(sample(0, 700), sample(1000, 0)).transfer("prod", KEY, 1)
+    assert falling is not None
+    assert (falling.rate, falling.closing_rate) == (0.0, -700.0)
+
+
 def test_one_sample_gives_no_rate() -> None:
     transfer = seen(sample(0, 10)).transfer("prod", KEY, 1)
     assert transfer is not None

@@ -142,8 +142,8 @@ class Transfers:
 def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | None]:
     """Return bytes copied per second from one sample of a step to another, and by how much per second the rest shrank.
 
-    Both are None when the two lie less than `LEAST_SPAN_MS` apart. What a broker that has died holds is not seen any more:
-    nothing is copied then, and no less than nothing.
+    Both are None when the two lie less than `LEAST_SPAN_MS` apart. What a broker that has died holds is not seen any
+    more: nothing is copied then, and no less than nothing.
     """
     span_ms = last.at_ms - first.at_ms
     if span_ms < LEAST_SPAN_MS:

@@ -16,6 +16,7 @@ from drover.capability.messages import (
     Identified,
     Input,
     OutOfReach,
+    VersionsSeen,
 )
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import SimulatedDriver
@@ -26,6 +27,7 @@ from drover.runtime.clock import now
 from drover.runtime.clusters import ClusterServices
 from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore
+from drover.traits import LATEST
 from events.partitions import TopicPartition
 from events.progress import Progress
 from events.reassignments import ReassignmentCompleted
@@ -230,6 +232,27 @@ async def test_the_size_of_a_copy_that_was_over_before_a_sample_is_asked_for_at_
     await world.turn()
     (completed,) = [event for event in world.events() if isinstance(event, ReassignmentCompleted)]
     assert (completed.bytes_copied, completed.bytes_unknown) == (1000, False)
+
+
+async def test_brokers_are_asked_for_their_versions_again_and_again_also_after_an_outage(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "VERSIONS_MS", 20)
+    monkeypatch.setattr(clusters, "UNREACHABLE_PACE_MS", 20)
+
+    def asked() -> int:
+        return sum(isinstance(entry, VersionsSeen) for entry in bench.delivered)
+
+    bench.world.driver.unreachable = True
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: any(isinstance(entry, OutOfReach) for entry in bench.delivered))
+    assert asked() == 0
+    bench.world.driver.unreachable = False
+    await until(lambda: asked() >= 2)
+    await bench.world.settle()
+    assert bench.world.state.traits == LATEST
+    known = asked()
+    await until(lambda: asked() > known)
 
 
 async def test_a_fault_that_nobody_expects_reaches_the_supervisor(

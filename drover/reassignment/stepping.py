@@ -150,8 +150,9 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     drops = extra[: max(0, min(len(added) + over, max(most, over)))]
     while drops and not _keeps_enough(now, added, drops):
         drops = drops[:-1]
-    if not added and not drops:
-        # What is to go is needed until another one is in sync.
+    stays_behind = any(one not in drops and one not in now.isr for one in extra)
+    if not added and (not drops or stays_behind):
+        # What is to go is needed until another one is in sync; or a step that only drops would wait for what is to go.
         added = live[:1]
     ahead = _ordered(now, added, drops)
     if ahead != now.current and {*ahead} != {*now.target}:

@@ -105,8 +105,8 @@ async def test_a_move_off_a_dead_broker_that_takes_several_steps_ends_on_every_v
 
 
 @pytest.mark.parametrize("stepping", list(Stepping))
-@pytest.mark.parametrize("traits", VERSIONS[:2], ids=NAMES[:2])
-async def test_a_move_off_two_dead_brokers_below_min_isr_ends_where_kafka_waits_for_the_whole_target(
+@pytest.mark.parametrize("traits", VERSIONS, ids=NAMES)
+async def test_a_move_off_two_dead_brokers_below_min_isr_ends_on_every_version(
     traits: Traits, stepping: Stepping
 ) -> None:
     world = await world_of(traits, stepping=stepping)

@@ -24,6 +24,7 @@ KIND = "spark-"
 LIST_FLAG = "-XX:DumpLoadedClassList="
 MEMORY_FLAG = "-Xmx512m"
 NICENESS = 19
+PAUSE_S = 15.0
 # Another Java or Spark has an archive of its own, of some 170 MB; those that nothing made anew for so long are removed.
 KEEPS_S = 30 * 86_400
 LIST_SUFFIX = ".classes"
@@ -46,26 +47,28 @@ def java_options(class_path: str, scratch: Path) -> tuple[str, ...]:
 class ArchiveMaker:
     """Makes the archive of a Java that wrote down what it has loaded, in a thread, when it is told to; at most once.
 
-    `command` is the command line of that Java.
+    `command` is the command line of that Java. It begins after a pause, so that a job that catches up, or ends soon, is
+    not disturbed.
     """
 
     command: Sequence[str]
+    pause_s: float = PAUSE_S
     _thread: threading.Thread | None = None
     _process: "subprocess.Popen[bytes] | None" = None
-    _is_closed: bool = False
+    _closed: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self) -> None:
         """Begin, unless it has begun; returns at once."""
         with self._lock:
-            if self._thread is None and not self._is_closed:
+            if self._thread is None and not self._closed.is_set():
                 self._thread = threading.Thread(target=self._make, name="class-archive", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
         """Give up what is not made yet."""
         with self._lock:
-            self._is_closed = True
+            self._closed.set()
             if self._process is not None:
                 self._process.kill()
         if self._thread is not None:
@@ -73,7 +76,7 @@ class ArchiveMaker:
 
     def _make(self) -> None:
         found = _recorded(self.command)
-        if found is None:
+        if found is None or self._closed.wait(self.pause_s):
             return
         with suppress(OSError, Timeout):  # a full disk, or another job that makes it
             archives, class_list = found
@@ -85,14 +88,14 @@ class ArchiveMaker:
 
     def _runs(self, command: list[str]) -> bool:
         with self._lock:
-            if self._is_closed:
+            if self._closed.is_set():
                 return False
             self._process = subprocess.Popen(  # noqa: S603 - the Java that runs Spark
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
         with suppress(psutil.Error):
             psutil.Process(self._process.pid).nice(NICENESS)
-        return self._process.wait() == 0 and not self._is_closed
+        return self._process.wait() == 0 and not self._closed.is_set()
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def list_of(options: tuple[str, ...]) -> Path:
 def make(java: Path, options: tuple[str, ...], classes: str = "java/lang/Object\norg/apache/Spa") -> None:
     """Do what a job does whose Java has written down these classes so far."""
     list_of(options).write_text(classes, encoding="utf-8")
-    maker = ArchiveMaker([str(java), "-cp", "spark.jar", *options, "Main"])
+    maker = ArchiveMaker([str(java), "-cp", "spark.jar", *options, "Main"], 0)
     maker.begin()
     assert maker._thread is not None
     maker._thread.join()
@@ -79,7 +79,7 @@ def test_what_java_does_not_accept_is_thrown_away(java: Path, tmp_path: Path, cl
 def test_a_stop_does_not_wait_for_the_archive(java: Path, tmp_path: Path) -> None:
     options = java_options("spark 1", tmp_path)
     list_of(options).write_text("endless\n", encoding="utf-8")
-    maker = ArchiveMaker([str(java), "-cp", "spark.jar", *options])
+    maker = ArchiveMaker([str(java), "-cp", "spark.jar", *options], 0)
     maker.begin()
     deadline = time.monotonic() + 20
     while maker._process is None:
@@ -87,6 +87,16 @@ def test_a_stop_does_not_wait_for_the_archive(java: Path, tmp_path: Path) -> Non
     maker.close()
     assert maker._process.returncode != 0
     maker.begin()
+    assert kept(tmp_path) == []
+
+
+def test_a_job_that_ends_soon_makes_no_archive(java: Path, tmp_path: Path) -> None:
+    options = java_options("spark 1", tmp_path)
+    list_of(options).write_text("java/lang/Object\n", encoding="utf-8")
+    maker = ArchiveMaker([str(java), "-cp", "spark.jar", *options])
+    maker.begin()
+    maker.close()
+    assert maker._process is None
     assert kept(tmp_path) == []
 
 
@@ -100,8 +110,11 @@ def test_a_list_that_is_gone_and_a_cache_that_cannot_be_written_cost_nothing_but
     java: Path, tmp_path: Path
 ) -> None:
     options = java_options("spark 1", tmp_path)
-    with archive_maker([str(java), "-cp", "spark.jar", *options]) as begin:
-        begin()
+    list_of(options).unlink(missing_ok=True)
+    gone = ArchiveMaker([str(java), "-cp", "spark.jar", *options], 0)
+    gone.begin()
+    assert gone._thread is not None
+    gone._thread.join()
     shutil.rmtree(tmp_path / "cache")
     (tmp_path / "cache").write_text("a file where a directory should be", encoding="utf-8")
     make(java, options)

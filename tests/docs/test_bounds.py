@@ -67,10 +67,10 @@ IN_ROWS = {
 # What these say of the page is in its own section.
 ON_THE_PAGE = (
     "drover.web.channels.MAX_CHANNELS",
+    "drover.web.server.MAX_VIEWERS",
     "drover.web.surveys.MAX_NAME_BYTES",
     "drover.web.surveys.MAX_PLAN_BYTES",
     "drover.web.surveys.MAX_WAITING",
-    "drover.web.server.MAX_VIEWERS",
     "drover.web.writing.MAX_BODY_BYTES",
     "drover.web.writing.MAX_SENDING",
     "drover.web.writing.MAX_TRIALS_KEPT",
@@ -88,8 +88,8 @@ PLACES = (
     "drover/scheduling/freezing.py",
     "drover/scheduling/holding.py",
     "drover/web/channels.py",
-    "drover/web/surveys.py",
     "drover/web/server.py",
+    "drover/web/surveys.py",
     "drover/web/writing.py",
 )
 

@@ -19,7 +19,7 @@ async def alter(made: Installation) -> None:
 async def throttled_plan(made: Installation) -> None:
     """The throttle is in force before anything is copied, and everything is as before afterwards."""
     layout = {number: [1 + number % 4, 1 + (number + 1) % 4] for number in range(20)}
-    await made.create_topic("throttled", layout, kilobytes=128)
+    await made.create_topic("throttled", layout, kilobytes=64)
     targets = {TopicPartition("throttled", number): [replicas[0], 1 + (number + 2) % 4]
                for number, replicas in layout.items()}  # fmt: skip
     await accepted(made, "throttled", targets, "--throttle", "500kB")
@@ -29,8 +29,12 @@ async def throttled_plan(made: Installation) -> None:
         return bool(lists.leader) and any(rate.leader_bytes_per_second == 500_000 for rate in rates.values())
 
     await wait_for(throttled, "the throttle to be in force")
+    await made.wait_until_settled(timeout_s=80)
+    seen = await made.driver.observe(list(targets))
     for key, target in targets.items():
-        await reached(made, key, target, timeout_s=60)
+        facts = seen.partitions[key]
+        assert facts is not None
+        assert facts.replicas == tuple(target), key
     await unthrottled(made, "throttled")
 
 

@@ -58,18 +58,28 @@ async def kept_replica_dies(made: Installation) -> None:
 
 
 async def leaving_leader_dies(made: Installation) -> None:
-    """The leader that a move takes away dies in the middle: another one leads, and the move ends."""
+    """The leader that a move takes away dies in the middle: another one leads, and the move ends.
+
+    The throttle on the dead broker is put back when it returns.
+    """
     await made.create_topic("leader", {0: [4, 1, 2]}, kilobytes=1024)
     key = TopicPartition("leader", 0)
     await accepted(made, "leader", {key: [3, 1, 2]}, "--throttle", "400kB")
     await listed(made, key)
     await made.cluster.kill(4)
     try:
-        await reached(made, key, [3, 1, 2], timeout_s=70)
+        await wait_for(lambda: _is_on(made, key, (3, 1, 2)), f"{key} to be on its target", timeout_s=60)
     finally:
         await made.cluster.start(4)
         await alive(made, 1, 2, 3, 4)
+    await reached(made, key, [3, 1, 2])
+    await unthrottled(made, "leader")
     await in_sync(made, key)
+
+
+async def _is_on(made: Installation, key: TopicPartition, replicas: tuple[int, ...]) -> bool:
+    seen = await made.facts(key)
+    return seen.move is None and seen.replicas == replicas
 
 
 async def takeover(made: Installation) -> None:

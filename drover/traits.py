@@ -41,7 +41,7 @@ _RELEASES = {
     29: _Release("4.2", Completion.TARGET),
     30: _Release("4.3", Completion.ADDED_UNLESS_SHRINKING),
 }
-# In ZooKeeper mode only 3.9 was run, and by others 3.7; all of them behave alike.
+# In ZooKeeper mode only 3.9 was run; 3.7 and 3.8 have the same controller.
 _ZOOKEEPER_MODE, _KNOWN_FETCH_VERSIONS = "3", range(16, 18)
 LATEST = Traits(
     kafka="4.3",

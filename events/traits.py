@@ -31,8 +31,8 @@ class Retarget(StrEnum):
 class Traits(Struct, frozen=True, omit_defaults=True):
     """The behaviours of one cluster.
 
-    `kafka` names the release for people, as in `4.3`. `is_known` says that the contract suite has run on it; otherwise
-    the others are the careful readings. `with_elr` is KIP-966. `takes_dead_destinations` says that an alter may name a
+    `kafka` names the release for people, as in `4.3`. `is_known` says that its traits are known; otherwise the others
+    are the careful readings. `with_elr` is KIP-966. `takes_dead_destinations` says that an alter may name a
     new replica on a broker that is not alive, and waits for it; else it is refused with code 39. `migrates` says that
     the cluster is on its way from ZooKeeper mode to KRaft: nothing new is accepted meanwhile.
     """

@@ -117,8 +117,7 @@ class ReassignmentReconciler(Reconciler):
         )
         verdict = reconcile(reassignment, seen.facts, context)
         if not self._pace.room and any(isinstance(event, CallIntended) for event in verdict.events):
-            # The controller has enough to do: this is judged again when it has answered.
-            self._unconfirmed.note(key, ended_ms, unconfirmed=True)
+            # The controller has enough to do: what is seen at the next look is judged anew.
             return
         if verdict == NOTHING and reassignment.phase in _AWAITING_A_STEP:
             # What waits for a step is judged where steps are started.

@@ -5,13 +5,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
+from drover.errors import SparkJobError
 from spark.executing import contributions
 from spark.folding.contribution import Contribution
 from spark.merging import part_of
 from spark.sinks.port import BEGINNING, Applied, Sink
 
+MOST_SAID = 500
+# The first words are those that Spark searches for.
+JAVA_SAID = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark: "
 ApplyBatch = Callable[[DataFrame, int], None]
 
 
@@ -31,12 +36,30 @@ def batch_applier(
         assert identity is not None, "Spark writes a checkpoint's identity before its first batch"
         before = sink.position(identity) or BEGINNING
         if number > before.batch:
-            found = contributions(records, samples_topic, before.carry, keeps_history=sink.keeps_history).collect()
+            frame = contributions(records, samples_topic, before.carry, keeps_history=sink.keeps_history)
+            try:
+                found = frame.collect()
+            except Py4JJavaError as error:
+                raise SparkJobError(in_one_line(str(error))) from None
             part = part_of(Contribution(row[0], bytes(row[1])) for row in found)
             sink.apply(identity, Applied(number, part, _now_ms()))
             applied()
 
     return apply
+
+
+def in_one_line(said: str) -> str:
+    """Return what Java says of a call that failed, without its stack traces: what went wrong, and its first cause.
+
+    Spark searches what we raise for an interruption, with a pattern whose stack grows with the text behind these first
+    words (`PROXY_ERROR` of `StreamExecution`): a stack trace of Java's in it overflows the stack, and prints another of
+    a thousand lines.
+    """
+    lines = [line.strip() for line in said.splitlines()]
+    first = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0] if lines else "")
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    told = "; ".join([first, *causes[-1:]])
+    return f"{JAVA_SAID}{told[:MOST_SAID]}"
 
 
 def checkpoint_identity(directory: Path) -> str | None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from drover.errors import SparkJobError
-from spark.applying import batch_applier, checkpoint_identity
+from spark.applying import JAVA_SAID, batch_applier, checkpoint_identity
 from spark.class_archive import archive_maker
 from spark.files import JobFiles
 from spark.heartbeat import JobState, heartbeat
@@ -28,7 +28,8 @@ from spark.sinks.sqlite import SqliteSink
 from spark.warming import workers_warmed_up
 
 APPLICATION = "drover"
-LOOK_S = 0.5
+# Each look asks Java; a stop does not wait for it.
+LOOK_S = 2.0
 DAY_MS = 86_400_000
 
 
@@ -162,4 +163,4 @@ def root_cause(said: str) -> str:
     if not lines:
         return "it ended without saying why"
     is_ours = any("Traceback (most recent call last)" in line for line in lines)
-    return lines[-1] if is_ours else lines[0]
+    return lines[-1].rpartition(JAVA_SAID)[2] if is_ours else lines[0]

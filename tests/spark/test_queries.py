@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own
 
 from drover.local import LocalCluster
 from spark import job
+from spark.applying import in_one_line
 from spark.job import JobOptions
 from spark.reading import LogSource, read_batch
 from spark.schema import TABLES
@@ -129,7 +130,22 @@ async def test_a_topic_that_goes_away_ends_the_query_and_its_cause_names_it(
             "It: Traceback (most recent call last):\n  File x\ndrover.errors.Bad: no\n\n=== Streaming Query ===\ny",
             "drover.errors.Bad: no",
         ),
+        (
+            "It: Traceback (most recent call last):\n  File x\na.B: " + in_one_line("calling o2.\n: c.D: away"),
+            "c.D: away",
+        ),
     ],
 )
 def test_the_cause_of_a_failed_query_is_one_line(said: str, cause: str) -> None:
     assert job.root_cause(said) == cause
+
+
+def test_what_java_says_of_a_failed_batch_is_one_line_that_spark_can_search() -> None:
+    trace = "\tat a.b.c(D.scala:1)\n" * 200
+    interrupted = f"An error occurred while calling o2.collectToPython.\n: java.lang.InterruptedException\n{trace}"
+    begin = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark: "
+    assert in_one_line(interrupted) == f"{begin}java.lang.InterruptedException"
+    failed = f"calling o2.\n: a.B: no\n{trace}Caused by: c.D: why\n{trace}Caused by: e.F: {'x' * 1000}\n{trace}"
+    assert in_one_line(failed).startswith(f"{begin}a.B: no; Caused by: e.F: xxx")
+    assert len(in_one_line(failed)) < 600
+    assert in_one_line("") == begin

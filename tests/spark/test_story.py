@@ -139,6 +139,7 @@ async def test_sigterm_in_mid_batch_ends_the_job_cleanly_and_what_spark_says_is_
     assert "Stopped" in said[-1]
     assert len(said) <= 6, said
     assert story.files.spark_log.exists()
+    assert "StackOverflowError" not in story.files.java_log.read_text()
 
 
 async def test_progress_is_shown_also_when_no_job_runs(story: Story) -> None:

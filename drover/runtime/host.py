@@ -24,6 +24,7 @@ from drover.runtime.snapshots import SnapshotKeeper
 from drover.runtime.watchdog import EXIT_FAULT
 from drover.shard.core import ShardCore
 from drover.shard.fold import Damage, Folded, RecordVerdict
+from drover.shard.inbox import CANCEL_INDEX
 from drover.shard.messages import Arrival
 from drover.state.cluster import ClusterState
 from events.codec import encode_progress
@@ -33,6 +34,8 @@ from events.records import Acquire
 BARRIER_TIMEOUT_S = 30.0
 HOUSEKEEPING_S = 0.5
 MEASURE_S = 5.0
+# So many cancels that are not read yet are looked through for what goes first.
+FAR_BEHIND = 1000
 # Clients take a worker that is silent for five of these for gone.
 SIGN_OF_LIFE_S = 2.0
 _log = structlog.get_logger(__name__)
@@ -265,6 +268,9 @@ class ShardHost:
                         f"{topic}/{number} holds offsets {first} to {end}, but {offset} is to be decided next"
                     )
                 self._metrics.commands_undecided(topic, number, end - offset)
+                if index == CANCEL_INDEX and end - self.shards[number].inbox.expected(index) > FAR_BEHIND:
+                    # The group may deliver more slowly than is decided, so that the inbox is never full.
+                    self.shards[number].ahead.begin()
 
     async def _measure(self) -> None:
         """Keep the figures of `/metrics` fresh; a topic that was created again shows here first."""

@@ -15,7 +15,7 @@ from events.topics import TopicNames
 
 PAUSE_S = 0.2
 # A flood fills the inbox again and again: the connection is kept meanwhile.
-LINGER_S = 5.0
+LINGER_S = 12.0
 RETRY_S = 5.0
 # So many are decoded before others may run.
 AT_A_TIME = 100
@@ -48,7 +48,7 @@ class ReadingAhead:
         self._full_at = 0.0
 
     def begin(self) -> None:
-        """The inbox is full, and the group reads no further; may be said any number of times."""
+        """The inbox is full, or far behind its topic; may be said any number of times."""
         self._is_full, self._full_at = True, monotonic()
         if self._task is None:
             self._task = asyncio.create_task(self._run())

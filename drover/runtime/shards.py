@@ -79,7 +79,7 @@ class HostedShard:
         self._group = services.settings.group
         self._topics = services.settings.log.topics
         self._dead_letters = DeadLetters(self._topics, self.number, services.metrics)
-        self._ahead = ReadingAhead(services.log, self._topics, self.number, self.inbox, self.wake, services.fail)
+        self.ahead = ReadingAhead(services.log, self._topics, self.number, self.inbox, self.wake, services.fail)
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
@@ -128,7 +128,7 @@ class HostedShard:
 
     def reset(self, next_offsets: tuple[int, ...]) -> None:
         """Forget what has arrived; these offsets come next, since the consumer was set to them."""
-        self._ahead.end()
+        self.ahead.end()
         self.inbox.reset(next_offsets)
         self._resets += 1
         self._held.clear()
@@ -157,7 +157,7 @@ class HostedShard:
             self.wake()
             if self.inbox.is_high:
                 self._hold(index)
-                self._ahead.begin()
+                self.ahead.begin()
 
     async def acquire(self) -> bool:
         """Take the shard by compare-and-swap (R1); False when it was revoked meanwhile."""
@@ -377,7 +377,7 @@ class HostedShard:
         for index in [index for index in self._held if index not in self._behind_gap]:
             self._held.discard(index)
             self._services.source().release(index, self.number)
-        self._ahead.pause()
+        self.ahead.pause()
 
     async def _prove_gap(self, index: int, offset: int) -> None:
         topic = self._topics.commands[index]

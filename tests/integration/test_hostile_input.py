@@ -215,7 +215,7 @@ async def test_a_freeze_behind_100_000_commands_of_others_in_its_partition_acts_
     undecided = len((await read_all(drover.connection, topic))[SHARD]) - fold.cursors[CANCEL].next_offset
     record_property("seconds", round(took_s, 2))
     record_property("undecided", undecided)
-    assert (frozen.code, took_s < 15) == (0, True), frozen.errors
+    assert (frozen.code, took_s < 30) == (0, True), frozen.errors
     assert undecided > UNREAD // 10, "it did not wait for the others"
     assert (await drover.managed()).freezes
     assert drover.workers["only"].returncode is None

@@ -45,6 +45,19 @@ async def drover(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathF
         yield made
 
 
+async def serve(made: Installation) -> None:
+    """Start the only worker, unless a test before this one has."""
+    if "only" not in made.workers:
+        await made.start_worker("only")
+        await made.wait_until_owned("only")
+
+
+@pytest_asyncio.fixture
+async def served(drover: Installation) -> Installation:
+    await serve(drover)
+    return drover
+
+
 def set_compression(made: Installation, codec: str) -> None:
     admin = KafkaAdminClient(bootstrap_servers=made.cluster.bootstrap, proxy_url=DIRECT)
     resource = ConfigResource(ConfigResourceType.TOPIC, made.names.commands[CANCEL], {"compression.type": codec})
@@ -122,8 +135,7 @@ async def test_old_compressed_batches_are_read_once_the_topic_is_put_right(drove
         return (await drover.drover("topics", "check")).code == 0
 
     await wait_for(put_right, "the topic's setting to be seen")
-    await drover.start_worker("only")
-    await drover.wait_until_owned("only")
+    await serve(drover)
 
     async def all_decided() -> bool:
         known = (await drover.log()).folds[SHARD].known
@@ -133,7 +145,8 @@ async def test_old_compressed_batches_are_read_once_the_topic_is_put_right(drove
     assert (await drover.managed()).freezes == ()
 
 
-async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(drover: Installation) -> None:
+async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(served: Installation) -> None:
+    drover = served
     await drover.create_topic("besieged", {key.partition: [1, 2, 3] for key in KEYS}, kilobytes=1024)
     targets = {key: [4, 2, 3] for key in KEYS}
     # Six copies of a megabyte at 300 kB/s: about twenty seconds.
@@ -177,8 +190,9 @@ async def transactions(made: Installation, *arguments: str) -> str:
     return output.decode()
 
 
-async def test_a_transaction_that_is_left_open_is_ended_by_the_documented_steps(drover: Installation) -> None:
+async def test_a_transaction_that_is_left_open_is_ended_by_the_documented_steps(served: Installation) -> None:
     """Kafka delivers nothing behind it: docs/recovery.md says how to end it."""
+    drover = served
     writer = AIOKafkaProducer(**drover.connection.client_options, transactional_id="left-open")
     await writer.start()
     try:
@@ -203,8 +217,9 @@ async def test_a_transaction_that_is_left_open_is_ended_by_the_documented_steps(
 
 
 async def test_a_freeze_behind_100_000_commands_of_others_in_its_partition_acts_within_seconds(
-    drover: Installation, record_property: Callable[[str, object], None]
+    served: Installation, record_property: Callable[[str, object], None]
 ) -> None:
+    drover = served
     flood = [encode_command(Unfreeze(id=f"again-{number}", **WHO)) for number in range(UNREAD)]
     topic = drover.names.commands[CANCEL]
     await send(drover, topic, flood)

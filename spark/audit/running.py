@@ -1,7 +1,7 @@
 """An audit from beginning to end: a session of Spark, one reading of the log, and the session's end."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,8 +67,9 @@ def audited(log: Log, wish: Wish, plan: str | None = None) -> Facts:
             for shard in found.stale:
                 files.forget(shard)
             found = _gathered(log, wish, plan, files, read)
-    for shard, place, content in found.kept:
-        files.keep(shard, place, content)
+    with suppress(OSError):  # a full disk makes later audits slower, and this one is made
+        for shard, place, content in found.kept:
+            files.keep(shard, place, content)
     return found.facts
 
 

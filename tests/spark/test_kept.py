@@ -1,5 +1,6 @@
 """What audits keep: an audit that begins there says what one says that begins with the first record."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -132,6 +133,22 @@ def test_a_damaged_file_and_one_of_another_version_are_removed(tmp_path: Path) -
     assert list((tmp_path / NAMES.events).iterdir()) == []
 
 
+def test_a_file_that_another_audit_removes_meanwhile_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = shard(*random_log(1, RECORDS))
+    _, kept = read(log, EVERYTHING, None, {})
+    files = files_of(tmp_path, kept)
+    gone = Place(kept[-1].position + 1, kept[-1].latest_ms)
+    listed = files._places(0)
+    monkeypatch.setattr(files, "_places", lambda _: {*listed, gone})
+    found = files.nearest(0, len(log) + 1, Wish(since_ms=2**60), None)
+    assert found is not None
+    assert found.position == kept[-1].position
+    assert files.nearest(0, len(log) + 1, EVERYTHING, "never named") == found
+    files._remove(0, (gone,))
+
+
 def test_of_many_the_newest_and_a_few_far_apart_are_kept(tmp_path: Path) -> None:
     files = KeptFiles(tmp_path, "log")
     for position in range(1, 101):
@@ -165,9 +182,15 @@ def test_an_audit_reads_from_where_another_has_kept_the_shard(
     later = running.audited(grown, Wish(since_ms))
     wanted, _ = read(log, Wish(since_ms), None, {})
     assert report(later, Wanted()) == wanted
+    shutil.rmtree(tmp_path / "kept")
+    (tmp_path / "kept").write_text("a file where a directory should be")
+    assert report(running.audited(grown, Wish(since_ms)), Wanted()) == wanted
+    (tmp_path / "kept").unlink()
+    log = whole[:80]
+    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING)
     assert wanted.sections["commands"]
     log = shard(*random_log(2, RECORDS))
     running.audited(grown, Wish(since_ms))
     place = began[1]
-    assert began == [0, place, place, 0], "it is read again from the beginning where it is another log"
+    assert began == [0, place, 0, 0, place, 0], "it is read again from the beginning where it is another log"
     assert 70 < place < 80

@@ -5,6 +5,9 @@ STAMP := .venv/.installed
 LINT := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
 LINT_LOG := .venv/lint.log
 
+# Byte code is kept whatever the environment says: the tests start hundreds of Python processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help install test lint types unit pythons browser format demo bench picture soak soak-faults soak-hostile mutants clean
 

@@ -25,10 +25,10 @@ FREE = (BrokerRates(None, None), ThrottledReplicas((), ()))
 
 async def test_the_steps_to_a_new_log_lead_there(local_cluster: LocalCluster, tmp_path: Path) -> None:
     async with installation(local_cluster, tmp_path, "distrusted") as drover:
-        await drover.create_topic("rescued", {key.partition: BACK for key in KEYS}, kilobytes=1024)
+        await drover.create_topic("rescued", {key.partition: BACK for key in KEYS}, kilobytes=4096)
         await drover.start_worker("old")
         await drover.wait_until_owned("old")
-        # Two megabytes at 50 kB/s: enough time to leave the log.
+        # Eight megabytes at 50 kB/s, of which the first fetch takes two at once: two minutes to leave the log.
         assert (await drover.alter("before", dict.fromkeys(KEYS, MOVED), "--throttle", "50kB")).code == 0
 
         async def is_moving() -> bool:

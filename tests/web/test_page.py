@@ -185,6 +185,7 @@ async def test_hostile_names_are_text_and_nothing_else(open_page: Open) -> None:
         for view in ("now", "plan", "story", "time", "brokers", "throttles", "health"):
             page = await open_page(f"{shown.address}/?view={view}", viewport={"width": 390, "height": 800})
             await drawn(page)
+            await expect(page.locator("#views a[aria-current]")).to_be_in_viewport(ratio=0.95)
             if view in {"now", "story"}:
                 await expect(page.locator("main")).to_contain_text("<img src=x onerror=")
                 await expect(page.locator("main")).to_contain_text(r"\u202e\u001b[31m")

@@ -117,7 +117,8 @@ function draw(doc) {
     shown.update = null;
     return drawFrame(doc);
   }
-  if (shown.update === null) {
+  const isNew = shown.update === null;
+  if (isNew) {
     const banners = h("div", { class: "banners" });
     main.replaceChildren(h("h1", { class: "hidden" }, NAMES[shown.name]), banners);
     const update = shown.view.mount(main, shown.query);
@@ -130,6 +131,8 @@ function draw(doc) {
   }
   shown.update(doc, shown.query);
   drawFrame(doc);
+  // A narrow screen shows a part of the views: the present one is among them.
+  if (isNew) document.querySelector("#views [aria-current]").scrollIntoView({ block: "nearest", inline: "nearest" });
   once(
     top.act,
     `${doc.head.cluster} ${shown.name}`,

@@ -15,7 +15,7 @@ async def test_swaps_that_are_rolled_back_half_way_copy_back_what_was_dropped(dr
     await drover.create_topic("swap", {number: [1, 2] for number in range(COUNT)}, kilobytes=2048)
     keys = [TopicPartition("swap", number) for number in range(COUNT)]
     before = await drover.throttles("swap")
-    options = ("--stepping", "swap", "--throttle", "1MB")
+    options = ("--stepping", "swap", "--throttle", "500kB")
     assert (await drover.alter("swap", {key: [3, 4] for key in keys}, *options)).code == 0
 
     async def has_dropped() -> bool:

@@ -63,9 +63,10 @@ demo: install ## Watch replicas move on a real four-broker Kafka, roll back, sur
 bench: install ## Measure, and write docs/performance.md
 	$(BIN)/python -m bench --write
 
-soak: install ## Simulate SEEDS=2000 new seeds of STEPS=2000, then go on for HOURS=0; adds to docs/soak-ledger.jsonl
+soak: install ## Simulate SEEDS=2000 new seeds of STEPS=2000, then go on for HOURS=0, and as long with hostile input
 	$(BIN)/python -m tests.simulation soak --seeds $(or $(SEEDS),2000) --steps $(or $(STEPS),2000) \
 		--hours $(or $(HOURS),0) $(if $(FIRST_SEED),--first-seed $(FIRST_SEED))
+	$(BIN)/python -m tests.hostile --hours $(or $(HOURS),0) --first-seed $$(date +%s)
 
 picture: install ## Play a story on a local cluster and draw it as the picture of the README
 	$(BIN)/python -m bench.picture

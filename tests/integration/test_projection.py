@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from aiokafka import AIOKafkaProducer
 
 from drover.local import LocalCluster
 from events.partitions import TopicPartition
+from events.topics import DEFAULT_SHARDS, shard_of
 from projections.options import ZooKeeperOptions
 from projections.position import decode_position
 from projections.store import Create, Delete, Store
@@ -31,6 +33,13 @@ def let_project(made: Installation, cluster: LocalCluster, root: str, *lines: st
     """Name the ZooKeeper in the settings."""
     settings = [f'hosts = "{cluster.zookeeper}"', f'root = "{root}"', "allow_open_zookeeper = true", *lines]
     made.config.write_text(made.config.read_text() + "[zookeeper]\n" + "\n".join(settings) + "\n")
+
+
+async def write_void_records(made: Installation) -> None:
+    """Write what a plain producer may write into the log: without the token it is void for whoever reads it."""
+    async with AIOKafkaProducer(**made.connection.client_options) as producer:
+        for payload in (b"\x00\x01random", b"\xc1", b""):
+            await producer.send_and_wait(made.names.events, payload, partition=shard_of(MANAGED, DEFAULT_SHARDS))
 
 
 async def wait_until_shown(made: Installation) -> None:
@@ -60,6 +69,7 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
         async def stands(path: str) -> bool:
             return path in await zookeeper.read([path])
 
+        await write_void_records(made)
         assert (await made.drover("freeze", "--reason", "hold it")).code == 0
         base = f"{root}/{MANAGED}"
         await wait_for(lambda: stands(f"{base}/admin/reassign_cancel"), "the freeze node")
@@ -76,6 +86,7 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
 
         await wait_for(is_gone, "the plan to be gone")
         await wait_until_shown(made)
+        assert made.workers["projector"].returncode is None
         assert await stands(f"{base}{REQUEST}"), "nobody was to read it"
         await judged_by_hand(made, zookeeper, base)
         await told_by_status(made)

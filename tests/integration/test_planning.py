@@ -39,6 +39,13 @@ async def apply(drover: Installation, *goal: str) -> Any:
     return done.document["proposal"]
 
 
+async def lay_out(drover: Installation, plan: str, *lists: list[int]) -> None:
+    """Put the topic on these lists by turns: where other tests' topics are decides what a planner does with it."""
+    wanted = {TopicPartition(TOPIC, number): lists[number % len(lists)] for number in range(PARTITIONS)}
+    assert (await drover.alter(plan, wanted)).code == 0
+    await drover.wait_until_settled()
+
+
 async def replicas_on(drover: Installation, topic: str | None = None) -> Counter[int]:
     """Count the replicas on each broker, of one topic or of all."""
     inventory: Inventory = await drover.driver.inventory()
@@ -100,8 +107,12 @@ async def test_the_hash_holds_until_somebody_else_changes_the_cluster(planned: I
 
 
 async def test_an_added_broker_got_its_share_and_the_balance_is_as_it_was_proposed(planned: Installation) -> None:
-    assert (await replicas_on(planned, TOPIC))[4] > 0
-    proposal = await apply(planned, "balance", "--include-internal")
+    # Of which topics depends on what else is there, and so does whether anything is left to balance.
+    assert (await replicas_on(planned))[4] > 0
+    await lay_out(planned, "uneven", [1, 2])
+    proposal = (await planned.drover("plan", "balance", "--include-internal", "-o", "json")).document
+    if proposal["moves"]:
+        proposal = await apply(planned, "balance", "--include-internal")
     described = (await planned.drover("describe", "-o", "yaml")).output
     rows = yaml.safe_load(described)["rows"]
     for figure, column in (("replicas", "replicas"), ("leaders", "preferred")):
@@ -125,6 +136,7 @@ async def test_more_and_fewer_replicas(planned: Installation) -> None:
 
 
 async def test_a_killed_broker_is_replaced_by_a_spare_one(planned: Installation) -> None:
+    await lay_out(planned, "known", [4, 2], [2, 3], [3, 1], [4, 3])
     # Broker 4 becomes the spare one; only this topic is moved, so that the others find broker 3 as it was.
     others = sorted({key.topic for key in (await planned.driver.inventory()).partitions} - {TOPIC})
     rest = ("--exclude-topics", ",".join(others))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from py4j import java_gateway
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -71,6 +72,8 @@ def _keep_off_the_terminal(output: Path) -> None:
         before.close()
     logger.addHandler(logging.FileHandler(output, delay=True))
     logger.propagate = False
+    # Some faults it logs by the module `logging` itself: the root logger would write them to the terminal.
+    java_gateway.logging = logging.getLogger("py4j.java_gateway")
 
 
 def _last_line(output: Path) -> str:

@@ -146,7 +146,9 @@ async def test_an_alter_that_no_controller_takes_was_not_done(
     impatient = KafkaDriver("impatient", local_cluster.bootstrap, call_timeout_ms=1500)
     Deposed(monkeypatch, times=math.inf)
     started = time.monotonic()
-    with pytest.raises(ClusterUnavailableError, match=r"controller|the deadline passed while connecting"):
+    with pytest.raises(
+        ClusterUnavailableError, match=r"controller|the deadline passed while connecting|no answer in time"
+    ):
         await impatient.alter(ANYTHING)
     assert time.monotonic() - started < 3
     monkeypatch.undo()

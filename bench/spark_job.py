@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -77,7 +78,7 @@ class Job:
         await self.first_batch()
         for one in (one for process in self.processes() for one in _command(process) if one.startswith(LIST_FLAG)):
             archive = cache_directory() / "class-archives" / Path(one).with_suffix(".jsa").name
-            await self.until(lambda _, file=archive: file.exists() or None, "the class data archive")  # type: ignore[misc]  # a default
+            await self.until(partial(_there, archive), "the class data archive")
 
     def standing(self) -> Standing | None:
         with suppress(ConfigurationError), open_tables(self.files) as connection:
@@ -189,3 +190,7 @@ async def _stop(job: Job) -> None:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         await job.process.wait()
+
+
+def _there(file: Path, _job: Job) -> bool | None:
+    return file.exists() or None

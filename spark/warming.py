@@ -1,4 +1,4 @@
-"""Python workers that stand ready before the first batch asks for them."""
+"""Python workers that are forked before the first batch needs them."""
 
 import threading
 from collections.abc import Iterator

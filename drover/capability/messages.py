@@ -40,7 +40,7 @@ class Identified:
 
 @dataclass(frozen=True, slots=True)
 class VersionsSeen:
-    """What the live brokers of the cluster say of their versions; those that did not answer are missing."""
+    """The versions that live brokers report, by broker; brokers that did not answer are missing."""
 
     cluster: str
     versions: Mapping[int, BrokerVersion]

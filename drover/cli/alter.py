@@ -1,20 +1,19 @@
 """`drover alter`: move partitions to the replicas of a plan in the stock tool's format."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from drover.cli.altering import alter_options, check_rate_of, make_commands, show_commands, submit
+from drover.cli.altering import alter_options, check_rate_of, make_commands, submit
 from drover.cli.files import read_text
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.plan_file import parse_plan
-from drover.cli.submitting import checked, connect, make_request, require_reason, write_options_of_trial
+from drover.cli.submitting import connect, make_request, require_reason, write_options_of_trial
 from drover.journal.connection import LogConnection
-from drover.runtime.settings import Settings
-from events.commands import Alter, PartitionTarget
+from events.commands import PartitionTarget
 
 
 @click.command()
@@ -69,7 +68,9 @@ def alter(
     request = make_request(invocation, "alter", cluster, options)
     commands = make_commands(request, targets, options, allow_drover_topics=allow_drover_topics)
     if dry_run:
-        _try(invocation.settings(), commands, request.output)
+        from drover.cli.trying import try_plan  # noqa: PLC0415 - the planner costs start-up time
+
+        try_plan(invocation.settings(), commands, request.output)
         return
     submit(connection, commands, request, follow=options["follow"])
 
@@ -82,23 +83,6 @@ def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
     if not dry_run:
         require_reason(options)
     check_rate_of(options)
-
-
-def _try(settings: Settings, commands: Sequence[Alter], output: str) -> None:
-    """Show what would be sent, and refuse what a worker would refuse now."""
-    # Imported here: only a trial decides anything in this process.
-    from drover.cli.estimating import print_estimate  # noqa: PLC0415 - for --dry-run only
-    from drover.cli.trying import refuse_form, tell, try_now  # noqa: PLC0415 - for --dry-run only
-
-    for command in commands:
-        checked(command)
-    refuse_form(commands, settings.log.topics.own)
-    tried = try_now(settings, commands)
-    found = tried.estimate
-    show_commands(commands, output, {"estimate": None if found is None else found.document()})
-    if found is not None and output == "table":
-        print_estimate(found)
-    tell(tried.decisions)
 
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:

@@ -1,11 +1,11 @@
 """`drover blacklist`: the brokers of a cluster that should not lead (KIP-491)."""
 
-import asyncio
 from typing import Any
 
 import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.log_state import state_now
 from drover.cli.output import output_option, print_document, say
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
@@ -50,9 +50,7 @@ def _send(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, A
 def show(invocation: Invocation, output: str) -> None:
     """Show the list that the log holds."""
     connection, cluster = connect(invocation)
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
-    brokers = asyncio.run(fold_cluster(connection, cluster)).blacklist
+    brokers = state_now(connection, cluster).blacklist
     if output != "table":
         row = {"cluster": cluster, "brokers": list(brokers)}
         print_document(row, [row], output)

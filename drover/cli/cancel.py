@@ -1,12 +1,12 @@
 """`drover cancel`: end moves by rollback to the original replicas, or by stopping where they are."""
 
-import asyncio
 import sys
 from typing import Any, Literal
 
 import click
 
 from drover.cli.invocation import Invocation, pass_invocation
+from drover.cli.log_state import state_now
 from drover.cli.output import plural
 from drover.cli.parameters import Partition
 from drover.cli.simple import send_one
@@ -74,9 +74,7 @@ def cancel(
 def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
     if not _can_ask():
         raise click.UsageError("--all needs -y when there is no terminal to ask on")
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
-    state = asyncio.run(fold_cluster(connection, cluster))
+    state = state_now(connection, cluster)
     count, waiting = len({*state.reassignments, *state.queue}), len(state.deferred)
     also = f", and withdraw the alters among {plural(waiting, 'command')} that wait for others" if waiting else ""
     what = f"{plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued{also}"

@@ -16,6 +16,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from drover.cli.looking import looking_at
+from drover.cli.web import Tables
 from drover.client.history import FoldedLog, fold_shards
 from drover.cluster.kafka import KafkaDriver
 from drover.errors import LogUnavailableError
@@ -24,6 +26,7 @@ from drover.local import LocalCluster, local_cluster, prepare, wait_until
 from drover.local.seed import assignment
 from drover.runtime.settings_sources import load_settings
 from drover.state.cluster import ClusterState
+from drover.web.serving import serving
 from events.partitions import TopicPartition
 
 BROKERS = 4
@@ -138,10 +141,6 @@ async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
     if not shown:
         yield
         return
-    from drover.cli.looking import looking_at  # noqa: PLC0415 - few ask for it
-    from drover.cli.web import Tables  # noqa: PLC0415 - the same
-    from drover.web.serving import serving  # noqa: PLC0415 - the same
-
     settings = load_settings(stage.config)
     address = ("127.0.0.1", 0)
     tables, looking = Tables(settings).read, looking_at(settings)

@@ -1,4 +1,4 @@
-"""`drover alter --dry-run`: what a plan would copy, through which steps, and how long that takes at its throttle."""
+"""`drover alter --dry-run`: the copies and steps of a plan, and how long they take at its throttle."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ Targets = Mapping[TopicPartition, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the accepted partitions of a plan would take; `throttle` is in bytes per second per broker, None for none.
+    """The cost of a plan's accepted partitions. `throttle` is bytes per second per broker; None means no throttle.
 
     The times are None without a throttle; `expected_s` also where the copies are too many to be played through.
     """
@@ -76,7 +76,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an estimate is made of: the log's state, the look that decided, the cluster, and the limits in force."""
+    """The inputs of an estimate: the log's state, the observation behind the decisions, the cluster, and its limits."""
 
     state: ClusterState
     seen: Observation
@@ -118,7 +118,7 @@ def _course(key: TopicPartition, after: tuple[int, ...], stepping: Stepping, kno
 
 
 def print_estimate(found: Estimate) -> None:
-    """Print what a plan takes for people."""
+    """Print the cost of a plan for people."""
     proposal = found.proposal
     if not found.courses:
         return

@@ -1,11 +1,11 @@
 """`drover leaders`: brokers that should not lead, for how long and for what; balances; who leads what (KIP-491)."""
 
-import asyncio
 from typing import Any
 
 import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.log_state import state_now
 from drover.cli.output import console, output_option, print_document
 from drover.cli.parameters import Duration
 from drover.cli.simple import send_one
@@ -66,9 +66,7 @@ def balance(invocation: Invocation, topics: tuple[str, ...], **options: Any) -> 
 def show(invocation: Invocation, output: str) -> None:
     """Show who leads how much, which brokers should not, and what waits."""
     connection, cluster = connect(invocation)
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
-    document = leaders_document(asyncio.run(fold_cluster(connection, cluster)))
+    document = leaders_document(state_now(connection, cluster))
     if output == "table":
         from drover.cli.leaders_view import layout  # noqa: PLC0415 - rich costs start-up time
 

@@ -1,11 +1,11 @@
 """`drover limits`: show and change, while moves run, how much may move at a time."""
 
-import asyncio
 from typing import Any
 
 import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.log_state import state_now
 from drover.cli.output import console, output_option, print_document, table, timestamp
 from drover.cli.parameters import parse_duration, parse_rate, parse_size
 from drover.cli.simple import send_one
@@ -75,9 +75,7 @@ def limits() -> None:
 def show(invocation: Invocation, output: str) -> None:
     """Show every limit in force, and whether the settings or a command say so; read from the log."""
     connection, cluster = connect(invocation)
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
-    rows = limit_rows(asyncio.run(fold_cluster(connection, cluster)))
+    rows = limit_rows(state_now(connection, cluster))
     if output != "table":
         documents = [row.document() for row in rows]
         print_document({"cluster": cluster, "limits": documents}, documents, output)

@@ -1,4 +1,4 @@
-"""What `drover web` looks up in managed clusters themselves: for its Review view, and for throttles of others."""
+"""Queries of `drover web` against managed clusters: reviews of plans, and throttles that Drover has not set."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -12,6 +12,7 @@ import click
 
 from drover.cli.files import read_text
 from drover.cli.invocation import Invocation
+from drover.cli.log_state import read_state
 from drover.cli.model_file import parse_model
 from drover.cli.output import plural, say
 from drover.cli.parameters import Brokers, Duration
@@ -169,10 +170,8 @@ async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> Asyn
 
 async def state_of(settings: Settings, cluster: str) -> ClusterState:
     """Return the cluster as the log says it is; where that cannot be read, a warning says so."""
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
     try:
-        return await fold_cluster(settings.log.connection(), cluster)
+        return await read_state(settings.log.connection(), cluster)
     except (ConfigurationError, LogUnavailableError) as error:
         say(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
         return ClusterState(cluster)

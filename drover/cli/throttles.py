@@ -7,6 +7,7 @@ import click
 import msgspec
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.log_state import read_state
 from drover.cli.model_source import open_driver
 from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
 from drover.client.views.found_throttles import FoundEntries, FoundRates, found_entries, found_rates
@@ -80,15 +81,13 @@ def look_at_throttles(settings: Settings, cluster: str) -> Throttles:
 
 async def find_throttles(settings: Settings, cluster: str) -> Throttles:
     """Read the cluster and then the log; raises `ClusterError`, `LogUnavailableError` or `ConfigurationError`."""
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
     async with open_driver(settings, cluster, LOOK_TIMEOUT_MS) as driver:
         survey = await driver.survey()
         rates = await driver.broker_rates(survey.live_brokers)
         lists = await driver.throttled_replicas({key.topic for key in survey.partitions})
         moves = (await driver.list_moves()).moves
     # The log is read last: what Drover has set meanwhile is known to be its own.
-    state = await fold_cluster(settings.log.connection(), cluster)
+    state = await read_state(settings.log.connection(), cluster)
     return Throttles(
         state.cluster_throttle,
         tuple(found_rates(state, rates, moves)),

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drover.capability.decision import Decision
-from drover.cli.estimating import Estimate, Known, estimate
+from drover.cli.altering import show_commands
+from drover.cli.estimating import Estimate, Known, estimate, print_estimate
 from drover.cli.exits import Failure
 from drover.cli.model_source import CONNECT_TIMEOUT_MS, Source, live_model, open_driver, state_of
 from drover.cli.output import plural, say
+from drover.cli.submitting import checked
 from drover.errors import ClusterError, ConfigurationError
 from drover.facts import Observation
 from drover.reassignment.targets import refused_anywhere
@@ -25,6 +27,19 @@ MOST_REFUSALS = 20
 LOOKS = 5
 
 
+def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None:
+    """Show what would be sent and what it takes; raises `Failure` for what a worker would refuse now."""
+    for command in commands:
+        checked(command)
+    refuse_form(commands, settings.log.topics.own)
+    tried = try_now(settings, commands)
+    found = tried.estimate
+    show_commands(commands, output, {"estimate": None if found is None else found.document()})
+    if found is not None and output == "table":
+        print_estimate(found)
+    tell(tried.decisions)
+
+
 def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:
     """Raise `Failure` for what is wrong in any cluster."""
     targets = [target for command in commands for target in command.partitions]
@@ -33,7 +48,7 @@ def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a worker would decide, and what the accepted partitions would take; None where that cannot be said."""
+    """The decisions that a worker would make now, and the cost of what it would accept; None if that is unknown."""
 
     decisions: tuple[Decision, ...] = ()
     estimate: Estimate | None = None

@@ -10,11 +10,14 @@ from typing import Any
 import click
 
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.looking import looking_at
 from drover.cli.output import say
 from drover.cli.spark import directory_of
 from drover.errors import ConfigurationError
 from drover.runtime.logs import configure_logging
 from drover.runtime.settings import Settings
+from drover.web.identity import Doorkeeper
+from drover.web.serving import serving
 from spark.files import JobFiles
 from spark.sinks.sqlite import read_rows
 from spark.view import durations, now_ms, open_tables, overview
@@ -38,10 +41,6 @@ def web(invocation: Invocation, listen: str | None) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    from drover.cli.looking import looking_at  # noqa: PLC0415 - the planner is not loaded to say that a flag is wrong
-    from drover.web.identity import Doorkeeper  # noqa: PLC0415 - nor is the web server
-    from drover.web.serving import serving  # noqa: PLC0415 - nor is the web server
-
     configure_logging(settings.worker.log_format)
     stop = asyncio.Event()
     if threading.current_thread() is threading.main_thread():

@@ -20,7 +20,7 @@ LEAST_SPAN_MS = 500
 
 
 class Amounts(Protocol):
-    """What a rate needs of one sample: when it was taken, and how much of what was there."""
+    """One byte sample of a copying step, as rates are computed from it."""
 
     @property
     def at_ms(self) -> int:
@@ -29,12 +29,12 @@ class Amounts(Protocol):
 
     @property
     def bytes_done(self) -> int:
-        """What the replicas that are added have."""
+        """Bytes on disk of the replicas that are being added."""
         ...
 
     @property
     def bytes_total(self) -> int:
-        """What they will have."""
+        """Bytes that these replicas will have when they are in sync."""
         ...
 
 

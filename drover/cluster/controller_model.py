@@ -1,4 +1,4 @@
-"""What a controller computes for one partition: alter, cancel, completion and leader selection.
+"""The controller's computations for one partition: alter, cancel, completion and leader election.
 
 Pure arithmetic on frozen values, restated from Kafka's own unit tests and from live clusters, odd states included.
 Where versions differ it goes by traits (`drover.traits`). It knows no topics, no brokers' lives and no time:

@@ -118,7 +118,7 @@ class ClusterDriver(Protocol):
         ...
 
     async def broker_versions(self) -> Mapping[int, BrokerVersion]:
-        """What each live broker says of its version; one that does not answer in time is left out."""
+        """Return the version that each live broker reports; brokers that do not answer in time are left out."""
         ...
 
     async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:

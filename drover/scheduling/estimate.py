@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from drover.reassignment.ports import Port, Ports, ports_of
@@ -50,20 +50,7 @@ def course_of(key: TopicPartition, now: Situation, stepping: Stepping, copy_byte
     while lists[-1] != now.target and len(lists) <= 2 * len(now.target) + len(now.current):
         current = lists[-1]
         leads = leader if leader in current else current[0]
-        ahead = next_list(
-            stepping,
-            Situation(
-                current=current,
-                target=now.target,
-                original=now.original,
-                live=now.live,
-                isr=current,
-                leader=leads,
-                min_isr=now.min_isr,
-                max_replicas_per_step=now.max_replicas_per_step,
-                listed=now.listed,
-            ),
-        )
+        ahead = next_list(stepping, replace(now, current=current, isr=current, leader=leads))
         if ahead is None or ahead == current:
             # The rest of the target is dead: it waits there.
             break

@@ -75,7 +75,7 @@ async def test_the_most_endangered_partition_goes_first() -> None:
 
 
 async def test_the_canonical_order_survives_a_heal_while_a_broker_is_listed() -> None:
-    """X9: broker 1 stands last only as long as it should not lead."""
+    """X9: broker 1 comes last only as long as it should not lead."""
     world = healing_world(partitions=0)
     world.model.create_topic("listed", {0: [1, 2, 3]})
     await world.send(demote(1))

@@ -145,7 +145,7 @@ class HealWitness:
         self, event: ReassignmentQueued, planned: HealAssignment, known: Healing
     ) -> None:
         """Each list keeps its length and the places of what stays; only replicas on the heal's brokers go."""
-        # Where brokers that should not lead stand last, the order is the canonical one (X9).
+        # Where brokers that should not lead come last, the order is the canonical one (X9).
         as_planned = event.target if event.current is None else tuple(sorted(event.target))
         wanted = planned.target if event.current is None else tuple(sorted(planned.target))
         assert (event.plan, as_planned) == (known.plan, wanted), f"R46-3: {event}, but {planned} was planned"

@@ -14,7 +14,7 @@ from events.partitions import TopicPartition
 
 
 class Whose(StrEnum):
-    """Who set a throttle; a stray was set by somebody else, and no reassignment needs it."""
+    """The owner of a throttle. A stray is one that Drover did not set and that no reassignment needs."""
 
     OURS = "ours"
     THEIRS = "theirs"

@@ -1,21 +1,14 @@
 // Now: every plan with its bars, what is blocked and why, the brokers.
 
 import { h, once, patch, table, tableRow } from "../dom.js";
-import { amount, count, duration, plural, rate } from "../format.js";
+import { amount, count, plural, rate } from "../format.js";
 import { href } from "../address.js";
-import { age, empty, ends, heading, progress, replicas, state, storyLink, why } from "../parts.js";
+import { age, empty, ends, heading, replicas, storyLink, why } from "../parts.js";
 import { planSection } from "../plan_head.js";
+import { moveColumns, moveRow } from "../move_row.js";
 import { brokerCard } from "./brokers.js";
 
-const COLUMNS = [
-  ["partition"],
-  ["replicas"],
-  ["state"],
-  ["copied"],
-  ["rate", "num"],
-  ["left", "num"],
-  ["waits for", "why"],
-];
+const COLUMNS = moveColumns("replicas");
 
 export const query = (address) => ({ view: "now", cluster: address.cluster });
 
@@ -91,7 +84,7 @@ function drawMoves(section, moves, underWay, cluster) {
   if (!moves.length) return place.replaceChildren();
   if (!place.firstChild)
     place.append(table(`Moves of plan ${section.dataset.key}`, COLUMNS), h("p", { class: "more" }));
-  patch(place.firstChild.body, moves, (move, row) => moveRow(move, row, cluster));
+  patch(place.firstChild.body, moves, (move, row) => moveRow(row, COLUMNS, move, cluster, replicas));
   const rest = underWay - moves.length;
   return once(place.lastChild, rest, () =>
     h(
@@ -101,25 +94,6 @@ function drawMoves(section, moves, underWay, cluster) {
     ),
   );
 }
-
-function moveRow(move, row, cluster) {
-  return tableRow(
-    row,
-    COLUMNS,
-    [
-      storyLink(cluster, move.key),
-      replicas(move),
-      state(move),
-      progress(move, move.key),
-      move.rate === null ? "" : rate(move.rate),
-      move.eta_ms === null ? "" : leftOf(move),
-      why(move),
-    ],
-    { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind },
-  );
-}
-
-const leftOf = (move) => h("span", { title: amount(move.bytes_total - move.bytes_done) }, duration(move.eta_ms));
 
 function held(rows) {
   return rows.map((row) =>

@@ -1,21 +1,13 @@
 // Plan: every move, by topic and partition: before and after, how far, and why it waits. Filters run on the server.
 
-import { h, once, patch, table, tableRow } from "../dom.js";
-import { duration, rate } from "../format.js";
+import { h, once, patch, table } from "../dom.js";
 import { go, href } from "../address.js";
-import { beforeAfter, empty, pager, progress, state, storyLink, why } from "../parts.js";
+import { beforeAfter, empty, pager } from "../parts.js";
+import { moveColumns, moveRow } from "../move_row.js";
 import { planSection } from "../plan_head.js";
 import { queueTable } from "./now.js";
 
-const COLUMNS = [
-  ["partition"],
-  ["before → after"],
-  ["state"],
-  ["copied"],
-  ["rate", "num"],
-  ["left", "num"],
-  ["waits for", "why"],
-];
+const COLUMNS = moveColumns("before → after");
 const SHOWS = [
   ["all", "all"],
   ["moving", "moving"],
@@ -61,7 +53,7 @@ function draw(nodes, doc, address) {
   once(nodes.forgotten, doc.plan.length ? null : doc.plan_name, (name) => forgotten(name, cluster));
   drawFilters(nodes.filters, doc, address);
   patch(nodes.list.body, grouped(doc.moves), (row, existing) =>
-    row.topicOnly ? topicRow(row, existing) : moveRow(row, existing, cluster),
+    row.topicOnly ? topicRow(row, existing) : moveRow(existing, COLUMNS, row, cluster, beforeAfter),
   );
   once(nodes.none, doc.moves.length, (number) =>
     number ? null : empty(address.q || address.show ? "No move fits this filter." : "Nothing of it moves or waits."),
@@ -95,23 +87,6 @@ function topicRow(row, existing) {
       { role: "row", class: "group" },
       h("th", { role: "rowheader", scope: "rowgroup", colSpan: COLUMNS.length }, row.topicOnly),
     )
-  );
-}
-
-function moveRow(move, row, cluster) {
-  return tableRow(
-    row,
-    COLUMNS,
-    [
-      storyLink(cluster, move.key),
-      beforeAfter(move),
-      state(move),
-      progress(move, move.key),
-      move.rate === null ? "" : rate(move.rate),
-      move.eta_ms === null ? "" : duration(move.eta_ms),
-      why(move),
-    ],
-    { "data-href": href({ view: "story", cluster, partition: move.key }), class: move.kind },
   );
 }
 

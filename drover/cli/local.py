@@ -164,11 +164,17 @@ def resume(node: str, directory: Path) -> None:
 
 @local.command()
 @node_argument
+@click.option(
+    "--kafka",
+    metavar="VERSION",
+    type=click.Choice(kafka_versions()),
+    help="Another version for this start, as in a rolling upgrade.  [default: the cluster's]",
+)
 @directory_option
-def start(node: str, directory: Path) -> None:
+def start(node: str, directory: Path, kafka: str | None) -> None:
     """Start a dead node on its old data, and wait until it serves."""
     version = LocalCluster(directory).spec.kafka
-    started = _run(LocalCluster(directory, prepare(version)).start(node))
+    started = _run(LocalCluster(directory, prepare(version)).start(node, kafka=kafka))
     say(f"Node {node} serves." if started else f"Node {node} was already running and serves.")
 
 

@@ -211,13 +211,15 @@ class LocalCluster:
         """Let a paused node go on (SIGCONT); returns when its process runs, see `wait_until_serving`. Idempotent."""
         await self._nodes.signal(self._nodes.name(node), signal.SIGCONT, ProcessState.RUNNING)
 
-    async def start(self, node: Node, *, timeout_s: float = SERVE_TIMEOUT_S) -> bool:
+    async def start(self, node: Node, *, kafka: str | None = None, timeout_s: float = SERVE_TIMEOUT_S) -> bool:
         """Start a dead node on its old data and port, return when it serves again; True if this call started it.
 
-        A node that runs already is waited for. A paused one is a ConfigurationError: it must be resumed.
+        `kafka` is another locked version than the cluster's, for this start only, as in a rolling upgrade; whether it
+        understands the data is for Kafka to say. A node that runs already is waited for. A paused one is a
+        ConfigurationError: it must be resumed.
         """
         name = self._nodes.name(node)
-        programs = await self._ready_programs(self.spec)
+        programs = await (self._ready_programs(self.spec) if kafka is None else asyncio.to_thread(prepare, kafka))
         async with exclusive(self.directory):
             state = self._nodes.state(name)
             if state is ProcessState.PAUSED:

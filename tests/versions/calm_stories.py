@@ -5,6 +5,7 @@ from tests.integration.support import Installation, wait_for
 from tests.versions.asked import accepted, in_sync, listed, reached, unthrottled
 
 SLOW = ("--throttle", "200kB")
+MANY = 1500
 
 
 async def alter(made: Installation) -> None:
@@ -108,6 +109,20 @@ async def freeze(made: Installation) -> None:
     assert await made.replicas(key) == (1, 2)
     await made.drover("unfreeze", "--reason", "a story")
     await reached(made, key, [3, 2])
+
+
+async def many(made: Installation) -> None:
+    """As many partitions as a slow controller cannot answer for in one call are all moved, and no call is in doubt."""
+    layout = {number: [1 + number % 4, 1 + (number + 1) % 4] for number in range(MANY)}
+    await made.create_topic("many", layout)
+    targets = {
+        TopicPartition("many", number): [replicas[0], 1 + (number + 2) % 4] for number, replicas in layout.items()
+    }
+    await accepted(made, "many", targets)
+    await made.wait_until_settled(timeout_s=80)
+    assert (await made.plan("many")).completed == MANY
+    for key in list(targets)[::50]:
+        assert await made.replicas(key) == tuple(targets[key]), key
 
 
 async def log_replays(made: Installation) -> None:

@@ -32,6 +32,7 @@ STORIES: dict[str, Story] = {
     "shrink": calm_stories.shrink,
     "order only": calm_stories.order_only,
     "freeze": calm_stories.freeze,
+    "many partitions": calm_stories.many,
     "destination dies": death_stories.destination_dies,
     "kept replica dies": death_stories.kept_replica_dies,
     "leaving leader dies": death_stories.leaving_leader_dies,

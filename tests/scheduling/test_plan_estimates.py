@@ -1,5 +1,7 @@
 """The estimate of a plan: when it is recorded, what it covers, and that nothing is decided by it."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from drover.cli.estimate_view import print_taken
@@ -15,7 +17,7 @@ from events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished,
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(3))
-TARGETS = {KEYS[0]: [1, 2, 4], KEYS[1]: [4, 2, 3]}
+TARGETS: dict[TopicPartition, Sequence[int] | None] = {KEYS[0]: [1, 2, 4], KEYS[1]: [4, 2, 3]}
 SIZE = 1000
 
 
@@ -146,7 +148,7 @@ async def test_a_plan_is_forgotten_with_its_estimate() -> None:
     await made.run(1000)
     made.model.advance(25 * 3600 * 1000)
     await made.run(1000)
-    assert made.state.plans == made.state.estimates == {}
+    assert (made.state.plans, made.state.estimates) == ({}, {})
 
 
 def figures_of(count: int) -> PlanEstimate:

@@ -337,18 +337,8 @@ def _with_traits() -> ShardFold:
 def _with_estimates() -> ShardFold:
     """A plan whose figures are known, also in the time since it was accepted."""
     fold = _with_priorities()
-    figures = PlanEstimate(
-        partitions=3,
-        copies=3,
-        copied_bytes=3_000_000,
-        leaders_moved=1,
-        steps=6,
-        unknown_sizes=1,
-        throttle_bytes_per_second=1_000_000,
-        least_ms=3000,
-        expected_ms=3500,
-        brokers=(BrokerBytes(1, 0, 3_000_000), BrokerBytes(4, 3_000_000, 0)),
-    )
+    brokers = (BrokerBytes(1, 0, 3_000_000), BrokerBytes(4, 3_000_000, 0))
+    figures = PlanEstimate(3, 3, 3_000_000, 1, 6, 1, 1_000_000, 3000, 3500, brokers)
     state = next(iter(fold.state.clusters.values()))
     state.estimates = {next(iter(state.plans)): KnownEstimate(13, figures)}
     return fold

@@ -28,6 +28,7 @@ from events.partitions import PartitionReference
 from events.plans import (
     ClusterThrottleSet,
     PlanCancelled,
+    PlanEstimated,
     PlanExtended,
     PlanFinished,
     PlanOpened,
@@ -98,7 +99,7 @@ ClusterEvent = IdentityEvent | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 PlanThrottleEvent = PlanThrottleSet | PlanThrottleCleared | PlanThrottleRaised
 PauseEvent = PlanPaused | PlanResumed
-OnePlanEvent = PlanOpened | PlanExtended | PauseEvent | PlanThrottleEvent | PlanCancelled | PlanFinished
+OnePlanEvent = PlanOpened | PlanExtended | PlanEstimated | PauseEvent | PlanThrottleEvent | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten
 CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcomeLost
 ReassignmentEvent = (

@@ -8,12 +8,10 @@ from drover.cli.output import amount, duration, plural, say
 from drover.cli.proposal_view import print_brokers
 from drover.client.views.proposal_rows import changed_brokers
 from drover.facts import Observation
-from drover.leadership.order import deprioritise
 from drover.planning.assess import assess
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal
-from drover.reassignment.stepping import Situation
-from drover.scheduling.estimate import Course, course_of, least_time_s
+from drover.scheduling.estimate import Accepted, Around, Course, course_as_accepted, least_time_s
 from drover.scheduling.play import expected_time_s
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
@@ -91,7 +89,9 @@ def estimate(commands: Sequence[Alter], accepted: Targets, known: Known) -> Esti
     targets = {key: after for key, after in accepted.items() if (key.topic, key.partition) in there}
     proposal = assess(known.model, {(key.topic, key.partition): after for key, after in targets.items()})
     stepping = command.stepping or state.steppings.get(command.plan_name, limits.stepping)
-    courses = tuple(_course(key, after, stepping, known) for key, after in targets.items())
+    around = Around(state, limits, frozenset(known.seen.live_brokers), known.seen.min_isr)
+    moves = (_accepted(key, after, known) for key, after in targets.items())
+    courses = tuple(course_as_accepted(move, stepping, around) for move in moves)
     throttle = command.throttle_bytes_per_second or state.rate_of(command.plan_name)
     least_s = expected_s = None
     if throttle is not None and proposal.copies:
@@ -99,22 +99,9 @@ def estimate(commands: Sequence[Alter], accepted: Targets, known: Known) -> Esti
     return Estimate(proposal, known.model, stepping, courses, throttle, least_s, expected_s)
 
 
-def _course(key: TopicPartition, after: tuple[int, ...], stepping: Stepping, known: Known) -> Course:
+def _accepted(key: TopicPartition, after: tuple[int, ...], known: Known) -> Accepted:
     partition = known.model.partition_by_name[key.topic, key.partition]
-    listed = known.state.listed_for(key.topic)
-    now = Situation(
-        current=partition.replicas,
-        target=deprioritise(after, listed),
-        original=partition.replicas,
-        live=known.seen.live_brokers,
-        # As if all were in sync: what lags is repaired first, which takes no step more.
-        isr=partition.replicas,
-        leader=partition.leader,
-        min_isr=known.seen.min_isr.get(key.topic, 1),
-        max_replicas_per_step=known.limits.max_replicas_per_step,
-        listed=listed,
-    )
-    return course_of(key, now, stepping, partition.size_bytes)
+    return Accepted(key, partition.replicas, after, partition.leader, partition.size_bytes)
 
 
 def print_estimate(found: Estimate) -> None:

@@ -8,6 +8,7 @@ import click
 
 from drover.cli import diff_view
 from drover.cli.diff_view import diff_document
+from drover.cli.estimate_view import print_taken
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document, say, table, timestamp
 from drover.cli.parameters import Moment, Partition
@@ -15,6 +16,7 @@ from drover.cli.past import Place, place_text
 from drover.client import differences
 from drover.client.history import open_log, read_log
 from drover.client.time_travel import Point, travel
+from drover.client.views.estimate_rows import Ledger, Taken
 from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, select
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -47,7 +49,8 @@ def history(
     """Show every command and everything that followed from it, oldest first.
 
     Records without effect, because their owner had been replaced, are left out. LOG is shard@offset. With --diff, show
-    what changed in one cluster between two places in its shard's log, or between two moments of the log's time.
+    what changed in one cluster between two places in its shard's log, or between two moments of the log's time. With
+    --plan, say also what the plan was likely to take, and what it took.
     """
     if diff is not None and (since is not None or id_ is not None or any(wanted.values())):
         raise click.UsageError("--diff goes with --cluster and -o only")
@@ -61,14 +64,18 @@ def history(
         since_ms=None if since is None else round(since.timestamp() * 1000),
         **wanted,
     )
-    rows = asyncio.run(_read(settings.log.connection(), only))
+    rows, plans = asyncio.run(_read(settings.log.connection(), only))
     if output != "table":
         documents = [row.document() for row in rows]
-        print_document({"history": documents}, documents, output)
-    elif rows:
+        figures = {} if only.plan is None else {"plans": [taken.document() for taken in plans]}
+        print_document({"history": documents, **figures}, documents, output)
+        return
+    if rows:
         console().print(table(COLUMNS, map(cells_of, rows), right=("log",)))
     else:
         say("The log holds nothing of that kind.", err=True)
+    for taken in plans:
+        print_taken(taken)
 
 
 def _show_difference(connection: LogConnection, cluster: str, points: tuple[Point, Point], output: str) -> None:
@@ -87,14 +94,18 @@ def _show_difference(connection: LogConnection, cluster: str, points: tuple[Poin
         say(f"Nothing has changed in {cluster}.", err=True)
 
 
-async def _read(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:
-    chronicle = Chronicle()
+async def _read(connection: LogConnection, wanted: Wanted) -> tuple[list[HistoryRow], list[Taken]]:
+    chronicle, ledger = Chronicle(), None if wanted.plan is None else Ledger(wanted.plan)
     rows: list[HistoryRow] = []
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, wanted.cluster)
         async for records in read_log(reader, connection, log):
             rows += select(records, wanted, chronicle)
-    return sorted(rows, key=lambda row: (row.at_ms, row.shard, row.offset))
+            if ledger is not None:
+                for record in records:
+                    ledger.add(record)
+    plans = [] if ledger is None else [one for one in ledger.plans() if wanted.cluster in {None, one.cluster}]
+    return sorted(rows, key=lambda row: (row.at_ms, row.shard, row.offset)), plans
 
 
 def cells_of(row: HistoryRow) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drover.plans.state import ClusterThrottle, Pause, Plan, PlansState, PlanStatus
+from drover.plans.estimates import together
+from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlansState, PlanStatus
 from events import plans
 from events.base import Event
 from events.reassignments import (
@@ -106,6 +107,12 @@ def _cluster_throttle_set(state: PlansState, event: plans.ClusterThrottleSet, at
     state.cluster_throttle = None if rate is None else ClusterThrottle(rate, event.by, event.reason, at_ms)
 
 
+def _estimated(state: PlansState, event: plans.PlanEstimated, _at_ms: int) -> None:
+    known = state.estimates.get(event.plan)
+    figures = event.estimate if known is None else together(known.figures, event.estimate)
+    state.estimates[event.plan] = KnownEstimate(event.through, figures)
+
+
 def _cancelled(state: PlansState, event: plans.PlanCancelled, at_ms: int) -> None:
     _put(state, replace(state.plans[event.plan], status=PlanStatus.CANCELLED, more=False), at_ms)
 
@@ -120,7 +127,7 @@ def _forgotten(state: PlansState, event: plans.PlansForgotten, _at_ms: int) -> N
     for name in event.plans:
         del state.plans[name]
         del state.ended_plans[name]
-        for known in (state.steppings, state.throttle_bounds, state.priorities, state.paused_plans):
+        for known in (state.steppings, state.throttle_bounds, state.priorities, state.paused_plans, state.estimates):
             known.pop(name, None)
 
 
@@ -133,6 +140,7 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     plans.ClusterThrottleSet: _cluster_throttle_set,
     plans.PlanPaused: _paused,
     plans.PlanResumed: _resumed,
+    plans.PlanEstimated: _estimated,
     plans.PlanCancelled: _cancelled,
     plans.PlanFinished: _finished,
     plans.PlansForgotten: _forgotten,

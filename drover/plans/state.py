@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from drover.state.declared import ClusterSlice, index, items_by_key, recorded, values_by_key
-from events.plans import Priority, Stepping
+from events.plans import PlanEstimate, Priority, Stepping
 
 
 class PlanStatus(StrEnum):
@@ -62,6 +62,13 @@ class ClusterThrottle(Struct, frozen=True):
     since_ms: int
 
 
+class KnownEstimate(Struct, frozen=True):
+    """What a plan's reassignments up to number `through` are likely to take, all estimates of it together."""
+
+    through: int
+    figures: PlanEstimate
+
+
 @dataclass(eq=False)
 class PlansState(ClusterSlice):
     """Plans by name, until they are forgotten.
@@ -69,8 +76,8 @@ class PlansState(ClusterSlice):
     `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. The fold
     decides nothing by it, so no hash covers it; snapshots keep it. `steppings` are those of plans that have one of
     their own, `priorities` too, and `paused_plans` those of which no step begins; `throttle_bounds` says how far Drover
-    may raise a plan's throttle. `idle_plans` are the open plans with
-    nothing left to do.
+    may raise a plan's throttle. `estimates` are what plans are likely to take; nothing is decided by them. `idle_plans`
+    are the open plans with nothing left to do.
     """
 
     plans: dict[str, Plan] = recorded(
@@ -89,6 +96,9 @@ class PlansState(ClusterSlice):
     )
     paused_plans: dict[str, Pause] = recorded(
         "paused_plans", factory=dict, content=items_by_key, told_as=("pause of plan", "begun", "ended")
+    )
+    estimates: dict[str, KnownEstimate] = recorded(
+        "estimates", factory=dict, content=items_by_key, told_as=("estimate of plan", "made", "forgotten")
     )
     idle_plans: dict[str, None] = index(dict)
 

@@ -31,12 +31,11 @@ class CopySizes:
 
     def topics_to_sample(self, state: ReassignmentState, now_ms: int) -> frozenset[str]:
         """List the topics whose waiting partitions have no size yet, or one that is old, once each."""
+        topics = frozenset(self._unsized)
+        self._unsized.clear()
         if self._refreshed_ms is None or now_ms - self._refreshed_ms >= REFRESH_MS:
             self._refreshed_ms = now_ms
-            topics = frozenset(key.topic for key in state.pending)
-        else:
-            topics = frozenset(self._unsized)
-        self._unsized.clear()
+            topics |= frozenset(key.topic for key in state.pending)
         return topics
 
     def copy_bytes(self, key: TopicPartition) -> int | None:

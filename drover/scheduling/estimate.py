@@ -1,14 +1,16 @@
 """The way of a partition, step by step, and the time that no schedule of many can beat at a throttle."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from drover.leadership.order import deprioritise
 from drover.reassignment.ports import Port, Ports, ports_of
 from drover.reassignment.replica_sets import adding
 from drover.reassignment.stepping import Situation, next_list
 from drover.scheduling.state import Limits
+from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.plans import Stepping
 
@@ -41,6 +43,48 @@ class Course:
             if added:
                 found.append(ports_of(added, leader))
         return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A partition as a plan takes it on: its list and the target, its leader, and the size of one copy, if known."""
+
+    key: TopicPartition
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    leader: int | None
+    copy_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of a cluster: its state and the limits in force, its live brokers, and min.insync.replicas."""
+
+    state: ClusterState
+    limits: Limits
+    live: frozenset[int]
+    min_isr: Mapping[str, int]
+
+
+def course_as_accepted(move: Accepted, stepping: Stepping, around: Around) -> Course:
+    """Follow the steps of a partition from its list when it was accepted, as if all of that were in sync.
+
+    What lags is repaired first, which takes no step more.
+    """
+    topic = move.key.topic
+    listed = around.state.listed_for(topic)
+    now = Situation(
+        current=move.before,
+        target=deprioritise(move.after, listed),
+        original=move.before,
+        live=around.live,
+        isr=move.before,
+        leader=move.leader,
+        min_isr=around.min_isr.get(topic, 1),
+        max_replicas_per_step=around.limits.max_replicas_per_step,
+        listed=listed,
+    )
+    return course_of(move.key, now, stepping, move.copy_bytes)
 
 
 def course_of(key: TopicPartition, now: Situation, stepping: Stepping, copy_bytes: int | None) -> Course:

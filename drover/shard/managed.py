@@ -21,6 +21,7 @@ from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.gone_topics import GoneTopics
 from drover.reassignment.phase import Phase
 from drover.reassignment.reconciler import ReassignmentReconciler
+from drover.scheduling.estimates_reconciler import EstimatesReconciler
 from drover.scheduling.limits_reconciler import LimitsReconciler
 from drover.scheduling.queue_reconciler import QueueReconciler
 from drover.scheduling.starter import Starter
@@ -201,6 +202,7 @@ def _reconcilers(
         ThrottleRaiser(state, observed, sizes),
         GoneTopics(state, observed),
         UnmanagedReconciler(state, observed),
+        EstimatesReconciler(state, observed, sizes),
         PlansReconciler(state, observed),
     )
 

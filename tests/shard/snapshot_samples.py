@@ -12,7 +12,7 @@ import msgspec
 from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
 from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
-from drover.plans.state import ClusterThrottle, Pause, Plan, PlanStatus
+from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
@@ -26,7 +26,7 @@ from events.clusters import Budgets, HoldRole
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.leadership import LeaderWaitReason
 from events.partitions import TopicPartition
-from events.plans import Priority, Stepping
+from events.plans import BrokerBytes, PlanEstimate, Priority, Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
 from events.records import Cursor
 from events.throttles import Entries, Rates
@@ -334,6 +334,16 @@ def _with_traits() -> ShardFold:
     return fold
 
 
+def _with_estimates() -> ShardFold:
+    """A plan whose figures are known, also in the time since it was accepted."""
+    fold = _with_priorities()
+    brokers = (BrokerBytes(1, 0, 3_000_000), BrokerBytes(4, 3_000_000, 0))
+    figures = PlanEstimate(3, 3, 3_000_000, 1, 6, 1, 1_000_000, 3000, 3500, brokers)
+    state = next(iter(fold.state.clusters.values()))
+    state.estimates = {next(iter(state.plans)): KnownEstimate(13, figures)}
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -355,6 +365,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_budgets": _within_budgets,
     "snapshot_priorities": _with_priorities,
     "snapshot_traits": _with_traits,
+    "snapshot_estimates": _with_estimates,
 }
 
 

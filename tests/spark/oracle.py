@@ -130,7 +130,7 @@ class Oracle:
                 if event["type"] == "plan-throttle-cleared":
                     plan["throttle"] = None
                 else:
-                    assert event["type"] in {"plan-extended", "plan-paused", "plan-resumed"}, event
+                    assert event["type"] in {"plan-estimated", "plan-extended", "plan-paused", "plan-resumed"}, event
 
     def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
         match event["type"]:

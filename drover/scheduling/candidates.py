@@ -264,6 +264,9 @@ class Candidates:
     def wake_parked(self, room: HasRoom) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
         for resource in tuple(self._full):
+            owner = self.reserved.get(resource)
+            if owner is not None:
+                self._offer_owner(owner, resource, room)
             if room.has_room(resource):
                 del self._full[resource]
                 self.wake_next(resource, room)
@@ -276,10 +279,6 @@ class Candidates:
         """
         if not room.has_room(resource):
             self._full[resource] = None
-            return
-        owner = self.reserved.get(resource)
-        if owner is not None:
-            self._offer_owner(owner, resource, room)
             return
         first: tuple[_Turn, _Item, _Group] | None = None
         lacking: list[_Item] = []
@@ -303,17 +302,18 @@ class Candidates:
                     self._pass(item[2])
             self.offer(key, rank, resource)
 
+    def kept(self, resource: Resource, key: TopicPartition | None = None) -> int:
+        """Count what of a resource is kept for another reassignment than this one."""
+        owner = self.reserved.get(resource)
+        return 0 if owner in {None, key} else self._entries[owner].needs.count(resource)
+
     def _offer_owner(self, owner: TopicPartition, resource: Resource, room: HasRoom) -> None:
+        """Offer the one that a resource is kept for, if there is room at all it needs, or ask again."""
         entry = self._entries[owner]
-        if entry.where is not Where.PARKED:
-            # It is about to be tried, or looked at; the resource is asked for again when it has moved on.
-            self._full[resource] = None
-            return
-        full = room.lacking(entry.needs, owner)
-        if full:
-            self._full.update(dict.fromkeys(full))
-            self._full[resource] = None
-        else:
+        # If it is not parked, it is about to be tried, or looked at.
+        full = room.lacking(entry.needs, owner) if entry.where is Where.PARKED else [resource]
+        self._full.update(dict.fromkeys((*full, resource)))
+        if not full:
             self.offer(owner, entry.rank, resource)
 
     def pass_by(self, key: TopicPartition, rank: Rank, needs: Needs) -> None:

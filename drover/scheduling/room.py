@@ -79,7 +79,8 @@ class Room:
                 return resource.plan not in state.paused_plans
             case Port():
                 is_live = resource.broker in self._observed.live
-                return not is_live or not self._is_full(resource, 1, self._candidates.expected)
+                kept = self._candidates.kept(resource)
+                return not is_live or not self._is_full(resource, 1, self._candidates.expected, kept)
             case _:
                 return self.may_throttle(resource, 1)
 
@@ -96,20 +97,23 @@ class Room:
         return max(0, room if most is None else min(room, most - state.copies_in_flight))
 
     def _lacking(self, needs: Needs, key: TopicPartition, expected: Mapping[Resource, int]) -> list[Resource]:
-        reserved = self._candidates.reserved
         found: list[Resource] = []
         for one in dict.fromkeys(needs):
             if isinstance(one, Port):
-                if reserved.get(one, key) != key or self._is_full(one, needs.count(one), expected):
+                kept = self._candidates.kept(one, key)
+                if self._is_full(one, needs.count(one), expected, kept):
                     found.append(one)
             elif not self.has_room(one):
                 found.append(one)
         return found
 
-    def _is_full(self, port: Port, copies: int, expected: Mapping[Resource, int]) -> bool:
-        """Whether a port takes no more; one that is held takes none, and what exceeds the limit goes alone."""
+    def _is_full(self, port: Port, copies: int, expected: Mapping[Resource, int], kept: int = 0) -> bool:
+        """Whether a port takes no more; one that is held takes none, and what exceeds the limit goes alone.
+
+        `kept` slots are for one that has been passed too often: the others are used meanwhile.
+        """
         held = self._state.held_brokers.get(port.broker)
         if held is not None and held.holds(port.way):
             return True
-        taken = self._state.loads.get(port, 0) + expected.get(port, 0)
+        taken = self._state.loads.get(port, 0) + expected.get(port, 0) + kept
         return bool(taken) and taken + copies > limit_of(self._state.limits, port)

@@ -1,7 +1,12 @@
 """Slots: how much runs at once, in which order, and what waits without a slot says."""
 
+import itertools
+
+import pytest
+
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
+from drover.scheduling import candidates
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, CallIntended, ReassignmentCompleted
@@ -168,3 +173,22 @@ async def test_a_slot_that_becomes_free_is_used_in_the_same_record() -> None:
     await made.run(3000)
     (freeing,) = (batch for batch in made.batches() if any(isinstance(e, ReassignmentCompleted) for e in batch.events))
     assert [event.partition for event in freeing.events if isinstance(event, CallIntended)] == [1]
+
+
+async def test_what_is_kept_for_one_is_a_slot_and_others_use_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One waits long for a full broker: where it comes from, others move meanwhile, but never in its slot."""
+    monkeypatch.setattr(candidates, "PATIENCE", 1)
+    made = world(Limits(max_moves_per_broker=2))
+    made.model.create_topic("full", {0: [2, 1, 3], 1: [3, 1, 2]})
+    full = [TopicPartition("full", number) for number in range(2)]
+    await made.send(alter({full[0]: [2, 1, 4], full[1]: [3, 1, 4]}))
+    await made.send(alter({KEYS[0]: [1, 2, 4], **{key: [1, 2, 5] for key in KEYS[1:4]}}))
+    await made.run(1000)
+    for key, following in itertools.pairwise(KEYS[1:4]):
+        assert set(made.state.in_flight) == {*full, key}
+        made.model.join_isr(key, 5)
+        await made.run(1000)
+        assert set(made.state.in_flight) == {*full, following}
+    made.model.join_isr(full[0], 4)
+    await made.run(1000)
+    assert set(made.state.in_flight) == {full[1], KEYS[3], KEYS[0]}

@@ -71,6 +71,13 @@ LIMIT_MUTANTS = (
         layer="tests/scheduling/test_candidates.py",
     ),
     Mutant(
+        "take-the-slot-that-is-kept",
+        "drover/scheduling/candidates.py",
+        "return 0 if owner in {None, key} else",
+        "return 0 if owner in {None, key, owner} else",
+        layer="tests/scheduling/test_starting.py",
+    ),
+    Mutant(
         "reset-no-limit",
         "drover/scheduling/evolve.py",
         "        state.changed_limits.pop(change.name, None)\n",

@@ -15,12 +15,14 @@ from events.traits import Completion, Retarget, Traits
 class BrokerVersion:
     """What one broker says of itself in its ApiVersions response.
 
-    `supported_metadata_version` is the highest level of the feature `metadata.version` that its software knows, None
-    where it does not say, as in ZooKeeper mode. `fetch_version` is the highest version of Fetch, by which releases are
-    told apart there. `elr_version` is that of `eligible.leader.replicas.version`, 0 when it is off or unknown.
+    `supported_metadata_version` is the highest level of the feature `metadata.version` that its software knows, and
+    `metadata_version` the level in force, which every controller knows, too; None where it does not say, as in
+    ZooKeeper mode. `fetch_version` is the highest version of Fetch, by which releases are told apart there.
+    `elr_version` is that of `eligible.leader.replicas.version`, 0 when it is off or unknown.
     """
 
     supported_metadata_version: int | None
+    metadata_version: int | None
     fetch_version: int
     elr_version: int = 0
 
@@ -73,9 +75,9 @@ def traits_of(brokers: Collection[BrokerVersion]) -> Traits | None:
 def version_of(traits: Traits) -> BrokerVersion:
     """Return what a broker of a known release with these traits says of itself; the reverse of `traits_of`."""
     if traits.zookeeper_mode:
-        return BrokerVersion(None, _KNOWN_FETCH_VERSIONS[-1])
+        return BrokerVersion(None, None, _KNOWN_FETCH_VERSIONS[-1])
     level = next(level for level, release in _RELEASES.items() if release.name == traits.kafka)
-    return BrokerVersion(level, _KNOWN_FETCH_VERSIONS[-1], int(traits.with_elr))
+    return BrokerVersion(level, level, _KNOWN_FETCH_VERSIONS[-1], int(traits.with_elr))
 
 
 def known_traits(kafka: str, *, zookeeper_mode: bool = False, with_elr: bool = False) -> Traits:
@@ -95,10 +97,21 @@ def _traits_of_one(broker: BrokerVersion) -> Traits:
     release = _RELEASES.get(level)
     if release is None:
         return Traits(kafka=f"of an unknown release (metadata.version {level})")
+    controllers = _controllers_of(level, broker.metadata_version or 0)
+    is_known = len({one.completion for one in controllers}) == 1
     return Traits(
-        kafka=release.name,
-        completion=release.completion,
-        is_known=True,
+        kafka=release.name if is_known else f"{release.name} (metadata.version of {controllers[0].name} or before)",
+        completion=release.completion if is_known else Completion.TARGET,
+        is_known=is_known,
         with_elr=broker.elr_version > 0,
         takes_dead_destinations=True,
     )
+
+
+def _controllers_of(supported: int, in_force: int) -> tuple[_Release, ...]:
+    """List the releases that the controllers may run, the oldest first: no client can ask them.
+
+    They know the level in force. That they are no newer than the brokers is assumed.
+    """
+    older = (release for level, release in sorted(_RELEASES.items()) if in_force <= level < supported)
+    return (*older, _RELEASES[supported])

@@ -122,7 +122,12 @@ def read_versions(response: Any) -> BrokerVersion:
     supported = {feature.name: feature.max_version for feature in response.supported_features or ()}
     finalized = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
     fetch = next((api.max_version for api in response.api_keys if api.api_key == FETCH_API), 0)
-    return BrokerVersion(supported.get(METADATA_FEATURE), fetch, finalized.get(ELR_FEATURE, 0))
+    return BrokerVersion(
+        supported_metadata_version=supported.get(METADATA_FEATURE),
+        metadata_version=finalized.get(METADATA_FEATURE),
+        fetch_version=fetch,
+        elr_version=finalized.get(ELR_FEATURE, 0),
+    )
 
 
 def alter_request(requests: Sequence[AlterRequest]) -> Any:

@@ -1,13 +1,15 @@
 """What brokers say of their versions, and the traits that follow."""
 
+import dataclasses
+
 import pytest
 
 from drover.traits import LATEST, BrokerVersion, known_traits, traits_of, version_of
 from events.traits import Completion, Retarget, Traits
 
 V43 = version_of(LATEST)
-V39 = BrokerVersion(supported_metadata_version=21, fetch_version=17)
-IN_ZOOKEEPER_MODE = BrokerVersion(supported_metadata_version=None, fetch_version=17)
+V39 = BrokerVersion(supported_metadata_version=21, metadata_version=21, fetch_version=17)
+IN_ZOOKEEPER_MODE = BrokerVersion(supported_metadata_version=None, metadata_version=None, fetch_version=17)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def test_zookeeper_mode_compares_with_the_original_and_refuses_dead_destinations
 
 
 def test_a_release_in_zookeeper_mode_that_nobody_has_seen_is_read_with_care() -> None:
-    traits = traits_of([BrokerVersion(supported_metadata_version=None, fetch_version=11)])
+    traits = traits_of([BrokerVersion(supported_metadata_version=None, metadata_version=None, fetch_version=11)])
     assert traits == Traits(kafka="3", retarget=Retarget.ORIGINAL, zookeeper_mode=True)
 
 
@@ -47,7 +49,7 @@ def test_brokers_of_both_modes_are_a_migration() -> None:
 
 
 def test_a_release_that_nobody_has_seen_gets_the_careful_reading_of_each_trait() -> None:
-    traits = traits_of([BrokerVersion(supported_metadata_version=99, fetch_version=30, elr_version=1)])
+    traits = traits_of([BrokerVersion(99, 99, fetch_version=30, elr_version=1)])
     assert traits is not None
     assert traits == Traits(kafka=traits.kafka)
     assert (traits.completion, traits.is_known, traits.with_elr) == (Completion.TARGET, False, False)
@@ -60,6 +62,22 @@ def test_brokers_that_differ_are_an_upgrade_under_way() -> None:
     traits = traits_of([V43, V39, V39])
     assert traits == Traits(kafka="3.9 and 4.3")
     assert traits_of([V43, V43]) == LATEST
+
+
+def test_brokers_whose_controllers_may_still_be_older_are_read_with_care() -> None:
+    """All brokers are upgraded, and nobody can ask the controllers: only a level in force tells what they know."""
+    half_way = dataclasses.replace(V43, metadata_version=29)
+    traits = traits_of([half_way] * 3)
+    assert traits is not None
+    assert (traits.completion, traits.is_known, traits.takes_dead_destinations) == (Completion.TARGET, False, True)
+    assert str(traits).startswith("Kafka 4.3 (metadata.version of 4.2 or before) with KRaft, read with care")
+    assert traits_of([half_way, V43]) == Traits(kafka="4.3 and 4.3 (metadata.version of 4.2 or before)")
+
+
+def test_an_older_level_in_force_is_no_doubt_where_all_releases_since_behave_alike() -> None:
+    traits = traits_of([BrokerVersion(supported_metadata_version=29, metadata_version=20, fetch_version=17)])
+    assert traits is not None
+    assert (traits.kafka, traits.completion, traits.is_known) == ("4.2", Completion.TARGET, True)
 
 
 def test_brokers_that_say_nothing_tell_nothing() -> None:

@@ -1,17 +1,20 @@
 """`python -m tests.versions.upgrade --kafka V --to W`: a rolling upgrade while a throttled plan is under way.
 
-Each broker, then the controller, is stopped as its operator would and started with the new version. Drover holds to the
-careful reading while the brokers differ, says so in the log, and the plan ends as it would have.
+Each broker, then the controller, is stopped as its operator would and started with the new version; then the level of
+`metadata.version` is raised. Drover holds to the careful reading until then, says so in the log, and the plan ends.
 """
 
 import argparse
 import asyncio
+import os
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from drover.client.history import open_log, read_log
+from drover.jars import class_path, ensure, find_java, kafka_set
 from drover.journal.reader import LogReader
 from drover.local import local_cluster
 from drover.local.layout import CONTROLLER_ID
@@ -21,6 +24,7 @@ from events.traits import Traits
 from tests.integration.support import Installation, installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, traits, unthrottled
 
+FEATURES = "org.apache.kafka.tools.FeatureCommand"
 BROKERS = (1, 2, 3, 4)
 PARTITIONS = 24
 RATE = "250kB"
@@ -46,11 +50,17 @@ async def upgrade(made: Installation, to: str) -> tuple[Traits, ...]:
             f"  node {node} runs {to} after {time.monotonic() - began:.1f} s, {ended} partitions are done", flush=True
         )
 
-    async def is_noticed() -> bool:
+    async def one_release() -> bool:
+        return "(metadata.version of" in (await traits(made)).kafka
+
+    await wait_for(one_release, "the brokers to be alike", timeout_s=60, pause_s=0.5)
+    await asyncio.to_thread(_raise_level, made.cluster.bootstrap, to)
+
+    async def is_over() -> bool:
         seen = await traits(made)
         return seen.is_known and seen != before
 
-    await wait_for(is_noticed, "the end of the upgrade to be noticed", timeout_s=60, pause_s=0.5)
+    await wait_for(is_over, "the end of the upgrade to be noticed", timeout_s=60, pause_s=0.5)
     await made.wait_until_settled(timeout_s=200)
     for key, target in targets.items():
         assert await made.replicas(key) == tuple(target), key
@@ -61,6 +71,13 @@ async def upgrade(made: Installation, to: str) -> tuple[Traits, ...]:
     replayed = await made.drover("replay", "--verify")
     assert replayed.code == 0, replayed.errors + replayed.output
     return await _traits_told(made)
+
+
+def _raise_level(bootstrap: str, kafka: str) -> None:
+    release = kafka.rpartition(".")[0]
+    arguments = ("--bootstrap-server", bootstrap, "upgrade", "--release-version", release)
+    environment = {**os.environ, "CLASSPATH": class_path(ensure(kafka_set(kafka)))}
+    subprocess.run((str(find_java()), FEATURES, *arguments), env=environment, check=True)
 
 
 async def _traits_told(made: Installation) -> tuple[Traits, ...]:

@@ -31,12 +31,13 @@ class BrokerVersion:
 class _Release:
     name: str
     completion: Completion
+    elects_unclean: bool = True
 
 
 # By the highest level of `metadata.version` that the release supports; docs/kafka-versions.md says what was run.
 _RELEASES = {
-    19: _Release("3.7", Completion.ADDED),
-    20: _Release("3.8", Completion.TARGET),
+    19: _Release("3.7", Completion.ADDED, elects_unclean=False),
+    20: _Release("3.8", Completion.TARGET, elects_unclean=False),
     21: _Release("3.9", Completion.TARGET),
     25: _Release("4.0", Completion.TARGET),
     27: _Release("4.1", Completion.TARGET),
@@ -51,6 +52,7 @@ LATEST = Traits(
     is_known=True,
     with_elr=True,
     takes_dead_destinations=True,
+    elects_unclean=True,
 )
 """The traits of the release that all tests run on."""
 
@@ -88,11 +90,13 @@ def known_traits(kafka: str, *, zookeeper_mode: bool = False, with_elr: bool = F
 def _traits_of_one(broker: BrokerVersion) -> Traits:
     level = broker.supported_metadata_version
     if level is None:
+        is_known = broker.fetch_version in _KNOWN_FETCH_VERSIONS
         return Traits(
             kafka=_ZOOKEEPER_MODE,
             retarget=Retarget.ORIGINAL,
-            is_known=broker.fetch_version in _KNOWN_FETCH_VERSIONS,
+            is_known=is_known,
             zookeeper_mode=True,
+            elects_unclean=is_known,
         )
     release = _RELEASES.get(level)
     if release is None:
@@ -105,6 +109,7 @@ def _traits_of_one(broker: BrokerVersion) -> Traits:
         is_known=is_known,
         with_elr=broker.elr_version > 0,
         takes_dead_destinations=True,
+        elects_unclean=all(one.elects_unclean for one in controllers),
     )
 
 

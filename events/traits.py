@@ -32,9 +32,10 @@ class Traits(Struct, frozen=True, omit_defaults=True):
     """The behaviours of one cluster.
 
     `kafka` names the release for people, as in `4.3`. `is_known` says that its traits are known; otherwise the others
-    are the careful readings. `with_elr` is KIP-966. `takes_dead_destinations` says that an alter may name a
-    new replica on a broker that is not alive, and waits for it; else it is refused with code 39. `migrates` says that
-    the cluster is on its way from ZooKeeper mode to KRaft: nothing new is accepted meanwhile.
+    are the careful readings. `with_elr` is KIP-966. `takes_dead_destinations` says that an alter may name a new replica
+    on a broker that is not alive, and waits for it; else it is refused with code 39. `elects_unclean` says that a
+    topic's `unclean.leader.election.enable` counts (KAFKA-12670). `migrates` says that the cluster is on its way from
+    ZooKeeper mode to KRaft: nothing new is accepted meanwhile.
     """
 
     kafka: str
@@ -44,6 +45,7 @@ class Traits(Struct, frozen=True, omit_defaults=True):
     zookeeper_mode: bool = False
     with_elr: bool = False
     takes_dead_destinations: bool = False
+    elects_unclean: bool = False
     migrates: bool = False
 
     def __str__(self) -> str:

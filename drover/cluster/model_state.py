@@ -185,7 +185,7 @@ class ModelState:
 
     def unclean_allowed(self, topic: str) -> bool:
         """Whether a topic may elect a leader that lacks records."""
-        return self.topics[topic].configs.get(UNCLEAN_ALLOWED) == "true"
+        return self.traits.elects_unclean and self.topics[topic].configs.get(UNCLEAN_ALLOWED) == "true"
 
 
 def altered_configs(

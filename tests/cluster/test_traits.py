@@ -30,6 +30,11 @@ def test_a_known_release_has_the_traits_that_were_seen(kafka: str, completion: C
     assert traits_of([version_of(traits)] * 3) == traits
 
 
+def test_a_setting_for_unclean_elections_counts_with_kraft_since_3_9() -> None:
+    assert [known_traits(kafka).elects_unclean for kafka in ("3.7", "3.8", "3.9", "4.3")] == [False, False, True, True]
+    assert known_traits("3.9", zookeeper_mode=True).elects_unclean
+
+
 def test_zookeeper_mode_compares_with_the_original_and_refuses_dead_destinations() -> None:
     traits = known_traits("3.9", zookeeper_mode=True)
     assert (traits.completion, traits.retarget) == (Completion.TARGET, Retarget.ORIGINAL)

@@ -1,5 +1,7 @@
 """One value or more of every message type; `golden.json` beside it holds the bytes they were once written as."""
 
+import msgspec
+
 from drover.traits import LATEST
 from events import (
     brokers,
@@ -44,7 +46,11 @@ EVENTS: dict[str, records.AnyEvent] = {
             kafka="3.9", completion=Completion.TARGET, retarget=Retarget.ORIGINAL, is_known=True, zookeeper_mode=True
         ),
     ),
-    "cluster-traits-seen-of-the-latest": clusters.ClusterTraitsSeen(cluster="local", traits=LATEST),
+    # Written before `elects_unclean` was a trait.
+    "cluster-traits-seen-of-the-latest": clusters.ClusterTraitsSeen(
+        cluster="local", traits=msgspec.structs.replace(LATEST, elects_unclean=False)
+    ),
+    "cluster-traits-seen-with-unclean-elections": clusters.ClusterTraitsSeen(cluster="local", traits=LATEST),
     "limits-set": clusters.LimitsSet(
         cluster="local", max_partitions_in_flight=1250, max_moves_per_broker=5, max_replicas_per_step=1
     ),

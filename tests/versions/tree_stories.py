@@ -30,7 +30,7 @@ def _below(client: KazooClient, path: str) -> dict[str, bytes]:
 
 async def tree(made: Installation) -> None:
     """The tree shows a plan while it runs; of Kafka's own nodes Drover touches none."""
-    await made.create_topic("drawn", {0: [1, 2, 3]}, kilobytes=2048)
+    await made.create_topic("drawn", {0: [1, 2, 3]}, kilobytes=4096)
     key = TopicPartition("drawn", 0)
     client = KazooClient(made.cluster.zookeeper)
     await asyncio.to_thread(client.start, 10)
@@ -38,7 +38,7 @@ async def tree(made: Installation) -> None:
         before = await asyncio.to_thread(_below, client, KAFKAS_ADMIN)
         let_project(made, made.cluster, OWN_ROOT)
         await made.start_projector("projector")
-        await accepted(made, "drawn", {key: [4, 2, 3]}, "--throttle", "400kB")
+        await accepted(made, "drawn", {key: [4, 2, 3]}, "--throttle", "200kB")
         await listed(made, key)
         plan = f"{OWN_ROOT}/{MANAGED}/admin/reassign_partitions"
 

@@ -27,7 +27,7 @@ LIMIT_MUTANTS = (
         "drover/scheduling/candidates.py",
         "            self.expected[resource] += share\n",
         "            self.expected[resource] += 1\n",
-        layer=SHARES,
+        layer="tests/scheduling/test_candidates.py",
     ),
     Mutant(
         "wait-for-the-largest-share-that-lacked",
@@ -102,8 +102,8 @@ LIMIT_MUTANTS = (
     Mutant(
         "take-the-slot-that-is-kept",
         "drover/scheduling/candidates.py",
-        "return 0 if owner in {None, key} else",
-        "return 0 if owner in {None, key, owner} else",
+        "None if owner is None or owner == key else",
+        "None if owner is None or owner != key else",
         layer="tests/scheduling/test_starting.py",
     ),
     Mutant(

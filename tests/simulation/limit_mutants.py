@@ -18,8 +18,8 @@ LIMIT_MUTANTS = (
     Mutant(
         "take-one-share-for-all-copies-of-a-step",
         ROOM,
-        "self._is_full(one, needs.count(one) * share, expected)",
-        "self._is_full(one, share, expected)",
+        "self._is_full(one, needs.count(one) * share, expected, kept)",
+        "self._is_full(one, share, expected, kept)",
         layer=SHARES,
     ),
     Mutant(

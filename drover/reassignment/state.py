@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from drover.plans.state import PlansState
 from drover.reassignment.phase import OPEN_PHASES, Phase, Stage
 from drover.reassignment.ports import Port, Ports, ports_of
+from drover.reassignment.slot_share import share_of
 from drover.state.declared import index, items_by_key, recorded, values_in_order
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, Call, CancelMode, SkipReason
@@ -55,6 +56,11 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     def load(self) -> Ports:
         """The ports this step weighs on: the leader's way out and the way into each added broker, once per copy."""
         return ports_of(self.adding, self.leader)
+
+    @property
+    def slot_share(self) -> int:
+        """What each of its copies takes of a slot, in sixteenths."""
+        return share_of(self.copy_bytes)
 
     @property
     def moves_leader(self) -> bool:
@@ -224,8 +230,9 @@ class ReassignmentState(PlansState):
     `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what
     calls of ended reassignments may still do. `pending` and `in_flight` split the keys of `reassignments`;
     `unblocked_pending` counts the pending ones without a block; `before_step` are those in flight that wait for a step
-    to start; `loads` counts copies per way into and out of a broker, `copies_in_flight` all of them, `bytes_in_flight`
-    how much they copy, where that is known, and `leader_steps` the steps in flight with which a leader moves.
+    to start; `loads` counts copies per way into and out of a broker, and `slots` what they take of its slots, in
+    sixteenths; `copies_in_flight` counts all copies, `bytes_in_flight` how much they copy, where that is known, and
+    `leader_steps` the steps in flight with which a leader moves.
     """
 
     reassignments: dict[TopicPartition, Reassignment] = recorded(
@@ -244,6 +251,7 @@ class ReassignmentState(PlansState):
     before_step: dict[TopicPartition, None] = index(dict)
     unblocked_pending: int = index(int)
     loads: dict[Port, int] = index(dict)
+    slots: dict[Port, int] = index(dict)
     copies_in_flight: int = index(int)
     bytes_in_flight: int = index(int)
     leader_steps: int = index(int)
@@ -251,7 +259,7 @@ class ReassignmentState(PlansState):
     def rebuild_indexes(self) -> None:
         """Index every reassignment anew."""
         super().rebuild_indexes()
-        self.pending, self.in_flight, self.before_step, self.loads = {}, {}, {}, {}
+        self.pending, self.in_flight, self.before_step, self.loads, self.slots = {}, {}, {}, {}, {}
         self.unblocked_pending = self.copies_in_flight = self.bytes_in_flight = self.leader_steps = 0
         for reassignment in self.reassignments.values():
             self._index(reassignment)
@@ -315,19 +323,23 @@ class ReassignmentState(PlansState):
     def _weigh(self, before: Step | None, after: Step | None) -> None:
         if before == after:
             return
-        loads = self.loads
+        loads, slots = self.loads, self.slots
         if before is not None:
             self._count(before, -1)
+            share = before.slot_share
             for port in before.load:
                 copies = loads[port] - 1
                 if copies:
                     loads[port] = copies
+                    slots[port] -= share
                 else:
-                    del loads[port]
+                    del loads[port], slots[port]
         if after is not None:
             self._count(after, 1)
+            share = after.slot_share
             for port in after.load:
                 loads[port] = loads.get(port, 0) + 1
+                slots[port] = slots.get(port, 0) + share
 
     def _count(self, step: Step, by: int) -> None:
         copies = by * len(step.adding)

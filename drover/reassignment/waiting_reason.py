@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import ports_of
 from drover.reassignment.replica_sets import adding
+from drover.reassignment.slot_share import WHOLE_SLOT
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -136,12 +137,16 @@ def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | N
             why = f"withheld, broker {port.broker} is held as a {role} by {held.by} ({held.reason})"
             unblocks = f"`drover broker release {port.broker}`"
             return WaitingReason(why, unblocks, max(entry.since_ms, held.since_ms))
-        copies, limit = state.loads.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
-        if copies >= limit:
+        taken, limit = state.slots.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
+        if taken > (limit - 1) * WHOLE_SLOT:
             of_way = limits.budgets.max_incoming_per_broker, limits.budgets.max_outgoing_per_broker
             own = of_way[port.way == "out"] is not None
             name = f"max_{'incoming' if port.way == 'in' else 'outgoing'}_per_broker" if own else "max_moves_per_broker"
+            copies = state.loads.get(port, 0)
             why = f"a slot, broker {port.broker} has {copies} of {limit} copies {port.way}"
+            if taken < copies * WHOLE_SLOT:
+                slots = f"{taken / WHOLE_SLOT:.1f} of {limit} slots"
+                why = f"a slot, {copies} copies {port.way} take {slots} of broker {port.broker}"
             return WaitingReason(why, f"the end of one of them ({name} is {limit})", entry.since_ms)
     return _full_budget(state, entry, min(len(added), limits.max_replicas_per_step)) if added else None
 

@@ -2,7 +2,7 @@
 
 Each waiting reassignment is in one place at a time: ready to be tried, parked because something is full, asked for a
 look at the cluster or in line for one, or put off until a moment. What is parked is kept by all that it needs room at:
-those with the same needs come back one at a time and in order, when there is room at all of it.
+those with the same needs and share of a slot come back one at a time and in order, when there is room at all of it.
 """
 
 import heapq
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.scheduling.rank import Lane, Rank
 from drover.scheduling.resources import Needs, Resource
 from drover.scheduling.shares import Shares
@@ -38,6 +39,7 @@ class _Entry:
     turn: int
     needs: Needs = ()
     passed: int = 0
+    share: int = WHOLE_SLOT  # of a slot, in sixteenths
     # What it was expected to take when the look was asked for.
     expected: Needs = ()
     # What has room again, if that is why it is ready.
@@ -47,11 +49,11 @@ class _Entry:
 class HasRoom(Protocol):
     """Room as the index asks for it."""
 
-    def has_room(self, resource: Resource) -> bool:
-        """Whether there is room for one more."""
+    def has_room(self, resource: Resource, share: int) -> bool:
+        """Whether there is room for one more copy that takes this share of a slot."""
         ...
 
-    def lacking(self, needs: Needs, key: TopicPartition) -> list[Resource]:
+    def lacking(self, needs: Needs, key: TopicPartition, share: int) -> list[Resource]:
         """List the resources that have no room for what a reassignment needs."""
         ...
 
@@ -67,7 +69,8 @@ class Candidate:
 _Item = tuple[Rank, int, TopicPartition]
 # What comes first: in flight before pending, the plan that was served least, the rank.
 _Turn = tuple[int, int, Rank]
-_Group = tuple[Needs, Lane]
+# What waits for the same, as the same share of a slot.
+_Group = tuple[Needs, int, Lane]
 
 
 @dataclass(slots=True)
@@ -90,13 +93,14 @@ class Candidates:
     _parked: dict[_Group, list[_Item]] = field(default_factory=dict)
     _needing: dict[Resource, dict[_Group, None]] = field(default_factory=dict)
     reserved: dict[Resource, TopicPartition] = field(default_factory=dict)
-    # Resources that were full when something was parked for them, or was not woken because of them.
-    _full: dict[Resource, None] = field(default_factory=dict)
+    # Resources that were full when something was parked for them, or was not woken because of them, and the least share
+    # that was lacking there: what waits is looked through again when so much is free.
+    _full: dict[Resource, int] = field(default_factory=dict)
     _line: list[_Item] = field(default_factory=list)
     _put_off: list[tuple[int, int, TopicPartition]] = field(default_factory=list)
     _recheck: list[TopicPartition] = field(default_factory=list)
     looks: dict[TopicPartition, None] = field(default_factory=dict)
-    # How much those with a look, or in line for one, are expected to take.
+    # How much those with a look, or in line for one, are expected to take, in sixteenths of a slot.
     expected: Counter[Resource] = field(default_factory=Counter)
 
     def __contains__(self, key: TopicPartition) -> bool:
@@ -117,11 +121,19 @@ class Candidates:
         return None if entry is None else entry.where
 
     def _move(
-        self, key: TopicPartition, rank: Rank, where: Where, expected: Needs = (), needs: Needs | None = None
+        self,
+        key: TopicPartition,
+        rank: Rank,
+        where: Where,
+        expected: Needs = (),
+        needs: Needs | None = None,
+        share: int | None = None,
     ) -> int:
         """Put it elsewhere. What it was parked for, and how often it was passed there, is kept until it needs other."""
         self._turn += 1
         before = self._entries.get(key)
+        if share is None:
+            share = WHOLE_SLOT if before is None else before.share
         self._leave(key, before)
         if before is None or before.rank.plan != rank.plan:
             self.shares.enter(rank.plan)
@@ -130,14 +142,14 @@ class Candidates:
         kept = before is not None and needs in {None, before.needs}
         if not kept:
             self._release(key, before)
-        entry = _Entry(rank, where, self._turn, expected=expected)
+        entry = _Entry(rank, where, self._turn, expected=expected, share=share)
         if kept and before is not None:
             entry.needs, entry.passed = before.needs, before.passed
         elif needs is not None:
             entry.needs = needs
         self._entries[key] = entry
         for resource in expected:
-            self.expected[resource] += 1
+            self.expected[resource] += share
         return self._turn
 
     def _leave(self, key: TopicPartition, entry: _Entry | None) -> None:
@@ -146,17 +158,21 @@ class Candidates:
         if entry.where is Where.LOOKING:
             del self.looks[key]
         for resource in entry.expected:
-            self.expected[resource] -= 1
+            self.expected[resource] -= entry.share
         if entry.woken_by is not None:
             # Whether or not it has taken the room, find the next one.
-            self._full[entry.woken_by] = None
+            self._note_full((entry.woken_by,), LEAST_SHARE)
 
     def _release(self, key: TopicPartition, entry: _Entry | None) -> None:
         """Keep nothing for it any longer; whatever waits there may be next."""
         for resource in () if entry is None else dict.fromkeys(entry.needs):
             if self.reserved.get(resource) == key:
                 del self.reserved[resource]
-                self._full[resource] = None
+                self._note_full((resource,), LEAST_SHARE)
+
+    def _note_full(self, resources: Iterable[Resource], share: int) -> None:
+        for one in resources:
+            self._full[one] = min(share, self._full.get(one, share))
 
     def _turn_of(self, rank: Rank) -> _Turn:
         return (rank.tier, self.shares.served(rank.plan) if rank.tier else 0, rank)
@@ -181,25 +197,27 @@ class Candidates:
         if heap[0][1] == turn:
             self._queue_lane(rank)
 
-    def park(self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource]) -> None:
-        """Park it until everything that it needs has room; `full` is what has none now."""
-        turn = self._move(key, rank, Where.PARKED, needs=needs)
-        group = (needs, rank.lane)
+    def park(
+        self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource], share: int = WHOLE_SLOT
+    ) -> None:
+        """Park it until everything that it needs has room for its share; `full` is what has none now."""
+        turn = self._move(key, rank, Where.PARKED, needs=needs, share=share)
+        group = (needs, share, rank.lane)
         heap = self._parked.get(group)
         if heap is None:
             heap = self._parked[group] = []
             for resource in needs:
                 self._needing.setdefault(resource, {})[group] = None
         heapq.heappush(heap, (rank, turn, key))
-        self._full.update(dict.fromkeys(full))
+        self._note_full(full, share)
 
-    def look(self, key: TopicPartition, rank: Rank, expected: Needs) -> None:
+    def look(self, key: TopicPartition, rank: Rank, expected: Needs, share: int = WHOLE_SLOT) -> None:
         """Ask for a look at it in the cluster, when its turn comes; `expected` is what it is likely to take."""
         if not self.is_looked_enough:
-            self._move(key, rank, Where.LOOKING, expected)
+            self._move(key, rank, Where.LOOKING, expected, share=share)
             self.looks[key] = None
         else:
-            heapq.heappush(self._line, (rank, self._move(key, rank, Where.IN_LINE, expected), key))
+            heapq.heappush(self._line, (rank, self._move(key, rank, Where.IN_LINE, expected, share=share), key))
 
     def put_off(self, key: TopicPartition, rank: Rank, until_ms: int) -> None:
         """Put it off until a moment."""
@@ -263,11 +281,11 @@ class Candidates:
 
     def wake_parked(self, room: HasRoom) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
-        for resource in tuple(self._full):
+        for resource, share in tuple(self._full.items()):
             owner = self.reserved.get(resource)
             if owner is not None:
                 self._offer_owner(owner, resource, room)
-            if room.has_room(resource):
+            if room.has_room(resource, share):
                 del self._full[resource]
                 self.wake_next(resource, room)
 
@@ -277,8 +295,8 @@ class Candidates:
         Whoever comes before it, and lacks room elsewhere, is passed; one that was passed too often gets what it needs
         reserved.
         """
-        if not room.has_room(resource):
-            self._full[resource] = None
+        if not room.has_room(resource, LEAST_SHARE):
+            self._note_full((resource,), LEAST_SHARE)
             return
         first: tuple[_Turn, _Item, _Group] | None = None
         lacking: list[_Item] = []
@@ -289,9 +307,10 @@ class Candidates:
             turn = self._turn_of(heap[0][0])
             if first is not None and turn >= first[0]:
                 continue
-            full = room.lacking(group[0], heap[0][2])
+            needs, share, _ = group
+            full = room.lacking(needs, heap[0][2], share)
             if full:
-                self._full.update(dict.fromkeys(full))
+                self._note_full(full, share)
                 lacking.append(heap[0])
             else:
                 first = (turn, heap[0], group)
@@ -303,16 +322,18 @@ class Candidates:
             self.offer(key, rank, resource)
 
     def kept(self, resource: Resource, key: TopicPartition | None = None) -> int:
-        """Count what of a resource is kept for another reassignment than this one."""
+        """Return what of a resource is kept for another reassignment than this one, in sixteenths of a slot."""
         owner = self.reserved.get(resource)
-        return 0 if owner in {None, key} else self._entries[owner].needs.count(resource)
+        entry = None if owner is None or owner == key else self._entries[owner]
+        return 0 if entry is None else entry.needs.count(resource) * entry.share
 
     def _offer_owner(self, owner: TopicPartition, resource: Resource, room: HasRoom) -> None:
         """Offer the one that a resource is kept for, if there is room at all it needs, or ask again."""
         entry = self._entries[owner]
         # If it is not parked, it is about to be tried, or looked at.
-        full = room.lacking(entry.needs, owner) if entry.where is Where.PARKED else [resource]
-        self._full.update(dict.fromkeys((*full, resource)))
+        is_busy = entry.where is not Where.PARKED
+        full = [resource] if is_busy else room.lacking(entry.needs, owner, entry.share)
+        self._note_full((*full, resource), entry.share)
         if not full:
             self.offer(owner, entry.rank, resource)
 

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from drover.reassignment.ports import Port, Ports
+from drover.reassignment.ports import Port
+from drover.reassignment.slot_share import WHOLE_SLOT, share_of
 from drover.scheduling.estimate import Course, copied, least_time_s
 from drover.scheduling.room import limit_of
 from drover.scheduling.state import Limits
@@ -48,6 +49,8 @@ class _Play:
         self._waiting = _ranked(courses)
         self._running: list[_Running] = []
         self._loads: Counter[Port] = Counter()
+        # What they take of the slots of each port, in sixteenths.
+        self._slots: Counter[Port] = Counter()
 
     def run(self) -> float:
         """Let copies end one after the other until none is left; returns the seconds."""
@@ -71,9 +74,9 @@ class _Play:
     def _end_copies(self, one: _Running) -> None:
         for port in [port for port, left in one.left.items() if left < 1]:
             del one.left[port]
-            self._loads[port] -= 1
-            if one.source is not None:
-                self._loads[one.source] -= 1
+            for shared in (port,) if one.source is None else (port, one.source):
+                self._loads[shared] -= 1
+                self._slots[shared] -= share_of(one.course.copy_bytes)
         if one.left:
             return
         one.step += 1
@@ -86,6 +89,8 @@ class _Play:
     def _begin(self, one: _Running) -> None:
         step = one.course.copies[one.step]
         self._loads.update(step)
+        for port in step:
+            self._slots[port] += share_of(one.course.copy_bytes)
         one.left = {port: float(one.course.copy_bytes or 0) for port in step if port.way == "in"}
         one.source = next((port for port in step if port.way == "out"), None)
 
@@ -94,7 +99,7 @@ class _Play:
         free = max(0, self._limits.max_partitions_in_flight - len(self._running))
         begun: set[TopicPartition] = set()
         for course in self._waiting[:WINDOW]:
-            if len(begun) < free and self._has_room(course.copies[0]):
+            if len(begun) < free and self._has_room(course):
                 one = _Running(course)
                 self._begin(one)
                 self._running.append(one)
@@ -102,13 +107,15 @@ class _Play:
         if begun:
             self._waiting = [course for course in self._waiting if course.key not in begun]
 
-    def _has_room(self, step: Ports) -> bool:
+    def _has_room(self, course: Course) -> bool:
+        step, share = course.copies[0], share_of(course.copy_bytes)
         most = self._limits.budgets.max_replica_copies_in_flight
         running = sum(len(one.left) for one in self._running)
         if running and most is not None and running + copied(step) > most:
             return False
         return not any(
-            self._loads[port] and self._loads[port] + step.count(port) > limit_of(self._limits, port)
+            self._slots[port]
+            and self._slots[port] + step.count(port) * share > limit_of(self._limits, port) * WHOLE_SLOT
             for port in set(step)
         )
 

@@ -20,6 +20,8 @@ class Ranking:
         self._sizes = sizes
         self.backlog = Backlog()
         self._resized: dict[TopicPartition, None] = {}
+        # Those that were weighed without a size: any size is news, since a copy of next to nothing takes less room.
+        self._unsized: dict[TopicPartition, None] = {}
 
     def weigh(self, key: TopicPartition, leader: int | None) -> None:
         """Note how much a reassignment is to copy, and from where: the first of its list, if its leader is unknown."""
@@ -27,13 +29,19 @@ class Ranking:
         if key in self._state.pending:
             source = entry.current[0] if leader is None else leader
             ports = ports_of(adding(entry.current, entry.heading), source)
-            self.backlog.put(key, ports, self._sizes.copy_bytes(key))
+            size = self._sizes.copy_bytes(key)
+            self.backlog.put(key, ports, size)
+            if size is None:
+                self._unsized[key] = None
+            else:
+                self._unsized.pop(key, None)
         else:
-            self.backlog.drop(key)
+            self.forget(key)
 
     def forget(self, key: TopicPartition) -> None:
         """Drop what waits no longer."""
         self.backlog.drop(key)
+        self._unsized.pop(key, None)
 
     def rank(self, key: TopicPartition) -> Rank:
         """Rank a reassignment by what is known now."""
@@ -51,7 +59,7 @@ class Ranking:
         for key, copies in sizes.items():
             if key in self._state.pending:
                 known, size = self.backlog.size(key), max(LEAST_BYTES, *copies.values(), LEAST_BYTES)
-                if not known // 2 < size < known * 2:
+                if key in self._unsized or not known // 2 < size < known * 2:
                     self._resized[key] = None
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from drover.capability.observations import ObservationCache
 from drover.reassignment.ports import Port
+from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.reassignment.state import Step
 from drover.scheduling.candidates import Candidates
 from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
@@ -18,7 +19,7 @@ _NOTHING: Mapping[Resource, int] = {}
 
 
 def limit_of(limits: Limits, port: Port) -> int:
-    """Return how many copies may pass a port at a time."""
+    """Return how many slots a port has: whole copies that may pass it at a time."""
     return limits.max_incoming if port.way == "in" else limits.max_outgoing
 
 
@@ -54,18 +55,21 @@ class Room:
         self._throttles = throttles
         self._candidates = candidates
 
-    def left(self, needs: Needs, key: TopicPartition) -> list[Resource]:
-        """List the resources that have no room for what a reassignment needs, beside what is in flight."""
-        return self._lacking(needs, key, _NOTHING)
+    def left(self, needs: Needs, key: TopicPartition, share: int) -> list[Resource]:
+        """List the resources that have no room for what a reassignment needs, beside what is in flight.
 
-    def lacking(self, needs: Needs, key: TopicPartition) -> list[Resource]:
+        `share` is what each of its copies takes of a slot, in sixteenths.
+        """
+        return self._lacking(needs, key, share, _NOTHING)
+
+    def lacking(self, needs: Needs, key: TopicPartition, share: int) -> list[Resource]:
         """List those that have none beside what is being looked at, too; nothing waits for room at a dead broker."""
         live = self._observed.live
-        found = self._lacking(needs, key, self._candidates.expected)
+        found = self._lacking(needs, key, share, self._candidates.expected)
         return [one for one in found if not isinstance(one, Port) or one.broker in live]
 
-    def has_room(self, resource: Resource) -> bool:
-        """Whether there is room for one more, beside what is being looked at."""
+    def has_room(self, resource: Resource, share: int = LEAST_SHARE) -> bool:
+        """Whether there is room for one more that takes this share of a slot, beside what is being looked at."""
         state, budgets = self._state, self._state.limits.budgets
         match resource:
             case Budget.COPIES:
@@ -80,7 +84,7 @@ class Room:
             case Port():
                 is_live = resource.broker in self._observed.live
                 kept = self._candidates.kept(resource)
-                return not is_live or not self._is_full(resource, 1, self._candidates.expected, kept)
+                return not is_live or not self._is_full(resource, share, self._candidates.expected, kept)
             case _:
                 return self.may_throttle(resource, 1)
 
@@ -90,30 +94,34 @@ class Room:
 
     @property
     def copies(self) -> int:
-        """How many more copies could begin, as far as brokers and budgets go."""
+        """How many more copies could begin, as far as brokers and budgets go, if they were of next to nothing."""
         state, limits = self._state, self._state.limits
-        room = len(self._observed.live) * (limits.max_incoming + limits.max_outgoing) - sum(state.loads.values())
+        slots = len(self._observed.live) * (limits.max_incoming + limits.max_outgoing)
+        room = (slots * WHOLE_SLOT - sum(state.slots.values())) // LEAST_SHARE
         most = limits.budgets.max_replica_copies_in_flight
         return max(0, room if most is None else min(room, most - state.copies_in_flight))
 
-    def _lacking(self, needs: Needs, key: TopicPartition, expected: Mapping[Resource, int]) -> list[Resource]:
+    def _lacking(
+        self, needs: Needs, key: TopicPartition, share: int, expected: Mapping[Resource, int]
+    ) -> list[Resource]:
         found: list[Resource] = []
         for one in dict.fromkeys(needs):
             if isinstance(one, Port):
                 kept = self._candidates.kept(one, key)
-                if self._is_full(one, needs.count(one), expected, kept):
+                if self._is_full(one, needs.count(one) * share, expected, kept):
                     found.append(one)
-            elif not self.has_room(one):
+            elif not self.has_room(one, share):
                 found.append(one)
         return found
 
-    def _is_full(self, port: Port, copies: int, expected: Mapping[Resource, int], kept: int = 0) -> bool:
-        """Whether a port takes no more; one that is held takes none, and what exceeds the limit goes alone.
+    def _is_full(self, port: Port, wanted: int, expected: Mapping[Resource, int], kept: int) -> bool:
+        """Whether a port has not so many sixteenths of slots left.
 
-        `kept` slots are for one that has been passed too often: the others are used meanwhile.
+        One that is held takes nothing, and what exceeds the limit goes alone. `kept` is for one that has been passed
+        too often: the rest is used meanwhile.
         """
         held = self._state.held_brokers.get(port.broker)
         if held is not None and held.holds(port.way):
             return True
-        taken = self._state.loads.get(port, 0) + expected.get(port, 0) + kept
-        return bool(taken) and taken + copies > limit_of(self._state.limits, port)
+        taken = self._state.slots.get(port, 0) + expected.get(port, 0) + kept
+        return bool(taken) and taken + wanted > limit_of(self._state.limits, port) * WHOLE_SLOT

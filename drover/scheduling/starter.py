@@ -13,23 +13,25 @@ from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
 from drover.reassignment.call_pace import CallPace
-from drover.reassignment.context import completion_of, context_of, stepping_of
+from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Ports, without
 from drover.reassignment.route import next_call
-from drover.reassignment.start import dead_destination, todays_heading
+from drover.reassignment.slot_share import share_of
+from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Reassignment, Step
-from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import Context, blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Where
+from drover.scheduling.likely_step import likely_step
 from drover.scheduling.preparing import election_after
 from drover.scheduling.rank import Rank
 from drover.scheduling.ranking import Ranking
 from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
 from drover.scheduling.room import Room, exhausted
 from drover.scheduling.shares import Shares
+from drover.scheduling.start_pace import StartPace
 from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -43,13 +45,13 @@ from events.records import AnyEvent
 
 # How many waiting partitions are looked at in the cluster at a time: twice as many as there is room for, within these.
 MIN_LOOKS, MAX_LOOKS = 20, 500
-# How many are tried in vain in one batch: the rest follows in the next one.
-MAX_VAIN_TRIES = 40
+# How many are tried in vain in one batch, and for how many a look is asked: the rest follows in the next one.
+MAX_VAIN_TRIES, MAX_ASKED = 40, 200
 # How many are ranked anew in one batch because their sizes are known now.
 MAX_RANKED = 1000
 # No election is open for longer.
 ELECTION_MS = 10_000
-_Lacking = Callable[[Needs, TopicPartition], list[Resource]]
+_Lacking = Callable[[Needs, TopicPartition, int], list[Resource]]
 
 
 class Starter(Reconciler):
@@ -66,6 +68,7 @@ class Starter(Reconciler):
     ) -> None:
         super().__init__(state, observed)
         self._pace = pace
+        self._starts = StartPace()
         self._backoff = backoff
         self._sizes = sizes
         self._throttles = throttles
@@ -146,16 +149,17 @@ class Starter(Reconciler):
         state = self.state
         if not state.is_right_cluster or state.is_migrating or state.is_withheld:
             return
-        self._is_behind, most_starts = False, self._pace.room
+        now_ms = batch.now.monotonic_ms
+        self._is_behind, most_starts = False, min(self._pace.room, self._starts.room(now_ms))
         if not most_starts:
-            return  # the answers to open calls wake it
+            return  # the answers to open calls wake it, or the time
         self._limit_looks()
         is_ranked = self._rank_anew()
-        self._is_behind = self._wake(batch.now.monotonic_ms) or not is_ranked
-        vain_tries = starts = 0
+        self._is_behind = self._wake(now_ms) or not is_ranked
+        vain_tries = asked = starts = 0
         for candidate in self.candidates.ready():
             key, rank = candidate.key, self.ranking.rank(candidate.key)
-            is_over = vain_tries >= MAX_VAIN_TRIES or starts >= most_starts
+            is_over = vain_tries >= MAX_VAIN_TRIES or asked >= MAX_ASKED or starts >= most_starts
             is_full = self._is_full(key)
             if is_over or (is_full and self.candidates.is_looked_enough):
                 self._is_behind = self._is_behind or is_over
@@ -169,9 +173,12 @@ class Starter(Reconciler):
             self._try(candidate, batch)
             if len(batch.events) > events:
                 starts += 1
+            elif self.candidates.where(key) is Where.LOOKING:
+                asked += 1
             else:
                 vain_tries += 1
         self.candidates.wake_line()
+        self._starts.begin(starts, now_ms)
 
     def _rank_anew(self) -> bool:
         """Rank what came in the last batch beside all that came with it, and some of what has a size now."""
@@ -272,44 +279,27 @@ class Starter(Reconciler):
         """Look before the start, if there is room for what the next step would be."""
         step = self._likely_step(reassignment)
         if not self._is_parked(reassignment.key, rank, step):
-            self.candidates.look(reassignment.key, rank, () if step is None else step.load)
+            load = () if step is None else step.load
+            self.candidates.look(reassignment.key, rank, load, self._share(reassignment))
 
     def _likely_step(self, reassignment: Reassignment) -> Step | None:
-        """Tell, without a look at the cluster, what the next step is likely to be; None if that is not known.
-
-        A prepared step has its room; and that a destination is dead must be found out, room or not.
-        """
-        live = self.observed.live
-        if reassignment.phase is Phase.PREPARED or not live:
-            return None
-        leader, most = self._leaders.get(reassignment.key), self.state.limits.max_replicas_per_step
-        listed = self.state.listed_for(reassignment.key.topic)
-        # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
-        now = Situation(
-            current=reassignment.current,
-            target=todays_heading(reassignment, listed),
-            original=reassignment.original,
-            live=live,
-            isr=reassignment.current,
-            leader=leader,
-            min_isr=self.observed.min_isr.get(reassignment.key.topic, 1),
-            max_replicas_per_step=most,
-            drops_last=reassignment.returning_to is not None,
-            listed=listed,
-            completion=completion_of(self.state),
-        )
-        step = next_step(reassignment, stepping_of(self.state, reassignment), now)
-        if step is None or any(broker not in live for broker in step.adding):
-            return None
-        return step
+        return likely_step(self.state, self.observed, reassignment, self._leaders.get(reassignment.key))
 
     def _is_parked(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
         if step is None:
             return False
         needs, full = self._wanting(key, step, step.load, self._room.lacking)
         if full:
-            self.candidates.park(key, rank, needs, full)
+            self.candidates.park(key, rank, needs, full, self._share(self.state.reassignments[key]))
         return bool(full)
+
+    def _share(self, reassignment: Reassignment) -> int:
+        """Return what each of its copies takes of a slot: what a prepared step has taken, or by the size of today."""
+        return share_of(self._copy_bytes(reassignment))
+
+    def _copy_bytes(self, reassignment: Reassignment) -> int | None:
+        held = reassignment.weighing_step
+        return self._sizes.copy_bytes(reassignment.key) if held is None else held.copy_bytes
 
     def _wanting(
         self, key: TopicPartition, step: Step, ports: Ports, lacking: _Lacking, held: Step | None = None
@@ -318,17 +308,20 @@ class Starter(Reconciler):
 
         For its plan, or a budget of the cluster, it waits among all others that do, whatever they need at brokers.
         """
-        plan = self.state.reassignments[key].plan
+        reassignment = self.state.reassignments[key]
+        plan = reassignment.plan
         if plan in self.state.paused_plans:
             return (RunningPlan(plan),), [RunningPlan(plan)]
         budget = exhausted(self.state, step, held)
-        return (ports, lacking(ports, key)) if budget is None else ((budget,), [budget])
+        if budget is not None:
+            return (budget,), [budget]
+        return ports, lacking(ports, key, self._share(reassignment))
 
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         needs, full = self._needed(reassignment, step)
         if full:
             self._lacked = full
-            self.candidates.park(reassignment.key, rank, needs, full)
+            self.candidates.park(reassignment.key, rank, needs, full, self._share(reassignment))
             dead = [] if reassignment.phase is not Phase.PREPARED else self._dead(reassignment)
             if dead:
                 # It would copy to another broker, where there is no room now.
@@ -363,8 +356,7 @@ class Starter(Reconciler):
         if step.adding:
             # What was prepared has its room: it counts as it was counted then.
             prepared = reassignment.step if is_prepared(reassignment, step) else None
-            size = self._sizes.copy_bytes(key) if prepared is None else prepared.copy_bytes
-            step = replace(step, copy_bytes=size)
+            step = replace(step, copy_bytes=self._copy_bytes(reassignment))
             if prepared is None:
                 self.candidates.pass_by(key, rank, step.load)
                 self.candidates.shares.start(reassignment.plan, len(step.adding))
@@ -393,6 +385,9 @@ class Starter(Reconciler):
         """Wake when something that was put off may be tried again."""
         if self.state.is_withheld:
             return None
+        paced_ms = self._starts.due_ms(now.monotonic_ms)
+        if paced_ms is not None and self.candidates:
+            return paced_ms
         return now.monotonic_ms if self._is_behind else self.candidates.next_due_ms()
 
     def urgency(self) -> Urgency:

@@ -1,6 +1,7 @@
 """The index of what waits: who is tried, in which order, and that nobody is forgotten."""
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drover.reassignment.ports import Port
+from drover.reassignment.slot_share import WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
 from drover.scheduling.candidates import PATIENCE, Candidates, Where
 from drover.scheduling.rank import Rank
 from drover.scheduling.resources import Needs, Resource
@@ -41,17 +43,18 @@ def index(max_looks: int = 0, **priorities: Priority) -> Candidates:
 
 @dataclass
 class Rooms:
-    """Room as the tests have it: what is full, and nothing that is kept for others."""
+    """Room as the tests have it: what is full, or what is taken in sixteenths, and nothing that is kept for others."""
 
     candidates: Candidates
     full: set[Resource] = field(default_factory=set)
+    taken: Counter[Resource] = field(default_factory=Counter)
 
-    def has_room(self, resource: Resource) -> bool:
-        return resource not in self.full
+    def has_room(self, resource: Resource, share: int) -> bool:
+        return resource not in self.full and self.taken[resource] + share <= LIMIT * WHOLE_SLOT
 
-    def lacking(self, needs: Needs, key: TopicPartition) -> list[Resource]:
+    def lacking(self, needs: Needs, key: TopicPartition, share: int) -> list[Resource]:
         reserved = self.candidates.reserved
-        return [one for one in needs if not self.has_room(one) or reserved.get(one, key) != key]
+        return [one for one in needs if not self.has_room(one, share) or reserved.get(one, key) != key]
 
 
 def tried(candidates: Candidates) -> list[int]:
@@ -103,12 +106,12 @@ def test_looks_have_an_end_and_a_line_in_front_of_it() -> None:
     candidates.look(key_of(3), rank(3), ways(4))
     candidates.look(key_of(1), rank(1), ways(5))
     assert set(candidates.looks) == {key_of(2)}
-    assert (candidates.expected[way(4)], candidates.expected[way(5)]) == (2, 1)
+    assert (candidates.expected[way(4)], candidates.expected[way(5)]) == (32, 16)
     candidates.seen(key_of(2))
     candidates.wake_line()
     assert set(candidates.looks) == {key_of(1)}
     assert tried(candidates) == [2]
-    assert candidates.expected[way(4)] == 1
+    assert candidates.expected[way(4)] == 16
 
 
 def test_what_is_put_off_comes_back_at_its_time_or_when_it_is_seen() -> None:
@@ -125,43 +128,51 @@ def test_what_is_put_off_comes_back_at_its_time_or_when_it_is_seen() -> None:
 
 
 @PATIENT
-@given(st.lists(st.tuples(st.sets(st.integers(1, 5), min_size=1, max_size=3), st.integers(1, 4)), max_size=40))
-def test_whoever_has_room_starts_as_in_a_scan_of_all(moves: Sequence[tuple[set[int], int]]) -> None:
-    """Moves arrive and end: no move waits that has room at all it needs, and those before it come first."""
-    candidates, running, loads = index(), [], dict.fromkeys(ways(*range(1, 6)), 0)
+@given(
+    st.lists(
+        st.tuples(
+            st.sets(st.integers(1, 5), min_size=1, max_size=3),
+            st.integers(1, 4),
+            st.sampled_from((0, WHOLE_SLOT_BYTES // 8, WHOLE_SLOT_BYTES // 2, None)),
+        ),
+        max_size=40,
+    )
+)
+def test_whoever_has_room_starts_as_in_a_scan_of_all(moves: Sequence[tuple[set[int], int, int | None]]) -> None:
+    """Copies of all sizes arrive and end: none waits that has room at all it needs, and no broker has too many."""
+    candidates, running = index(), []
     rooms = Rooms(candidates)
-    needs_of = {number: ways(*sorted(brokers)) for number, (brokers, _) in enumerate(moves)}
+    needs_of = {number: ways(*sorted(brokers)) for number, (brokers, _, _) in enumerate(moves)}
+    shares = {number: share_of(size) for number, (_, _, size) in enumerate(moves)}
 
-    def is_full(broker: Resource) -> None:
-        (rooms.full.add if loads[broker] >= LIMIT else rooms.full.discard)(broker)
+    def take(number: int, sign: int) -> None:
+        for broker in needs_of[number]:
+            rooms.taken[broker] += sign * shares[number]
+            assert 0 <= rooms.taken[broker] <= LIMIT * WHOLE_SLOT
 
     def go() -> None:
         candidates.wake_parked(rooms)
         for candidate in candidates.ready():
             number = candidate.key.partition
-            full = rooms.lacking(needs_of[number], candidate.key)
+            full = rooms.lacking(needs_of[number], candidate.key, shares[number])
             if full:
-                candidates.park(candidate.key, rank(number), needs_of[number], full)
+                candidates.park(candidate.key, rank(number), needs_of[number], full, shares[number])
             else:
                 candidates.drop(candidate.key)
                 running.append(number)
-                for broker in needs_of[number]:
-                    loads[broker] += 1
-                    is_full(broker)
+                take(number, 1)
             if candidate.woken_by is not None:
                 candidates.wake_next(candidate.woken_by, rooms)
 
-    for number, (_, ends) in enumerate(moves):
+    for number, (_, ends, _) in enumerate(moves):
         candidates.offer(key_of(number), rank(number))
         go()
         for ended in running[:ends] if number % 3 == 2 else ():
             running.remove(ended)
-            for broker in needs_of[ended]:
-                loads[broker] -= 1
-                is_full(broker)
+            take(ended, -1)
         go()
         waiting = [one for one in range(number + 1) if candidates.where(key_of(one)) is not None]
-        assert not [one for one in waiting if not rooms.lacking(needs_of[one], key_of(one))]
+        assert not [one for one in waiting if not rooms.lacking(needs_of[one], key_of(one), shares[one])]
 
 
 def served_by_one_slot(candidates: Candidates, starts: int) -> list[str]:

@@ -25,12 +25,14 @@ INDEXES = {
     "unblocked_pending",
     "loads",
     "copies_in_flight",
+    "slots",
     "bytes_in_flight",
     "leader_steps",
     "idle_plans",
     "listed_everywhere",
     "listed_in_topics",
 }
+UNORDERED = {"loads", "slots", "in_flight", "before_step", "idle_plans"}
 STATE_FIELDS = tuple(one.name for one in fields(ClusterState))
 
 
@@ -48,7 +50,7 @@ def everything(fold: ShardFold) -> dict[str, object]:
     for name, state in fold.state.clusters.items():
         for field in STATE_FIELDS:
             value = getattr(state, field)
-            ordered = isinstance(value, dict) and field not in {"loads", "in_flight", "before_step", "idle_plans"}
+            ordered = isinstance(value, dict) and field not in UNORDERED
             content[f"{name}.{field}"] = list(value.items()) if ordered else value
     return content
 

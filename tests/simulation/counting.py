@@ -1,8 +1,11 @@
-"""What plans count, counted once more."""
+"""What plans and slots count, counted once more."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from drover.plans.state import PlanStatus
+from drover.reassignment.ports import Port
+from drover.reassignment.state import Step
 from drover.state.cluster import ClusterState
 
 
@@ -16,3 +19,14 @@ def plans_agree(state: ClusterState) -> None:
     for plan in state.plans.values():
         assert (plan.active, plan.waiting) == (active[plan.name], waiting[plan.name]), f"{plan} counts wrong"
         assert plan.is_idle or plan.status is not PlanStatus.FINISHED, f"{plan} has finished too early"
+
+
+def slots_taken(steps: Iterable[Step]) -> Counter[Port]:
+    """Count the sixteenths of slots that steps take: a mebibyte is a whole slot, what is not known, too."""
+    taken: Counter[Port] = Counter()
+    for step in steps:
+        size = 1 << 20 if step.copy_bytes is None else step.copy_bytes
+        share = next((one for one in (1, 2, 4, 8) if size <= one << 16), 16)
+        for port in step.load:
+            taken[port] += share
+    return taken

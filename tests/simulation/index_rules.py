@@ -89,8 +89,8 @@ def _starter_agrees(starter: Starter) -> None:
     assert set(candidates._entries) == waiting, "S7: what waits for a step"
     looking = {key for key in waiting if candidates.where(key) is Where.LOOKING}
     assert set(candidates.looks) == looking, "S7: what is looked at"
-    items = ((needs, item) for (needs, _), heap in candidates._parked.items() for item in heap)
-    parked = {key: needs for needs, (_, turn, key) in items if candidates._is_current(key, turn)}
+    items = ((group, item) for group, heap in candidates._parked.items() for item in heap)
+    parked = {key: (needs, share) for (needs, share, _), (_, turn, key) in items if candidates._is_current(key, turn)}
     assert set(parked) == {key for key in waiting if candidates.where(key) is Where.PARKED}, "S7: what is parked"
     assert set(candidates.reserved.values()) <= waiting, "S7: what is reserved for nobody who waits"
     entries = {key: candidates._entries[key] for key in waiting}
@@ -99,6 +99,7 @@ def _starter_agrees(starter: Starter) -> None:
     assert set(starter.ranking.backlog._entries) == set(state.pending), "S7: the backlog"
     assert set(starter.ranking.backlog._bytes) == set(ports), "S7: the ports of the backlog"
     woken = {entry.woken_by for entry in candidates._entries.values()}
-    for key, needs in parked.items():
-        comes_back = any(one in candidates._full or one in woken for one in needs)
+    for key, (needs, share) in parked.items():
+        assert candidates._entries[key].share == share, "S7: the share of a slot that it waits for"
+        comes_back = any(candidates._full.get(one, share + 1) <= share or one in woken for one in needs)
         assert comes_back, f"S7: nothing will wake {key}, which needs {needs}"

@@ -29,7 +29,7 @@ from events.topics import shard_of
 from events.traits import Completion
 from tests.simulation.calls import CALL_DEADLINE_MS
 from tests.simulation.cluster import STALE_MS, SimulatedCluster
-from tests.simulation.counting import plans_agree
+from tests.simulation.counting import plans_agree, slots_taken
 from tests.simulation.settings import Settings
 
 if TYPE_CHECKING:
@@ -174,6 +174,8 @@ def s7_indexes_agree(state: ClusterState) -> None:
     loads = Counter(broker for reassignment in state.reassignments.values() for broker in reassignment.load)
     assert state.loads == loads, f"S7: {state.loads} instead of {loads}"
     steps = [step for entry in state.reassignments.values() if (step := entry.weighing_step) is not None]
+    slots = slots_taken(steps)
+    assert state.slots == slots, f"S7: {state.slots} sixteenths of slots instead of {slots}"
     counted = (
         sum(len(step.adding) for step in steps),
         sum(len(step.adding) * (step.copy_bytes or 0) for step in steps),

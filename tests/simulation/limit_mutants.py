@@ -5,8 +5,37 @@ from tests.simulation.mutant import Mutant
 ROOM = "drover/scheduling/room.py"
 WITHHELD = "tests/scheduling/test_withholding.py"
 LIMITS = "tests/scheduling/test_limits.py"
+SHARES = "tests/scheduling/test_slot_shares.py"
 
 LIMIT_MUTANTS = (
+    Mutant(
+        "take-nothing-for-an-unknown-size",
+        "drover/reassignment/slot_share.py",
+        "    if copy_bytes is not None:\n        for share in _SHARES:\n            if copy_bytes *",
+        "    if copy_bytes is None or copy_bytes:\n        for share in _SHARES:\n            if (copy_bytes or 0) *",
+        layer=SHARES,
+    ),
+    Mutant(
+        "take-one-share-for-all-copies-of-a-step",
+        ROOM,
+        "self._is_full(one, needs.count(one) * share, expected, kept)",
+        "self._is_full(one, share, expected, kept)",
+        layer=SHARES,
+    ),
+    Mutant(
+        "expect-whole-slots-of-what-is-looked-at",
+        "drover/scheduling/candidates.py",
+        "            self.expected[resource] += share\n",
+        "            self.expected[resource] += 1\n",
+        layer="tests/scheduling/test_candidates.py",
+    ),
+    Mutant(
+        "wait-for-the-largest-share-that-lacked",
+        "drover/scheduling/candidates.py",
+        "self._full[one] = min(share, self._full.get(one, share))",
+        "self._full[one] = max(share, self._full.get(one, share))",
+        layer="tests/scheduling/test_candidates.py",
+    ),
     Mutant(
         "count-copies-in-with-those-out",
         ROOM,
@@ -73,8 +102,8 @@ LIMIT_MUTANTS = (
     Mutant(
         "take-the-slot-that-is-kept",
         "drover/scheduling/candidates.py",
-        "return 0 if owner in {None, key} else",
-        "return 0 if owner in {None, key, owner} else",
+        "None if owner is None or owner == key else",
+        "None if owner is None or owner != key else",
         layer="tests/scheduling/test_starting.py",
     ),
     Mutant(

@@ -15,6 +15,7 @@ from events.partitions import TopicPartition
 from events.plans import PlanExtended, PlanOpened, Stepping
 from events.records import AnyEvent
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.counting import slots_taken
 from tests.simulation.settings import Settings
 
 
@@ -119,12 +120,12 @@ def _nothing_is_withheld(cluster: ClusterState, key: TopicPartition, begun: Step
 
 
 def _ports(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step], way: str) -> None:
-    copies = Counter(port for step in steps for port in step.load)
+    taken = slots_taken(steps)
     users = Counter(port for step in steps for port in set(step.load))
     for port in Counter(begun.load) - Counter(() if held is None else held.load):
         most = _limit(cluster.limits, port)
-        is_within = port.way != way or copies[port] <= most or users[port] == 1
-        assert is_within, f"S7: {copies[port]} copies at {port}, at most {most}"
+        is_within = port.way != way or taken[port] <= 16 * most or users[port] == 1
+        assert is_within, f"S7: {taken[port]} sixteenths of slots at {port}, of at most {most}"
 
 
 def _limit(limits: Limits, port: Port) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import COPYING
 from drover.reassignment.ports import Port, Ports
+from drover.reassignment.slot_share import WHOLE_SLOT
 from drover.scheduling.room import limit_of
 from drover.state.cluster import ClusterState
 from events.throttles import Rates
@@ -85,13 +86,17 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
                 throttle_out=_intended(state, broker).leader,
                 failed_ms=state.failed_brokers.get(broker),
                 should_not_lead=broker in state.blacklist,
-                is_full=any(state.loads.get(port, 0) >= limit_of(state.limits, port) for port in _ports(broker)),
+                is_full=any(_has_no_slot(state, port) for port in _ports(broker)),
                 absent_ms=None if absence is None else absence.since_ms,
                 held_role=None if held is None else held.role.value,
                 held_by=None if held is None else held.by,
             )
         )
     return rows
+
+
+def _has_no_slot(state: ClusterState, port: Port) -> bool:
+    return state.slots.get(port, 0) > (limit_of(state.limits, port) - 1) * WHOLE_SLOT
 
 
 def _ports(broker: int) -> Ports:

@@ -35,7 +35,7 @@ from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.clusters import LimitsChanged, LimitsSet
-from events.leadership import LeaderElectionEnded
+from events.leadership import LeaderElectionEnded, LeaderOrdersAnswered
 from events.partitions import TopicPartition
 from events.plans import Priority
 from events.reassignments import ReassignmentUnblocked
@@ -118,6 +118,10 @@ class Starter(Reconciler):
                 self._unconfirmed.forget(key)
             elif isinstance(event, LeaderElectionEnded) and key in self.candidates:
                 self.candidates.offer(key, self.ranking.rank(key))
+        elif isinstance(event, LeaderOrdersAnswered):
+            for key in event.keys:
+                if key in self.candidates:
+                    self.candidates.offer(key, self.ranking.rank(key))
         elif isinstance(event, LimitsSet | LimitsChanged):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()
@@ -218,7 +222,7 @@ class Starter(Reconciler):
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
         rank = self.ranking.rank(key)
-        if key in self.state.elections:
+        if key in self.state.elections or key in self.state.intended_orders:
             # Its end offers the reassignment again.
             self.candidates.put_off(key, rank, now_ms + ELECTION_MS)
             return

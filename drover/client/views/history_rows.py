@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from drover.client.history import ValidRecord
-from events.base import PartitionEvent
+from events.base import PartitionEvent, PartitionsEvent
 from events.brokers import BlacklistSet
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.leadership import LeaderBalanceBegun, LeadershipEvent
@@ -164,7 +164,7 @@ class Chronicle:
             detail=event_detail(event),
             id=event.id if isinstance(event, _ABOUT_COMMANDS | QueueEntryAdded) else getattr(event, "command", None),
             plan=cause.plan,
-            partitions=(event.key,) if isinstance(event, PartitionEvent) else (),
+            partitions=_partitions_of(event),
         )
 
     def _cause(self, event: AnyEvent) -> _Cause:
@@ -224,6 +224,12 @@ class Chronicle:
 
     def _opener(self, cluster: str, plan: str) -> _Cause:
         return replace(self._plans.get((cluster, plan), _Cause("", "")), plan=plan)
+
+
+def _partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
+    if isinstance(event, PartitionsEvent):
+        return event.keys
+    return (event.key,) if isinstance(event, PartitionEvent) else ()
 
 
 def outcome_detail(outcome: Outcome) -> str:

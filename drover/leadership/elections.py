@@ -124,7 +124,9 @@ class Elections:
             return self._answered(key, result)
         if ended.results is None and not ended.lost:
             return ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=ended.detail)
-        return ElectionEnd(key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out")
+        return ElectionEnd(
+            key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out"
+        )
 
     def _answered(self, key: TopicPartition, result: CallResult) -> ElectionEnd:
         if result.code == NONE:

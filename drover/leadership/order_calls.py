@@ -73,11 +73,6 @@ class OrderCalls:
         change = OrderChange(wanted.canonical, seen.replicas, wanted.replicas, wanted.elects, seen.leader)
         self._changes[key.topic, seen.topic_id][key.partition] = change
 
-    @property
-    def added(self) -> int:
-        """Count what was collected since the last `take_intents`."""
-        return sum(map(len, self._changes.values()))
-
     def take_intents(self) -> Iterator[LeaderOrdersIntended]:
         """Make one event per topic of what was collected."""
         collected, self._changes = self._changes, defaultdict(dict)

@@ -102,8 +102,9 @@ class LeadershipState(ClusterSlice):
     """The complete list of brokers that should not lead (R491-1), and the canonical order of every reordered list.
 
     `listings` says more about the brokers of `blacklist`. `orders` are the lists that are not, or not yet again, in
-    their canonical order; `waiting` the partitions that a listed broker leads although it should not; `intended_orders` and
-    `elections` the calls whose outcome is still to come. `listed_everywhere` and `listed_in_topics` index the list by topic.
+    their canonical order; `waiting` the partitions that a listed broker leads although it should not;
+    `intended_orders` and `elections` the calls whose outcome is still to come. `listed_everywhere` and
+    `listed_in_topics` index the list by topic.
     """
 
     blacklist: tuple[int, ...] = recorded("blacklist", (), told_as=("blacklist",))

@@ -11,7 +11,7 @@ import msgspec
 
 from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
-from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
+from drover.leadership.state import Balance, Election, IntendedOrder, KeptOrder, LeaderTally, LeaderWait, Listing
 from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
@@ -260,6 +260,20 @@ def _with_leaders() -> ShardFold:
     return fold
 
 
+def _with_intended_orders() -> ShardFold:
+    """Two lists are being reordered, of one of which the first is to be elected; of a third a late call may come."""
+    fold = _with_leaders()
+    state = fold.state.cluster("prod")
+    at_ms, topic_id = 1_790_000_001_200, "AAAAAAAAAAAAAAAAAAAAAw"
+    state.intended_orders = {
+        TopicPartition("payments", 4): IntendedOrder(topic_id, (1, 2, 3), (2, 3, 1), at_ms, elects=True, leader=1),
+        TopicPartition("payments", 5): IntendedOrder(topic_id, (2, 1, 3), (2, 3, 1), at_ms),
+    }
+    known = state.orders[TopicPartition("payments", 0)]
+    state.orders[TopicPartition("payments", 0)] = msgspec.structs.replace(known, unresolved=(3, 2, 1))
+    return fold
+
+
 def _with_changed_limits() -> ShardFold:
     """Commands have set limits: two of the cluster, and one of healing to no bound."""
     fold = _with_a_heal()
@@ -366,6 +380,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_priorities": _with_priorities,
     "snapshot_traits": _with_traits,
     "snapshot_estimates": _with_estimates,
+    "snapshot_intended_orders": _with_intended_orders,
 }
 
 

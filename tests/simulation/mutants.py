@@ -33,6 +33,8 @@ TARGETS = "drover/reassignment/targets.py"
 LEADERS = "drover/leadership/judging.py"
 LEADERSHIP = "drover/leadership/reconciler.py"
 REORDERS = "drover/leadership/reorders.py"
+ORDER_CALLS = "drover/leadership/order_calls.py"
+ENDS = "drover/leadership/ends.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -309,9 +311,36 @@ MUTANTS = (
     # -- who leads
     Mutant(
         "forget-the-canonical-order",
+        ORDER_CALLS,
+        "        change = OrderChange(wanted.canonical,",
+        "        change = OrderChange(wanted.replicas,",
+    ),
+    Mutant(
+        "forget-the-canonical-order-of-a-reassignment",
         REORDERS,
         "topic_id=seen.topic_id, canonical=wanted.canonical, replicas=seen.replicas",
         "topic_id=seen.topic_id, canonical=wanted.replicas, replicas=seen.replicas",
+    ),
+    Mutant(
+        "take-a-lost-order-for-one-without-effect",
+        ORDER_CALLS,
+        "        elif self._unconfirmed.has_persisted(key, seen):",
+        "        else:",
+        layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
+        "elect-after-the-list-of-brokers-has-changed",
+        ENDS,
+        "not (is_listed or state.freeze or key in state.reassignments)",
+        "True",
+        layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
+        "send-a-reorder-alone-that-waits-for-a-replica",
+        ORDER_CALLS,
+        "    return not (is_slow or is_withheld) and len(seen.isr) == len(seen.replicas)",
+        "    return not is_withheld",
+        layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(
         "elect-who-is-out-of-sync",
@@ -323,7 +352,7 @@ MUTANTS = (
     Mutant(
         "ignore-the-budget-of-leaders",
         LEADERSHIP,
-        "        under_way = len(state.elections) + self._reorders.under_way + state.leader_steps",
+        "        under_way = state.leaders_under_way + self._reorders.under_way + state.leader_steps",
         "        under_way = 0",
         layer="tests/leadership/test_life.py",
     ),

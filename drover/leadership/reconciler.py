@@ -43,7 +43,7 @@ from events.records import AnyEvent
 # How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
 SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
 # How many partitions are looked at in one go, and how many are acted on in one batch.
-MAX_LOOKS, MAX_ACTS = 500, 100
+MAX_LOOKS, MAX_ACTS = 1000, 100
 # How many of those that wait are looked at again in one go.
 MAX_WAITING_LOOKS = 100
 
@@ -176,7 +176,8 @@ class LeadershipReconciler(Reconciler):
         batch.emit_all(self._order_calls.take_intents())
 
     def _record_ends(self, batch: BatchBuilder) -> None:
-        if self._ends.record(batch):
+        now_ms = batch.now.monotonic_ms
+        if self._ends.record(batch) and not any(self._may_look(key, now_ms) for key in self._work.candidates):
             # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
             self._next_survey_ms = 0
         # Brokers' metadata lags: it may show the list from before the move.

@@ -11,8 +11,13 @@ from drover.errors import OutcomeUnknownError
 from drover.facts import CallResult, PartitionFacts
 from drover.leadership.judging import LeaveAlone, Wish, judge
 from drover.leadership.state import KeptOrder
+from drover.leadership.tables import TABLES
 from drover.runtime.calls import carry_out
+from drover.tables.registry import tables_of
+from drover.tables.sheet import Sheet
+from drover.tables.telling import NoMemory, Telling, Told
 from drover.traits import known_traits
+from events.brokers import BlacklistSet
 from events.commands import Freeze
 from events.leadership import (
     LeaderElectionsEnded,
@@ -210,3 +215,19 @@ async def test_a_move_that_waits_for_a_reorder_begins_after_it() -> None:
         await made.run(5000)
     assert made.replicas(FIRST) == (4, 1, 2)
     assert FIRST not in made.state.orders
+
+
+async def test_the_minute_counts_what_the_shared_events_say_of_each_partition() -> None:
+    made = world()
+    for command in (demote(3), restore(3)):
+        await made.send(command)
+        await made.run(3000)
+    sheet = Sheet(tables_of((TABLES,)))
+    for batch in made.batches():
+        for index, event in enumerate(batch.events):
+            telling = TABLES.tellings.get(type(event))
+            if isinstance(telling, Telling) and not isinstance(event, BlacklistSet):
+                telling.tell(Told(sheet, made.state, NoMemory(), event, None, batch.at_ms, 0, 0, index))
+    (row,) = sheet.rows["leader_movements"].values()
+    # Of three lists, one was reordered although another broker led it.
+    assert row == {"orders_changed": 6, "intended": 4, "elected": 4, "orders_restored": 3}

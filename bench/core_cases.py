@@ -216,7 +216,7 @@ async def leaders(*, quick: bool) -> Figures:
     for command, leads in ((demote, 0), (restore, led)):
         await owner.decide(command)
         first, state = len(turns), owner.state(CLUSTER)
-        while site.leads(3) != leads or state.elections or state.reassignments or (leads and state.orders):
+        while site.leads(3) != leads or state.leaders_under_way or state.reassignments or (leads and state.orders):
             turns += await site.step(owner, finishing=0)
             check(len(turns) - first < 1000, "the leaders do not move")
         looks.append(len(turns) - first)

@@ -14,7 +14,6 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from bench.alter import TOOL, TOOL_FLAGS
-from bench.core import case_least, draft_rows
 from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import MANAGED, Rig, drover_on, fresh_cluster, run_program
 from drover.jars import class_path, ensure, find_java
@@ -45,7 +44,7 @@ class Seen:
 
 
 async def run(*, quick: bool) -> tuple[Row, ...]:
-    """Measure both by turns on one cluster, then the core on a model of one."""
+    """Measure both by turns on one cluster."""
     count, rounds = (150, 1) if quick else (1500, 2)
     before = {
         TopicPartition(TOPIC, number): (LISTED, OTHERS[number % 3], OTHERS[(number + 1) % 3]) for number in range(count)
@@ -65,7 +64,6 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
                 stock.append(await _round(rig, before, seen, _stock(rig, _without(before)), _stock(rig, before)))
                 say(f"round {number}: drover {_told(ours[-1])}, stock tools {_told(stock[-1])}")
         check(seen.written, "nothing was written meanwhile")
-    core = await case_least("leaders", quick=quick)
     first = 0 if quick else 1
     given, restored = (statistics.median(one[side] for one in ours[first:]) for side in (0, 1))
     tools_given, tools_restored = (statistics.median(one[side] for one in stock[first:]) for side in (0, 1))
@@ -83,7 +81,6 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         Row("partitions that were seen without a leader", len(seen.offline), "partitions", gate=AtMost(0)),
         Row("writes at acks=all that failed", len(seen.errors), "writes", gate=AtMost(0)),
         Row("writes at acks=all that succeeded meanwhile", seen.written, "writes"),
-        *draft_rows("one draft, 10,000 partitions", core, (50, AtMost(2)), (100, AtMost(10))),
     )
 
 
@@ -119,7 +116,7 @@ async def _look(rig: Rig, before: Lists, seen: Seen) -> Found:
 
 
 def _is_at_rest(state: ClusterState) -> bool:
-    return not (state.orders or state.elections or state.reassignments)
+    return not (state.orders or state.leaders_under_way or state.reassignments)
 
 
 def _is_given_up(found: Found, _before: Lists) -> bool:
@@ -211,6 +208,5 @@ shows that it leads none of them. *Restored*: from `drover leaders restore 3` un
 broker 3 leads it again. *Baseline*: `kafka-reassign-partitions --execute` with the reordered lists, then
 `kafka-leader-election` with the same partitions, each in a JVM of its own with the flags of `kafka-run-class.sh`. It
 knows the lists and the orders beforehand, which Drover has to find and to keep. By turns, 2 rounds after one for
-warming up, medians. The metadata is looked at every 100 ms, which the figures contain. *One draft*: as in the core's
-benchmark, on a model of 7 brokers with 10,000 partitions; one leads a seventh and is in three sevenths of the lists."""
+warming up, medians. The metadata is looked at every 100 ms, which the figures contain."""
 BENCHMARK = Benchmark("leaders", "Leaders of a broker given up and restored", METHOD, run)

@@ -21,3 +21,16 @@ class PartitionEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
     def key(self) -> TopicPartition:
         """The partition whose reassignment this is about."""
         return TopicPartition(self.topic, self.partition)
+
+
+class PartitionsEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
+    """An event about many partitions of one topic to which the same has happened; each of them is named once."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+    @property
+    def keys(self) -> tuple[TopicPartition, ...]:
+        """The partitions that this is about, in the order of `partitions`."""
+        topic = self.topic
+        return tuple(TopicPartition(topic, number) for number in self.partitions)

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from events.base import Event, PartitionEvent
+from events.base import Event, PartitionEvent, PartitionsEvent
 
 
 class ListedBroker(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,6 +46,72 @@ class ElectionOutcome(StrEnum):
     REFUSED = "refused"
     NOT_SENT = "not-sent"
     UNKNOWN = "unknown"
+
+
+class OrderOutcome(StrEnum):
+    """The outcome of a call that puts a list into another order.
+
+    With `reordered` the order is there. With `electing` it is too, and the election of its first is intended: the
+    intent, durable before that call. `no-effect` says that the answer was lost, and that looks found nothing changed.
+    """
+
+    REORDERED = "reordered"
+    ELECTING = "electing"
+    REFUSED = "refused"
+    NOT_SENT = "not-sent"
+    NO_EFFECT = "no-effect"
+
+
+class OrderChange(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One list that will be put into another order: `expected` is there, `replicas` is sent, `canonical` is kept.
+
+    With `elects` its first is to be elected afterwards; `leader` leads now.
+    """
+
+    canonical: tuple[int, ...]
+    expected: tuple[int, ...]
+    replicas: tuple[int, ...]
+    elects: bool = False
+    leader: int | None = None
+
+
+class LeaderOrdersIntended(
+    PartitionsEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-orders-intended"
+):
+    """Alter calls will be made that only change the order of lists: the intent, durable before the calls.
+
+    `changes` has one entry for each of `partitions`, in their order. The canonical orders are kept from now on.
+    """
+
+    topic_id: str
+    changes: tuple[OrderChange, ...]
+
+
+class LeaderOrdersAnswered(
+    PartitionsEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-orders-answered"
+):
+    """Calls that change the order of lists have ended, all of these in the same way.
+
+    `restored` are those of `partitions` that are in their canonical order again, which is no longer kept. `code` and
+    `detail` are Kafka's own where it refused.
+    """
+
+    outcome: OrderOutcome
+    restored: tuple[int, ...] = ()
+    code: int = 0
+    detail: str = ""
+
+
+class LeaderElectionsEnded(
+    PartitionsEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-elections-ended"
+):
+    """Elections have ended as they should: `elected` or `not-needed`, all of these alike.
+
+    `restored` are those of `partitions` that are in their canonical order again, which is no longer kept.
+    """
+
+    outcome: ElectionOutcome
+    restored: tuple[int, ...] = ()
 
 
 class LeaderOrderKept(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="leader-order-kept"):
@@ -151,10 +217,13 @@ LeadershipEvent = (
     | LeaderOrderChanged
     | LeaderOrderLeft
     | LeaderOrderEnded
+    | LeaderOrdersIntended
+    | LeaderOrdersAnswered
     | LeaderWaiting
     | LeaderWaitEnded
     | LeaderElectionIntended
     | LeaderElectionEnded
+    | LeaderElectionsEnded
     | LeaderBalanceBegun
     | LeaderBalanceEnded
     | LeadersCounted

@@ -59,7 +59,7 @@ def drained_as_far(state: ClusterState, broker: int) -> Waiting:
     if listing is None:
         return Waiting.IS_OVER
     tally = state.leader_counts.get(broker)
-    if tally is None or tally.at_ms < listing.since_ms or state.elections:
+    if tally is None or tally.at_ms < listing.since_ms or state.leaders_under_way:
         return Waiting.GOES_ON
     if not tally.leaders:
         return Waiting.IS_DONE
@@ -77,7 +77,7 @@ def restored_as_far(state: ClusterState, broker: int) -> Waiting:
         broker in kept.canonical and not kept.left_alone and not _is_in_order(kept, state.listed_for(key.topic))
         for key, kept in state.orders.items()
     )
-    return Waiting.GOES_ON if away or state.elections else Waiting.IS_DONE
+    return Waiting.GOES_ON if away or state.leaders_under_way else Waiting.IS_DONE
 
 
 def _is_in_order(kept: KeptOrder, listed: frozenset[int]) -> bool:

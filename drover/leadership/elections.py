@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from drover.capability.contract import TAKEOVER_WAIT_MS
 from drover.capability.messages import ElectLeaders, LeadersElected, Moment
@@ -16,6 +17,21 @@ MAX_PARTITIONS_PER_CALL = 1000
 OWNER_CHANGED = "the owner changed while the call was open"
 
 
+@dataclass(frozen=True, slots=True)
+class ElectionEnd:
+    """The end of one partition's election; `code` and `detail` are Kafka's own where it refused."""
+
+    key: TopicPartition
+    outcome: ElectionOutcome
+    code: int = 0
+    detail: str = ""
+
+    def event(self, cluster: str) -> LeaderElectionEnded:
+        """Record it by itself."""
+        name = event_name(cluster, self.key)
+        return LeaderElectionEnded(**name, outcome=self.outcome, code=self.code, detail=self.detail)
+
+
 class Elections:
     """The calls of one cluster, from the durable intent to the recorded outcome.
 
@@ -28,7 +44,7 @@ class Elections:
         self._observed = observed
         self._proposed: list[TopicPartition] = []
         self._intended: list[TopicPartition] = []
-        self._ended: deque[tuple[int, LeaderElectionEnded]] = deque()
+        self._ended: deque[tuple[int, ElectionEnd]] = deque()
         # Calls of a predecessor, and when (monotonic) they are certainly over.
         self._inherited: dict[TopicPartition, int] = {}
 
@@ -70,7 +86,7 @@ class Elections:
         """Let the calls whose intents are durable lapse."""
         for key in self._take():
             if key in self._state.elections:
-                self._ended.append((0, self._end(key, ElectionOutcome.NOT_SENT, detail=why)))
+                self._ended.append((0, ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=why)))
 
     def ended(self, ended: LeadersElected) -> None:
         """Take in the end of a call; it is recorded by `take_ends`."""
@@ -79,18 +95,18 @@ class Elections:
                 continue
             self._ended.append((ended.ended_ms, self._meaning(key, ended)))
 
-    def take_ends(self, now_ms: int, at_most: int) -> Iterator[LeaderElectionEnded]:
+    def take_ends(self, now_ms: int, at_most: int) -> Iterator[ElectionEnd]:
         """Take the ends to record now; from then on observations count again."""
         over = [key for key, until_ms in self._inherited.items() if until_ms <= now_ms]
         for key in over:
             del self._inherited[key]
             if key in self._state.elections:
-                self._ended.append((now_ms, self._end(key, ElectionOutcome.UNKNOWN, detail=OWNER_CHANGED)))
+                self._ended.append((now_ms, ElectionEnd(key, ElectionOutcome.UNKNOWN, detail=OWNER_CHANGED)))
         for _ in range(min(at_most, len(self._ended))):
-            ended_ms, event = self._ended.popleft()
-            if event.key in self._state.elections:
-                self._observed.call_ends(event.key, ended_ms)
-                yield event
+            ended_ms, end = self._ended.popleft()
+            if end.key in self._state.elections:
+                self._observed.call_ends(end.key, ended_ms)
+                yield end
 
     def due_ms(self, now_ms: int) -> int | None:
         """Tell when there is an end to record."""
@@ -102,24 +118,20 @@ class Elections:
         intended, self._intended = self._intended, []
         return intended
 
-    def _meaning(self, key: TopicPartition, ended: LeadersElected) -> LeaderElectionEnded:
+    def _meaning(self, key: TopicPartition, ended: LeadersElected) -> ElectionEnd:
         result = None if ended.results is None else ended.results.get(key)
         if result is not None:
             return self._answered(key, result)
         if ended.results is None and not ended.lost:
-            return self._end(key, ElectionOutcome.NOT_SENT, detail=ended.detail)
-        return self._end(key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out")
+            return ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=ended.detail)
+        return ElectionEnd(
+            key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out"
+        )
 
-    def _answered(self, key: TopicPartition, result: CallResult) -> LeaderElectionEnded:
+    def _answered(self, key: TopicPartition, result: CallResult) -> ElectionEnd:
         if result.code == NONE:
-            return self._end(key, ElectionOutcome.ELECTED)
+            return ElectionEnd(key, ElectionOutcome.ELECTED)
         if result.code == ELECTION_NOT_NEEDED:
-            return self._end(key, ElectionOutcome.NOT_NEEDED)
+            return ElectionEnd(key, ElectionOutcome.NOT_NEEDED)
         words = result.message or ("there is no such partition" if result.code == UNKNOWN_TOPIC_OR_PARTITION else "")
-        return self._end(key, ElectionOutcome.REFUSED, code=result.code, detail=words)
-
-    def _end(
-        self, key: TopicPartition, outcome: ElectionOutcome, code: int = 0, detail: str = ""
-    ) -> LeaderElectionEnded:
-        name = event_name(self._state.name, key)
-        return LeaderElectionEnded(**name, outcome=outcome, code=code, detail=detail)
+        return ElectionEnd(key, ElectionOutcome.REFUSED, code=result.code, detail=words)

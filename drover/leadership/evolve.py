@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from drover.leadership.state import (
     Balance,
     Election,
+    IntendedOrder,
     KeptOrder,
     LeadershipState,
     LeaderTally,
@@ -17,7 +18,8 @@ from drover.leadership.state import (
 from events import leadership
 from events.base import Event
 from events.brokers import BlacklistSet
-from events.leadership import ElectionOutcome, ListedBroker
+from events.leadership import ElectionOutcome, ListedBroker, OrderOutcome
+from events.partitions import TopicPartition
 
 
 def _set(state: LeadershipState, event: BlacklistSet, at_ms: int) -> None:
@@ -75,6 +77,40 @@ def _ended(state: LeadershipState, event: leadership.LeaderOrderEnded, _at_ms: i
     del state.orders[event.key]
 
 
+def _orders_intended(state: LeadershipState, event: leadership.LeaderOrdersIntended, at_ms: int) -> None:
+    orders, waiting, topic_id = state.orders, state.waiting, event.topic_id
+    for key, change in zip(event.keys, event.changes, strict=True):
+        waiting.pop(key, None)
+        known = orders.get(key)
+        if known is None or (known.topic_id, known.replicas) != (topic_id, change.expected):
+            orders[key] = KeptOrder(topic_id, change.canonical, change.expected, at_ms)
+        state.intended_orders[key] = IntendedOrder(
+            topic_id, change.expected, change.replicas, at_ms, change.elects, change.leader
+        )
+
+
+def _orders_answered(state: LeadershipState, event: leadership.LeaderOrdersAnswered, at_ms: int) -> None:
+    outcome, orders = event.outcome, state.orders
+    is_there = outcome in {OrderOutcome.REORDERED, OrderOutcome.ELECTING}
+    for key in event.keys:
+        intended = state.intended_orders.pop(key)
+        if outcome is OrderOutcome.ELECTING:
+            state.elections[key] = Election(intended.topic_id, intended.replicas, intended.leader, at_ms)
+        kept = orders.get(key)
+        if kept is None:
+            continue
+        if is_there:
+            orders[key] = KeptOrder(intended.topic_id, kept.canonical, intended.replicas, at_ms)
+        elif outcome is OrderOutcome.NO_EFFECT:
+            orders[key] = replace(kept, unresolved=intended.replicas)
+    _forget(state, event)
+
+
+def _forget(state: LeadershipState, event: leadership.LeaderOrdersAnswered | leadership.LeaderElectionsEnded) -> None:
+    for number in event.restored:
+        del state.orders[TopicPartition(event.topic, number)]
+
+
 def _waiting(state: LeadershipState, event: leadership.LeaderWaiting, at_ms: int) -> None:
     state.waiting[event.key] = LeaderWait(event.why, event.detail, at_ms)
 
@@ -95,6 +131,15 @@ def _election_ended(state: LeadershipState, event: leadership.LeaderElectionEnde
         state.balance = replace(balance, elected=balance.elected + 1)
 
 
+def _elections_ended(state: LeadershipState, event: leadership.LeaderElectionsEnded, _at_ms: int) -> None:
+    for key in event.keys:
+        del state.elections[key]
+    _forget(state, event)
+    balance = state.balance
+    if balance is not None and event.outcome is ElectionOutcome.ELECTED:
+        state.balance = replace(balance, elected=balance.elected + len(event.partitions))
+
+
 def _balance_begun(state: LeadershipState, event: leadership.LeaderBalanceBegun, at_ms: int) -> None:
     state.balance = Balance(event.by, event.reason, at_ms, event.topics)
 
@@ -113,10 +158,13 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     leadership.LeaderOrderChanged: _changed,
     leadership.LeaderOrderLeft: _left,
     leadership.LeaderOrderEnded: _ended,
+    leadership.LeaderOrdersIntended: _orders_intended,
+    leadership.LeaderOrdersAnswered: _orders_answered,
     leadership.LeaderWaiting: _waiting,
     leadership.LeaderWaitEnded: _wait_ended,
     leadership.LeaderElectionIntended: _election_intended,
     leadership.LeaderElectionEnded: _election_ended,
+    leadership.LeaderElectionsEnded: _elections_ended,
     leadership.LeaderBalanceBegun: _balance_begun,
     leadership.LeaderBalanceEnded: _balance_ended,
     leadership.LeadersCounted: _counted,

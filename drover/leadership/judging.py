@@ -109,7 +109,7 @@ def _strange(seen: PartitionFacts, kept: KeptOrder) -> Judgement | None:
     """Judge a list that is not the one that Drover left."""
     if seen.topic_id != kept.topic_id:
         return Forget(OrderEnd.GONE)
-    if seen.replicas == kept.replicas or seen.move is not None:
+    if seen.replicas in {kept.replicas, kept.unresolved} or seen.move is not None:
         return None
     if set(seen.replicas) != set(kept.canonical):
         return Forget(OrderEnd.MOVED)

@@ -3,21 +3,23 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
-from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
-from drover.capability.messages import Effect, Identified, Input, LeadersElected, Moment
+from drover.capability.messages import CallEnded, Effect, Identified, Input, LeadersElected, Moment
 from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
 from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
-from drover.facts import PREFERRED_LEADER_NOT_AVAILABLE, Move, Observation, PartitionFacts, Survey
+from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.leadership.acting import election, events_of
 from drover.leadership.balancing import Balancing
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
+from drover.leadership.ends import Ends
 from drover.leadership.judging import Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
 from drover.leadership.moving import judge_moving, may_elect
+from drover.leadership.order_calls import OrderCalls, may_be_sent_alone
 from drover.leadership.reorders import Reorders
 from drover.leadership.surveying import SurveyReader, is_counted
+from drover.leadership.worklist import LONG_PAUSE, Worklist
 from drover.plans.evolve import Ending
 from drover.reassignment.late_calls import expired_calls
 from drover.state.cluster import ClusterState
@@ -25,12 +27,14 @@ from events.base import PartitionEvent
 from events.brokers import BlacklistSet
 from events.clusters import LimitsChanged, LimitsSet
 from events.leadership import (
-    ElectionOutcome,
     LeaderBalanceBegun,
     LeaderElectionIntended,
+    LeaderOrdersAnswered,
+    LeaderOrdersIntended,
     LeadersCounted,
     LeaderWaitReason,
     OrderEnd,
+    OrderOutcome,
 )
 from events.partitions import TopicPartition
 from events.reassignments import CallAccepted, ReassignmentCompleted, ReassignmentQueued, StepConfirmed
@@ -38,11 +42,10 @@ from events.records import AnyEvent
 
 # How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
 SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
-# How many partitions are looked at in one go, how many are acted on in one batch, and how many ends are recorded.
-MAX_LOOKS, MAX_ACTS, MAX_ENDS = 500, 250, 250
+# How many partitions are looked at in one go, and how many are acted on in one batch.
+MAX_LOOKS, MAX_ACTS = 1000, 100
 # How many of those that wait are looked at again in one go.
 MAX_WAITING_LOOKS = 100
-_LONG_PAUSE = 10
 
 
 class LeadershipReconciler(Reconciler):
@@ -51,15 +54,12 @@ class LeadershipReconciler(Reconciler):
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
         self._elections = Elections(state, observed)
+        self._order_calls = OrderCalls(state, observed)
         self._reorders = Reorders(state)
         self._balancing = Balancing(state)
-        self._backoff = Backoff()
-        self._attempts: dict[TopicPartition, int] = {}
+        self._work = Worklist()
+        self._ends = Ends(state, self._order_calls, self._elections, self._work)
         self._unconfirmed = Unconfirmed()
-        # What a survey or an event has shown to be worth a look; what was looked at; whose reorder is done.
-        self._candidates: dict[TopicPartition, None] = {}
-        self._ready: dict[TopicPartition, None] = {}
-        self._reordered: dict[TopicPartition, None] = {}
         # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
         self._taken_back: list[TopicPartition] = []
         # Moves that have just ended, and from when on (monotonic) a look at their partitions counts.
@@ -73,6 +73,7 @@ class LeadershipReconciler(Reconciler):
     def begin(self, now: Moment) -> None:
         """Adopt what a predecessor has left; a survey finds what is still to be done."""
         self._elections.begin(now)
+        self._order_calls.begin(now)
         self._reorders.begin()
 
     @property
@@ -87,9 +88,10 @@ class LeadershipReconciler(Reconciler):
         match entry:
             case Observation():
                 for key in entry.partitions:
-                    if key in self._candidates or key in self.state.waiting:
-                        self._candidates.pop(key, None)
-                        self._ready[key] = None
+                    if self._order_calls.is_lost(key):
+                        self._order_calls.look(key, self.observed.partitions[key])
+                    elif key in self._work.candidates or key in self.state.waiting:
+                        self._work.seen(key)
                 self._see_live(batch)
             case Survey():
                 self._next_survey_ms = max(1, entry.ended_ms + self._pace_ms())
@@ -99,6 +101,8 @@ class LeadershipReconciler(Reconciler):
                 self._see_live(batch)
             case LeadersElected():
                 self._elections.ended(entry)
+            case CallEnded():
+                self._order_calls.ended(entry)
             case _:
                 return
 
@@ -120,6 +124,11 @@ class LeadershipReconciler(Reconciler):
                 self._next_survey_ms = 0
             case LeaderElectionIntended():
                 self._elections.propose(event.key)
+            case LeaderOrdersIntended():
+                self._order_calls.intended(event)
+            case LeaderOrdersAnswered():
+                for key in event.keys if event.outcome is OrderOutcome.ELECTING else ():
+                    self._elections.propose(key)
             case ReassignmentQueued():
                 self._reorders.queued(event)
             case _ if isinstance(event, Ending):
@@ -127,7 +136,7 @@ class LeadershipReconciler(Reconciler):
             case CallAccepted() | StepConfirmed():
                 self._reorders.followed(event)
                 if not self.state.listed_for(event.topic).isdisjoint(self.state.reassignments[event.key].current):
-                    self._candidates[event.key] = None
+                    self._work.candidates[event.key] = None
             case PartitionEvent():
                 self._reorders.followed(event)
             case _:
@@ -140,11 +149,11 @@ class LeadershipReconciler(Reconciler):
         if not is_own:
             self._moved.append(key)
         if elects:
-            self._reordered[key] = None
+            self._work.reordered[key] = None
         elif is_own and not isinstance(event, ReassignmentCompleted):
             self._taken_back.append(key)
         elif is_own or key in state.orders or not state.listed_for(key.topic).isdisjoint(event.replicas):
-            self._candidates[key] = None
+            self._work.candidates[key] = None
 
     # -- what follows
 
@@ -160,46 +169,24 @@ class LeadershipReconciler(Reconciler):
         self._read_survey(batch)
         if state.freeze is not None:
             return
-        for key in self._some(self._reordered):
+        for key in self._some(self._work.reordered):
             self._elect_reordered(key, batch)
-        for key in self._some(self._ready):
+        for key in self._some(self._work.ready):
             self._act(key, batch)
+        batch.emit_all(self._order_calls.take_intents())
 
     def _record_ends(self, batch: BatchBuilder) -> None:
-        for ended in self._elections.take_ends(batch.now.monotonic_ms, MAX_ENDS):
-            key = ended.key
-            held = self.state.elections[key]
-            batch.emit(ended)
-            if key in self.state.reassignments and held.leader not in self.state.listed_for(key.topic):
-                # A step had prepared it; the steps go on either way.
-                continue
-            if ended.outcome in {ElectionOutcome.ELECTED, ElectionOutcome.NOT_NEEDED}:
-                self._attempts.pop(key, None)
-                if not self.state.elections:
-                    # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
-                    self._next_survey_ms = 0
-                kept = self.state.orders.get(key)
-                if kept is not None and kept.replicas == kept.canonical:
-                    self._try_later(key, 0, batch)
-                continue
-            attempts = self._attempts[key] = self._attempts.get(key, 0) + 1
-            is_refused = ended.outcome is ElectionOutcome.REFUSED
-            if is_refused and ended.code != PREFERRED_LEADER_NOT_AVAILABLE:
-                detail = f"Kafka refuses the election, which is tried again: code {ended.code} {ended.detail}".rstrip()
-                batch.emit_all(events_of(self.state, key, Wait(LeaderWaitReason.REFUSED, detail), None))
-                attempts = _LONG_PAUSE
-            self._try_later(key, attempts, batch)
+        now_ms = batch.now.monotonic_ms
+        if self._ends.record(batch) and not any(self._may_look(key, now_ms) for key in self._work.candidates):
+            # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
+            self._next_survey_ms = 0
         # Brokers' metadata lags: it may show the list from before the move.
         counts_ms = batch.now.monotonic_ms + CONFIRM_AFTER_MS
         self._not_before_ms.update(dict.fromkeys(self._moved, counts_ms))
         self._moved = []
         taken_back, self._taken_back = self._taken_back, []
         for key in taken_back:
-            self._try_later(key, _LONG_PAUSE, batch)
-
-    def _try_later(self, key: TopicPartition, attempts: int, batch: BatchBuilder) -> None:
-        self._backoff.delay(key, attempts, batch.now.monotonic_ms)
-        self._candidates[key] = None
+            self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
 
     def _read_survey(self, batch: BatchBuilder) -> None:
         """Go through a piece of the last survey."""
@@ -212,11 +199,11 @@ class LeadershipReconciler(Reconciler):
         if not reader.read_on(self._check):
             return
         self._reader = None
-        self._candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
+        self._work.candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
         counts = reader.counts(self.state.blacklist)
         if not is_counted(self.state, counts):
             batch.emit(LeadersCounted(cluster=self.state.name, brokers=counts))
-        is_idle = not (self._candidates or self._ready or self._reordered or self._reorders.under_way)
+        is_idle = self._work.is_empty and not (self._reorders.under_way or self.state.intended_orders)
         batch.emit_all(self._balancing.after_survey(batch.at_ms, is_idle=is_idle))
 
     def _check(self, key: TopicPartition, facts: PartitionFacts) -> None:
@@ -226,7 +213,7 @@ class LeadershipReconciler(Reconciler):
         is_led_well = facts.leader == facts.replicas[0] and kept is None
         if is_led_well and state.listed_for(key.topic).isdisjoint(facts.replicas):
             return
-        if key in state.elections:
+        if key in state.elections or key in state.intended_orders:
             return
         wish, moving = self._wish(key), state.reassignments.get(key)
         found = judge(facts, kept, wish) if moving is None else judge_moving(facts, moving, wish)
@@ -237,7 +224,7 @@ class LeadershipReconciler(Reconciler):
             if known is not None and (known.why, known.detail) == (found.why, found.detail):
                 return
         if found is not None or key in state.waiting:
-            self._candidates[key] = None
+            self._work.candidates[key] = None
 
     def _wish(self, key: TopicPartition) -> Wish:
         return Wish(
@@ -251,7 +238,7 @@ class LeadershipReconciler(Reconciler):
     def _room(self) -> int:
         """How many more leaders may be on their way, beside those that steps move."""
         state = self.state
-        under_way = len(state.elections) + self._reorders.under_way + state.leader_steps
+        under_way = state.leaders_under_way + self._reorders.under_way + state.leader_steps
         return max(0, state.limits.max_leader_movements - under_way)
 
     def _some(self, keys: dict[TopicPartition, None]) -> Iterable[TopicPartition]:
@@ -264,16 +251,17 @@ class LeadershipReconciler(Reconciler):
     def _elect_reordered(self, key: TopicPartition, batch: BatchBuilder) -> None:
         kept = self.state.orders.get(key)
         if kept is None or kept.left_alone or key in self.state.reassignments or self._is_busy(key):
-            self._candidates[key] = None
+            self._work.candidates[key] = None
         elif kept.replicas[0] in (listed := self.state.listed_for(key.topic)) and not listed.issuperset(kept.replicas):
             # The list has changed since the reorder began.
-            self._candidates[key] = None
+            self._work.candidates[key] = None
         else:
             batch.emit(election(self.state, key, kept.topic_id, kept.replicas))
 
     def _is_busy(self, key: TopicPartition) -> bool:
         moving = self.state.reassignments.get(key)
-        return key in self.state.elections or (moving is not None and not may_elect(moving))
+        is_called = key in self.state.elections or key in self.state.intended_orders
+        return is_called or (moving is not None and not may_elect(moving))
 
     def _act(self, key: TopicPartition, batch: BatchBuilder) -> None:
         """Do what follows from the last look at one partition; with an old one, look again."""
@@ -281,11 +269,11 @@ class LeadershipReconciler(Reconciler):
             return
         if expired_calls(self.state, key, batch.at_ms) is not None:
             # A move that was given up may still take effect, and a reorder would undo it.
-            self._try_later(key, _LONG_PAUSE, batch)
+            self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
             return
         seen = self.observed.fresh(key, batch.now.monotonic_ms, FRESH_TO_START_MS)
         if seen is None or seen.started_ms < self._not_before_ms.get(key, 0):
-            self._candidates[key] = None
+            self._work.candidates[key] = None
             return
         self._not_before_ms.pop(key, None)
         found = self._judge(key, seen)
@@ -293,7 +281,7 @@ class LeadershipReconciler(Reconciler):
         if is_strange and not self._unconfirmed.has_persisted(key, seen):
             # Brokers' metadata lags behind the controller.
             self._unconfirmed.note(key, seen.ended_ms, unconfirmed=True)
-            self._candidates[key] = None
+            self._work.candidates[key] = None
             return
         self._unconfirmed.forget(key)
         self._do(key, found, seen.facts, batch)
@@ -311,27 +299,33 @@ class LeadershipReconciler(Reconciler):
         self, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
     ) -> None:
         if isinstance(found, Reorder) and facts is not None:
-            batch.emit_all(self._reorders.begin_one(key, facts, found))
+            if may_be_sent_alone(self.state, facts):
+                self._order_calls.add(key, facts, found)
+            else:
+                batch.emit_all(self._reorders.begin_one(key, facts, found))
         else:
             batch.emit_all(events_of(self.state, key, found, facts))
         if isinstance(found, Forget) and found.why is not OrderEnd.RESTORED:
             # What is there now is another list: it is judged anew.
-            self._candidates[key] = None
+            self._work.candidates[key] = None
 
     # -- out
 
     def committed(self) -> None:
-        """Allow the elections that were intended."""
+        """Allow the calls that were intended."""
+        self._order_calls.committed()
         self._elections.committed()
 
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Make the elections that were intended."""
+        """Make the calls that were intended."""
         del now
+        yield from self._order_calls.calls(start_by_ms)
         yield from self._elections.calls(start_by_ms)
 
     def withhold(self, now: Moment, why: str) -> None:
-        """Let the elections lapse that were intended."""
+        """Let the calls lapse that were intended."""
         del now
+        self._order_calls.withhold(why)
         self._elections.withhold(why)
 
     def wants_survey(self, now: Moment) -> bool:
@@ -341,10 +335,11 @@ class LeadershipReconciler(Reconciler):
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
         """Look at what is worth it, as far as there is room for acting on it; at what waits once in a while."""
         del moves
+        yield from (key for key in self._order_calls.lost() if self.observed.call_ended_ms(key) <= now.monotonic_ms)
         if self.state.freeze is not None:
             return
         now_ms, room = now.monotonic_ms, min(MAX_LOOKS, self._room)
-        may_look = (key for key in self._candidates if self._may_look(key, now_ms))
+        may_look = (key for key in self._work.candidates if self._may_look(key, now_ms))
         yield from islice(may_look, room)
         # What waits for its own move is looked at when that goes on, and by every survey.
         old = (
@@ -361,16 +356,16 @@ class LeadershipReconciler(Reconciler):
             not self._is_busy(key)
             and not self.observed.is_calling(key)
             and self.observed.call_ended_ms(key) <= now_ms
-            and self._backoff.may_try(key, now_ms)
+            and self._work.may_try(key, now_ms)
         )
 
     def due_ms(self, now: Moment) -> int | None:
         """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
         now_ms = now.monotonic_ms
         times = [self._elections.due_ms(now_ms)]
-        if self._reader is not None:
+        if self._reader is not None or self._order_calls.has_answers:
             times.append(now_ms)
-        if (self._ready or self._reordered) and self._room and self.state.freeze is None:
+        if (self._work.ready or self._work.reordered) and self._room and self.state.freeze is None:
             times.append(now_ms)
         expiry_ms = next_expiry_ms(self.state)
         if expiry_ms is not None:
@@ -379,6 +374,8 @@ class LeadershipReconciler(Reconciler):
 
     def urgency(self) -> Urgency:
         """Watch closely while there is something to look at."""
-        if self.state.freeze is None and (self._candidates or (self._is_active and not self._next_survey_ms)):
+        if self._order_calls.lost():
+            return Urgency.BUSY
+        if self.state.freeze is None and (self._work.candidates or (self._is_active and not self._next_survey_ms)):
             return Urgency.BUSY
         return Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE

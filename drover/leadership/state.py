@@ -26,7 +26,8 @@ class KeptOrder(Struct, frozen=True, gc=False, omit_defaults=True):
     """A list that Drover has reordered, or is about to.
 
     `canonical` is the order to restore, `replicas` the one that Drover left. With `left_alone` it is somebody else's
-    order, which stays as long as nobody changes the list of brokers for this topic.
+    order, which stays as long as nobody changes the list of brokers for this topic. `unresolved` is the list of a call
+    whose answer was lost and that had no effect so far: should it show up later, that is Drover's own doing.
     """
 
     topic_id: str
@@ -34,6 +35,22 @@ class KeptOrder(Struct, frozen=True, gc=False, omit_defaults=True):
     replicas: tuple[int, ...]
     since_ms: int
     left_alone: bool = False
+    unresolved: tuple[int, ...] = ()
+
+
+class IntendedOrder(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call that only changes the order of a list, and whose outcome is still to come.
+
+    The list is `expected` before and `replicas` after it. With `elects` its first is to be elected then; `leader` led
+    when that was intended.
+    """
+
+    topic_id: str
+    expected: tuple[int, ...]
+    replicas: tuple[int, ...]
+    since_ms: int
+    elects: bool = False
+    leader: int | None = None
 
 
 class LeaderWait(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -85,8 +102,9 @@ class LeadershipState(ClusterSlice):
     """The complete list of brokers that should not lead (R491-1), and the canonical order of every reordered list.
 
     `listings` says more about the brokers of `blacklist`. `orders` are the lists that are not, or not yet again, in
-    their canonical order; `waiting` the partitions that a listed broker leads although it should not; `elections` the
-    calls whose outcome is still to come. `listed_everywhere` and `listed_in_topics` index the list by topic.
+    their canonical order; `waiting` the partitions that a listed broker leads although it should not;
+    `intended_orders` and `elections` the calls whose outcome is still to come. `listed_everywhere` and
+    `listed_in_topics` index the list by topic.
     """
 
     blacklist: tuple[int, ...] = recorded("blacklist", (), told_as=("blacklist",))
@@ -98,6 +116,9 @@ class LeadershipState(ClusterSlice):
     )
     waiting: dict[TopicPartition, LeaderWait] = recorded(
         "leader_waits", factory=dict, content=items_by_key, told_as=("leader", "waits", "waits no more")
+    )
+    intended_orders: dict[TopicPartition, IntendedOrder] = recorded(
+        "intended_orders", factory=dict, content=items_by_key, told_as=("change of order", "intended", "answered")
     )
     elections: dict[TopicPartition, Election] = recorded(
         "elections", factory=dict, content=items_by_key, told_as=("election", "intended", "ended")
@@ -133,7 +154,16 @@ class LeadershipState(ClusterSlice):
     def canonical_of(self, key: TopicPartition, topic_id: str, replicas: tuple[int, ...]) -> tuple[int, ...]:
         """Return the canonical order of a list that is there: another one only if Drover has reordered it."""
         kept = self.kept_order(key, topic_id)
-        return kept.canonical if kept is not None and kept.replicas == replicas else replicas
+        if kept is None:
+            return replicas
+        intended = self.intended_orders.get(key)
+        is_ours = replicas in {kept.replicas, kept.unresolved} or (intended and replicas == intended.replicas)
+        return kept.canonical if is_ours else replicas
+
+    @property
+    def leaders_under_way(self) -> int:
+        """Count the calls that move leaders, or put lists into the order for it."""
+        return len(self.elections) + len(self.intended_orders)
 
     def listed_for(self, topic: str) -> frozenset[int]:
         """Return the brokers that should not lead partitions of a topic."""

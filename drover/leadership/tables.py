@@ -9,7 +9,7 @@ from drover.tables.sheet import Key, Row
 from drover.tables.telling import CapabilityTables, NoMemory, Telling, Told
 from events import leadership
 from events.brokers import BlacklistSet
-from events.leadership import ElectionOutcome, OrderEnd
+from events.leadership import ElectionOutcome, OrderEnd, OrderOutcome
 
 LISTED_BROKERS_TABLE = Table(
     "listed_brokers",
@@ -100,6 +100,28 @@ def _order_ended(told: _Told) -> None:
         _put(told, orders_restored=1)
 
 
+def _orders_answered(told: _Told) -> None:
+    """Count lists as changed once they are, and the elections that are intended with that."""
+    event, electing = told.event, told.event.outcome is OrderOutcome.ELECTING
+    if not electing and event.outcome is not OrderOutcome.REORDERED:
+        return
+    counts = {"orders_changed": len(event.partitions)}
+    if electing:
+        counts["intended"] = len(event.partitions)
+    _put(told, **counts)
+    _restored(told)
+
+
+def _elections_ended(told: _Told) -> None:
+    _put(told, **{_OUTCOMES[told.event.outcome]: len(told.event.partitions)})
+    _restored(told)
+
+
+def _restored(told: _Told) -> None:
+    if told.event.restored:
+        _put(told, orders_restored=len(told.event.restored))
+
+
 def _balance_begun(told: _Told) -> None:
     _put(told, balances=1)
 
@@ -111,6 +133,8 @@ TABLES = CapabilityTables(
         BlacklistSet: Telling(_listed, _listings),
         leadership.LeaderElectionIntended: Telling(_intended),
         leadership.LeaderElectionEnded: Telling(_election_ended),
+        leadership.LeaderElectionsEnded: Telling(_elections_ended),
+        leadership.LeaderOrdersAnswered: Telling(_orders_answered),
         leadership.LeaderOrderChanged: Telling(_order_changed),
         leadership.LeaderOrderEnded: Telling(_order_ended),
         leadership.LeaderBalanceBegun: Telling(_balance_begun),
@@ -118,6 +142,7 @@ TABLES = CapabilityTables(
     untold=frozenset(
         {
             leadership.LeaderOrderKept,
+            leadership.LeaderOrdersIntended,
             leadership.LeaderOrderLeft,
             leadership.LeaderWaiting,
             leadership.LeaderWaitEnded,

@@ -26,7 +26,7 @@ from events.reassignments import (
 from events.records import ReassignmentEvent
 
 # A controller that answers with one of these has rejected the request; with any other code it may have acted.
-_JUDGED = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, 29, 31, 44})
+JUDGED = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, 29, 31, 44})
 _FINAL = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT})
 
 
@@ -41,7 +41,7 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
         return (CallAccepted(**name, call=call),)
     if call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS:
         return (CallLapsed(**name, call=call, detail="nothing was moving any more"),)
-    if result.code not in _JUDGED:
+    if result.code not in JUDGED:
         return (CallOutcomeLost(**name, call=call, detail=f"Kafka answered {_words(result)}"),)
     rejected = CallRejected(**name, call=call, code=result.code, message=result.message)
     must_go = reassignment.is_adopted or reassignment.repaired

@@ -63,6 +63,11 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | 
     if key in state.elections:
         why = "the election of the leader that its last step brought in"
         return WaitingReason(why, "at most 4 s, and 5 s when its owner has changed", state.elections[key].since_ms)
+    if key in state.intended_orders:
+        why = "the answer to the call that changes the order of its list"
+        return WaitingReason(
+            why, "at most 4 s, and 5 s when its owner has changed", state.intended_orders[key].since_ms
+        )
     if entry.unsure:
         why = "the last call's answer was lost"
         return WaitingReason(why, "the cluster is looked at to see what it did", entry.since_ms)

@@ -8,7 +8,7 @@ from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
 from drover.capability.messages import BytesSampled, Input, Moment
-from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
+from drover.capability.observations import FRESH_TO_START_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
@@ -37,7 +37,7 @@ from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.clusters import LimitsChanged, LimitsSet
-from events.leadership import LeaderElectionEnded
+from events.leadership import LeaderElectionEnded, LeaderOrdersAnswered
 from events.partitions import TopicPartition
 from events.plans import Priority
 from events.reassignments import ReassignmentUnblocked
@@ -119,8 +119,10 @@ class Starter(Reconciler):
                 self._drop(key)
             if isinstance(event, Ending):
                 self._unconfirmed.forget(key)
-            elif isinstance(event, LeaderElectionEnded) and key in self.candidates:
-                self.candidates.offer(key, self.ranking.rank(key))
+            elif isinstance(event, LeaderElectionEnded):
+                self.candidates.offer_again((key,), self.ranking.rank)
+        elif isinstance(event, LeaderOrdersAnswered):
+            self.candidates.offer_again(event.keys, self.ranking.rank)
         elif isinstance(event, LimitsSet | LimitsChanged):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()
@@ -225,7 +227,7 @@ class Starter(Reconciler):
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
         rank = self.ranking.rank(key)
-        if key in self.state.elections:
+        if key in self.state.elections or key in self.state.intended_orders:
             # Its end offers the reassignment again.
             self.candidates.put_off(key, rank, now_ms + ELECTION_MS)
             return
@@ -244,13 +246,13 @@ class Starter(Reconciler):
         )
         if seen.facts is None or seen.facts.topic_id != reassignment.topic_id:
             verdict = gone(reassignment, seen.facts, context)
-            self._note(key, seen, unconfirmed=verdict.unconfirmed)
+            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=verdict.unconfirmed)
             batch.emit_all(verdict.events)
             return
         if self._elects(reassignment, seen.facts, context, rank, batch):
             return
         found = next_call(reassignment, seen.facts, context)
-        self._note(key, seen, unconfirmed=isinstance(found, LookAgain))
+        self._unconfirmed.note(key, seen.ended_ms, unconfirmed=isinstance(found, LookAgain))
         if isinstance(found, Wait):
             batch.emit_all(blocked(reassignment, found.block, self.state.name))
         elif isinstance(found, SendStep):
@@ -271,9 +273,6 @@ class Starter(Reconciler):
             self._lacked = [Budget.LEADERS]
             self.candidates.park(key, rank, (Budget.LEADERS,), self._lacked)
         return True
-
-    def _note(self, key: TopicPartition, seen: CachedObservation, *, unconfirmed: bool) -> None:
-        self._unconfirmed.note(key, seen.ended_ms, unconfirmed=unconfirmed)
 
     def _look(self, reassignment: Reassignment, rank: Rank) -> None:
         """Look before the start, if there is room for what the next step would be."""

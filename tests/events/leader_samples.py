@@ -40,6 +40,30 @@ EVENTS: dict[str, records.AnyEvent] = {
     "leader-order-changed": leadership.LeaderOrderChanged(**_ORDERS, replicas=(1, 2, 3)),
     "leader-order-left": leadership.LeaderOrderLeft(**_ORDERS, replicas=(3, 2, 1), expected=(1, 2, 3)),
     "leader-order-ended": leadership.LeaderOrderEnded(**_ORDERS, why=leadership.OrderEnd.RESTORED, replicas=(3, 1, 2)),
+    "leader-orders-intended": leadership.LeaderOrdersIntended(
+        cluster="local",
+        topic="orders",
+        partitions=(0, 7),
+        topic_id="QBjRZu1kRSm0SVvmuSHUxg",
+        changes=(
+            leadership.OrderChange((3, 1, 2), (3, 1, 2), (1, 2, 3), elects=True, leader=3),
+            leadership.OrderChange((2, 3, 1), (2, 3, 1), (2, 1, 3), leader=2),
+        ),
+    ),
+    "leader-orders-answered": leadership.LeaderOrdersAnswered(
+        cluster="local", topic="orders", partitions=(0, 7), outcome=leadership.OrderOutcome.ELECTING, restored=(7,)
+    ),
+    "leader-orders-answered-refused": leadership.LeaderOrdersAnswered(
+        cluster="local",
+        topic="orders",
+        partitions=(3,),
+        outcome=leadership.OrderOutcome.REFUSED,
+        code=39,
+        detail="The manual partition assignment includes broker 2, but no such broker is registered.",
+    ),
+    "leader-elections-ended": leadership.LeaderElectionsEnded(
+        cluster="local", topic="orders", partitions=(0, 7), outcome=leadership.ElectionOutcome.ELECTED, restored=(0, 7)
+    ),
     "leader-waiting": leadership.LeaderWaiting(
         **_ORDERS,
         why=leadership.LeaderWaitReason.NO_IN_SYNC_REPLICA,

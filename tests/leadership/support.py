@@ -5,7 +5,7 @@ from typing import Any
 
 from drover.scheduling.state import Limits
 from events.commands import BalanceLeaders, Blacklist, Demote, Restore
-from events.leadership import LeaderElectionIntended
+from events.leadership import LeaderElectionIntended, LeaderOrdersIntended
 from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from tests.shard.world import CLUSTER, World
@@ -64,4 +64,5 @@ def lists(made: World) -> dict[int, tuple[int, ...]]:
 
 def own_calls(made: World) -> int:
     """How many calls were intended for a partition."""
-    return sum(isinstance(event, CallIntended | LeaderElectionIntended) for event in made.events())
+    kinds = CallIntended | LeaderElectionIntended | LeaderOrdersIntended
+    return sum(isinstance(event, kinds) for event in made.events())

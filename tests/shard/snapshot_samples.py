@@ -11,7 +11,6 @@ import msgspec
 
 from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
-from drover.leadership.state import Balance, Election, KeptOrder, LeaderTally, LeaderWait, Listing
 from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
@@ -24,7 +23,6 @@ from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.clusters import Budgets, HoldRole
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
-from events.leadership import LeaderWaitReason
 from events.partitions import TopicPartition
 from events.plans import BrokerBytes, PlanEstimate, Priority, Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
@@ -32,6 +30,7 @@ from events.records import Cursor
 from events.throttles import Entries, Rates
 from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
+from tests.shard.snapshot_leaders import with_intended_orders, with_leaders
 
 GOLDEN = Path(__file__).parent / "golden"
 SLOT, SINCE = 1, 17
@@ -235,29 +234,11 @@ def _unmeasured() -> ShardFold:
 
 
 def _with_leaders() -> ShardFold:
-    """Brokers should not lead: one limited listing, one reordered list, one that waits, one election, a balance."""
-    fold = _on_its_way_back_by_steps()
-    state = fold.state.cluster("prod")
-    at_ms = 1_790_000_000_960
-    state.limits = Limits(
-        100, 4, 2, repairs_by_itself=True, max_leader_movements=50, lazy_leadership=True, balances_after_return=True
-    )
-    state.listings = {
-        1: Listing("ann", "slow disk", at_ms),
-        4: Listing("bob", "hot", at_ms, topics=("orders",), until_ms=1_790_000_060_000),
-    }
-    state.orders = {
-        TopicPartition("payments", 0): KeptOrder("AAAAAAAAAAAAAAAAAAAAAw", (1, 2, 3), (2, 3, 1), at_ms),
-        TopicPartition("payments", 1): KeptOrder(
-            "AAAAAAAAAAAAAAAAAAAAAw", (1, 2, 3), (3, 1, 2), at_ms, left_alone=True
-        ),
-    }
-    state.waiting[TopicPartition("payments", 2)] = LeaderWait(LeaderWaitReason.NO_IN_SYNC_REPLICA, "none", at_ms)
-    state.elections[TopicPartition("payments", 3)] = Election("AAAAAAAAAAAAAAAAAAAAAw", (2, 3, 1), 1, at_ms)
-    state.balance = Balance("ann", "after a restart", at_ms, topics=("orders",), elected=3)
-    state.leader_counts = {1: LeaderTally(7, 9, at_ms)}
-    state.rebuild_indexes()
-    return fold
+    return with_leaders(_on_its_way_back_by_steps())
+
+
+def _with_intended_orders() -> ShardFold:
+    return with_intended_orders(_with_leaders())
 
 
 def _with_changed_limits() -> ShardFold:
@@ -366,6 +347,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_priorities": _with_priorities,
     "snapshot_traits": _with_traits,
     "snapshot_estimates": _with_estimates,
+    "snapshot_intended_orders": _with_intended_orders,
 }
 
 

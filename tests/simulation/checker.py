@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, ThrottleChange
+from drover.leadership.endings import PLAN_PREFIX
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
+from events.leadership import OrderChange
 from events.partitions import TopicPartition
 from events.reassignments import (
     Call,
@@ -223,7 +225,7 @@ class Checker:
     def _intended(self, event: CallIntended, epoch: int) -> None:
         life = self.lives[event.cluster, event.key]
         rules.s20_one_call_at_a_time(life, event)
-        self.leaders.s20_no_election_is_open(event)
+        self.leaders.s20_no_call_is_open(event)
         self.leaders.x8_steps_are_in_todays_order(life, event)
         if event.call is Call.STEP:
             rules.s12_nothing_starts_while_frozen(self, event)
@@ -236,6 +238,17 @@ class Checker:
         life.intent = Intent(epoch, event.call, event.expected, event.replicas, life.step, self.world.now_ms, throttled)
         life.open = True
         self.intents[event.cluster, event.key, epoch] = life.intent
+
+    def order_intended(self, place: Place, topic_id: str, change: OrderChange, epoch: int) -> Life:
+        """Note the intent of a call that only changes the order of a list; return what is followed until its end."""
+        expected, replicas, now_ms = change.expected, change.replicas, self.world.now_ms
+        life = Life(place[1], PLAN_PREFIX, topic_id, expected, replicas, now_ms, step=replicas)
+        life.intent = self.intents[*place, epoch] = Intent(epoch, Call.STEP, expected, replicas, replicas, now_ms)
+        return life
+
+    def _life_of(self, place: Place, intent: Intent) -> Life | None:
+        order = self.leaders.orders.get(place)
+        return order if order is not None and order.intent is intent else self.lives.get(place)
 
     def _adopted(self, event: ReassignmentAdopted) -> None:
         """What others or late calls have begun is taken over in order to be cancelled: nothing of it is as usual."""
@@ -292,13 +305,13 @@ class Checker:
         self.world.trace_calls(requests)
         for request in requests:
             intent = self.intents[cluster.name, request.partition, epoch]
-            life = self.lives.get((cluster.name, request.partition))
+            life = self._life_of((cluster.name, request.partition), intent)
             rules.s6_no_call_comes_late(request, life, intent)
             assert life is not None, "just asserted"
             rules.s1_the_list_is_valid(cluster, request, intent)
             rules.s9_no_new_incarnation_is_touched(cluster, request, life)
             rules.s11_nobody_is_overwritten(cluster, request, life)
-            if intent.call is Call.STEP:
+            if intent.call is Call.STEP and life.plan != PLAN_PREFIX:
                 rules.s10_a_step_starts_behind_its_throttle(self, cluster, life, intent)
 
     def call_done(self, cluster: SimulatedCluster, requests: Sequence[AlterRequest]) -> None:
@@ -349,7 +362,7 @@ class Checker:
         self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition
     ) -> None:
         self.leaders.changed(cluster, key, before, after)
-        life = self.lives.get((cluster.name, key))
+        life = self.lives.get((cluster.name, key), self.leaders.orders.get((cluster.name, key)))
         if life is not None and rules.is_touched(cluster, life):
             life.touched = True
         topic_id = cluster.model.topics[key.topic].topic_id

@@ -10,7 +10,14 @@ from drover.reassignment.state import LATE_MS
 from drover.shard.core import CALL_START_MS
 from drover.state.cluster import ClusterState
 from events.brokers import BlacklistSet
-from events.leadership import LeaderElectionEnded, LeaderElectionIntended
+from events.leadership import (
+    LeaderElectionEnded,
+    LeaderElectionIntended,
+    LeaderElectionsEnded,
+    LeaderOrdersAnswered,
+    LeaderOrdersIntended,
+    OrderOutcome,
+)
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallIntended, ReassignmentCompleted, ReassignmentStopped
 from events.records import AnyEvent
@@ -43,6 +50,8 @@ class Leaders:
     def __init__(self, checker: "Checker") -> None:
         self._checker = checker
         self.open: dict[Place, Intended] = {}
+        # Calls that only change the order of a list; a life each, without a reassignment.
+        self.orders: dict[Place, Life] = {}
         self._intents: dict[tuple[str, TopicPartition, int], Intended] = {}
         # None: others have touched it, or it ended where neither an original nor a target was; nothing is asked of it.
         self.canonical: dict[Place, tuple[int, ...] | None] = {}
@@ -60,6 +69,16 @@ class Leaders:
         elif isinstance(event, LeaderElectionEnded):
             # An outcome belongs to an open intent.
             del self.open[event.cluster, event.key]
+        elif isinstance(event, LeaderElectionsEnded):
+            for key in event.keys:
+                del self.open[event.cluster, key]
+        elif isinstance(event, LeaderOrdersIntended):
+            self._orders_intended(event, epoch)
+        elif isinstance(event, LeaderOrdersAnswered):
+            for key in event.keys:
+                life = self.orders.pop((event.cluster, key))
+                if event.outcome is OrderOutcome.ELECTING:
+                    self._elects((event.cluster, key), life.target, epoch)
 
     def listed(self, cluster: str, topic: str) -> frozenset[int]:
         """Return the brokers that should not lead partitions of a topic, as of the event that is followed."""
@@ -73,27 +92,41 @@ class Leaders:
 
     def _intended(self, event: LeaderElectionIntended, epoch: int) -> None:
         """R236-9, S20: nothing is elected in a frozen cluster, nor where a call is open."""
-        place = event.cluster, event.key
-        assert event.cluster not in self._checker.frozen, f"S12: {event} while frozen"
-        assert place not in self.open, f"S20: {event} while {self.open[place]} is open"
+        self._elects((event.cluster, event.key), event.replicas, epoch)
+        self._s7_the_budget_is_kept(event.cluster)
+
+    def _elects(self, place: Place, replicas: tuple[int, ...], epoch: int) -> None:
+        self._s20_nothing_is_open(place)
+        listed = self.listed(place[0], place[1].topic)
+        only_listed = all(broker in listed for broker in replicas)
+        assert replicas[0] not in listed or only_listed, f"R491-2: {place} elects one of {listed}: {replicas}"
+        self.open[place] = self._intents[*place, epoch] = Intended(epoch, replicas, self._checker.world.now_ms)
+
+    def _orders_intended(self, event: LeaderOrdersIntended, epoch: int) -> None:
+        """S6, S20: an order call has an intent of its own, for the same brokers; nothing else is open there."""
+        for key, change in zip(event.keys, event.changes, strict=True):
+            place = event.cluster, key
+            self._s20_nothing_is_open(place)
+            assert sorted(change.replicas) == sorted(change.expected) == sorted(change.canonical), f"R491-2: {event}"
+            self.orders[place] = self._checker.order_intended(place, event.topic_id, change, epoch)
+        self._s7_the_budget_is_kept(event.cluster)
+
+    def _s20_nothing_is_open(self, place: Place) -> None:
+        assert place[0] not in self._checker.frozen, f"S12: {place} while frozen"
+        assert place not in self.open, f"S20: {place} while {self.open[place]} is open"
+        assert place not in self.orders, f"S20: {place} while {self.orders[place]} is open"
         life = self._checker.lives.get(place)
-        assert life is None or not life.open, f"S20: {event} while {life} has a call open"
-        state = self._state(event.cluster)
-        listed = self.listed(event.cluster, event.topic)
-        only_listed = all(broker in listed for broker in event.replicas)
-        assert event.replicas[0] not in listed or only_listed, f"R491-2: {event} elects one of {listed}"
-        made = Intended(epoch, event.replicas, self._checker.world.now_ms)
-        self.open[place] = self._intents[*place, epoch] = made
-        limit = state.limits.max_leader_movements
-        reorders = [life for life in self._checker.lives.values() if life.plan.startswith(PLAN_PREFIX)]
-        assert len(self._of(event.cluster)) <= limit, f"S7: {len(self.open)} elections, {len(reorders)} reorders"
+        assert life is None or not life.open, f"S20: {place} while {life} has a call open"
 
-    def _of(self, cluster: str) -> list[Place]:
-        return [place for place in self.open if place[0] == cluster]
+    def _s7_the_budget_is_kept(self, cluster: str) -> None:
+        limit = self._state(cluster).limits.max_leader_movements
+        under_way = [place for place in (*self.open, *self.orders) if place[0] == cluster]
+        assert len(under_way) <= limit, f"S7: {len(under_way)} leaders are under way: {under_way}"
 
-    def s20_no_election_is_open(self, event: CallIntended) -> None:
-        """S20: no call about a partition is intended while an election of its leader is open."""
+    def s20_no_call_is_open(self, event: CallIntended) -> None:
+        """S20: no call about a partition is intended while an election or a change of its order is open."""
         assert (event.cluster, event.key) not in self.open, f"S20: {event} while an election is open"
+        assert (event.cluster, event.key) not in self.orders, f"S20: {event} while its order is being changed"
 
     def leaves(self, cluster: SimulatedCluster, key: TopicPartition) -> None:
         """S6: each election has its own intent, durable under the caller's epoch, at most 1 s old."""
@@ -184,7 +217,7 @@ def is_active(world: "World") -> bool:
 
 def l8_leaders_are_where_they_belong(world: "World", cluster: SimulatedCluster, state: ClusterState) -> None:
     """L8: in the end each list is in today's order, and a listed broker leads only where nobody else can."""
-    assert not state.elections, f"L8: {state.elections} never end"
+    assert not state.leaders_under_way, f"L8: {state.elections} or {state.intended_orders} never end"
     for key, partition in cluster.model.each_partition():
         canonical = world.checker.leaders.canonical.get((cluster.name, key))
         late = state.expired_calls.get(key)

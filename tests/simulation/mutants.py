@@ -1,6 +1,7 @@
 """Deliberate faults: each a small change of the source that some promise must notice. Never applied to the checkout."""
 
 from tests.simulation.healing_mutants import HEALING_MUTANTS
+from tests.simulation.leader_mutants import LEADER_MUTANTS
 from tests.simulation.limit_mutants import LIMIT_MUTANTS
 from tests.simulation.mutant import Mutant
 from tests.simulation.sharing_mutants import SHARING_MUTANTS
@@ -30,9 +31,6 @@ CALLS = "drover/reassignment/calls.py"
 GUARDS = "drover/reassignment/rollback_guards.py"
 DEMAND = "drover/throttling/demand.py"
 TARGETS = "drover/reassignment/targets.py"
-LEADERS = "drover/leadership/judging.py"
-LEADERSHIP = "drover/leadership/reconciler.py"
-REORDERS = "drover/leadership/reorders.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -307,66 +305,5 @@ MUTANTS = (
     # -- who comes first
     *SHARING_MUTANTS,
     # -- who leads
-    Mutant(
-        "forget-the-canonical-order",
-        REORDERS,
-        "topic_id=seen.topic_id, canonical=wanted.canonical, replicas=seen.replicas",
-        "topic_id=seen.topic_id, canonical=wanted.replicas, replicas=seen.replicas",
-    ),
-    Mutant(
-        "elect-who-is-out-of-sync",
-        LEADERS,
-        "    return broker in seen.isr and broker in wish.live",
-        "    return broker in wish.live",
-        layer="tests/leadership/test_properties.py",
-    ),
-    Mutant(
-        "ignore-the-budget-of-leaders",
-        LEADERSHIP,
-        "        under_way = len(state.elections) + self._reorders.under_way + state.leader_steps",
-        "        under_way = 0",
-        layer="tests/leadership/test_life.py",
-    ),
-    Mutant(
-        "restore-over-a-foreign-change",
-        LEADERS,
-        "    return LeaveAlone()",
-        "    return None",
-        layer="tests/leadership/test_life.py",
-    ),
-    Mutant(
-        "send-the-target-as-it-is",
-        START,
-        "    step = _in_todays_order(reassignment, step, seen, context)\n",
-        "",
-        layer="tests/reassignment/test_start.py",
-    ),
-    Mutant(
-        "prepare-a-leader-that-is-listed",
-        START,
-        "            target=todays_heading(reassignment, context.listed),",
-        "            target=reassignment.heading,",
-        layer="tests/leadership/test_moves.py",
-    ),
-    Mutant(
-        "let-a-listed-broker-follow-the-leader",
-        START,
-        "    return _gate_of_leaders(step, seen, context)",
-        "    return None",
-        layer="tests/reassignment/test_start.py",
-    ),
-    Mutant(
-        "forget-the-order-before-a-step",
-        "drover/shard/managed.py",
-        "                kept = order_before(self.state, self.state.reassignments[event.key], event)",
-        "                kept = ()",
-        layer="tests/leadership/test_moves.py",
-    ),
-    Mutant(
-        "elect-beside-an-open-call",
-        "drover/leadership/moving.py",
-        "    return reassignment.call is Call.STEP and not reassignment.call_open",
-        "    return True",
-        layer="tests/leadership/test_moves.py",
-    ),
+    *LEADER_MUTANTS,
 )

@@ -259,7 +259,7 @@ class World:
 
     def _is_busy(self) -> bool:
         return any(
-            state.in_flight or state.broker_throttles or state.topic_throttles or state.elections
+            state.in_flight or state.broker_throttles or state.topic_throttles or state.leaders_under_way
             for fold in self.checker.folds
             for state in fold.state.clusters.values()
         )
@@ -273,7 +273,7 @@ class World:
             or state.heal_running is not None
             or state.queue
             or state.deferred
-            or state.elections
+            or state.leaders_under_way
             or state.balance is not None
             or state.broker_throttles
             or state.topic_throttles

@@ -47,6 +47,13 @@ class Capabilities:
                 row["intended"] += 1
             case "leader-election-ended":
                 row[_OUTCOMES.get(event["outcome"], "unanswered")] += 1
+            case "leader-orders-answered" if event["outcome"] in {"reordered", "electing"}:
+                row["orders_changed"] += len(event["partitions"])
+                row["orders_restored"] += len(event.get("restored", ()))
+                row["intended"] += len(event["partitions"]) if event["outcome"] == "electing" else 0
+            case "leader-elections-ended":
+                row[_OUTCOMES[event["outcome"]]] += len(event["partitions"])
+                row["orders_restored"] += len(event.get("restored", ()))
             case "leader-order-changed":
                 row["orders_changed"] += 1
             case "leader-order-ended":

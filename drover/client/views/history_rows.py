@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from drover.client.history import ValidRecord
-from events.base import PartitionEvent
+from events.base import PartitionEvent, PartitionsEvent
 from events.brokers import BlacklistSet
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.leadership import LeaderBalanceBegun, LeadershipEvent
@@ -129,7 +129,9 @@ class Chronicle:
         for outcome in record.batch.outcomes:
             yield self._command(record, outcome)
         for event in record.batch.events:
-            yield self._event(record, event)
+            cause = self._cause(event)
+            for partitions, detail in _told(event):
+                yield self._event(record, event, cause, partitions, detail)
 
     def _command(self, record: ValidRecord, outcome: Outcome) -> HistoryRow:
         if outcome.verdict == "held":
@@ -151,8 +153,9 @@ class Chronicle:
             is_command=True,
         )
 
-    def _event(self, record: ValidRecord, event: AnyEvent) -> HistoryRow:
-        cause = self._cause(event)
+    def _event(
+        self, record: ValidRecord, event: AnyEvent, cause: _Cause, partitions: tuple[TopicPartition, ...], detail: str
+    ) -> HistoryRow:
         return HistoryRow(
             shard=record.shard,
             offset=record.offset,
@@ -161,10 +164,10 @@ class Chronicle:
             what=str(event.__struct_config__.tag),
             by=cause.by,
             reason=cause.reason,
-            detail=event_detail(event),
+            detail=detail,
             id=event.id if isinstance(event, _ABOUT_COMMANDS | QueueEntryAdded) else getattr(event, "command", None),
             plan=cause.plan,
-            partitions=(event.key,) if isinstance(event, PartitionEvent) else (),
+            partitions=partitions,
         )
 
     def _cause(self, event: AnyEvent) -> _Cause:
@@ -226,6 +229,21 @@ class Chronicle:
         return replace(self._plans.get((cluster, plan), _Cause("", "")), plan=plan)
 
 
+def _told(event: AnyEvent) -> Iterator[tuple[tuple[TopicPartition, ...], str]]:
+    """Yield partitions and words: once, or for each partition to which the same has happened."""
+    if not isinstance(event, PartitionsEvent):
+        yield (event.key,) if isinstance(event, PartitionEvent) else (), event_detail(event)
+        return
+    fields = msgspec.to_builtins(event)
+    restored, changes = fields.pop("restored", ()), fields.pop("changes", None)
+    del fields["partitions"]
+    for index, key in enumerate(event.keys):
+        own = dict(fields) if changes is None else {**fields, **changes[index]}
+        if key.partition in restored:
+            own["restored"] = True
+        yield (key,), _in_words(own)
+
+
 def outcome_detail(outcome: Outcome) -> str:
     """Describe the outcome of a command in one line, refusals included."""
     parts = []
@@ -255,6 +273,10 @@ def event_detail(event: AnyEvent) -> str:
     if fields.pop("bytes_unknown", False):
         # A step was over before anybody knew its size.
         fields["bytes_copied"] = f">= {fields.get('bytes_copied', 0)}"
+    return _in_words(fields)
+
+
+def _in_words(fields: dict[str, Any]) -> str:
     return ", ".join(
         f"{name.replace('_', ' ')} {_value(value)}" for name, value in fields.items() if name not in _NAMED_ELSEWHERE
     )

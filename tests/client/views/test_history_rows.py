@@ -8,8 +8,10 @@ from drover.cli.history import cells_of
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, event_detail, outcome_detail, select
 from drover.journal.reader import LogRecord
+from events.brokers import BlacklistSet
 from events.clusters import ClusterFrozen
 from events.foreign import ForeignMoveSeen
+from events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended, OrderChange, OrderOutcome
 from events.partitions import PartitionReference, TopicPartition
 from events.plans import PlanOpened
 from events.reassignments import (
@@ -144,3 +146,35 @@ def test_bytes_that_nobody_measured_are_told_as_the_least_there_were() -> None:
     known = ReassignmentCompleted(**name, replicas=(3, 4), bytes_copied=7)
     assert event_detail(known) == "replicas [3,4], bytes copied 7"
     assert event_detail(msgspec.structs.replace(known, bytes_unknown=True)) == "replicas [3,4], bytes copied >= 7"
+
+
+def test_an_event_about_many_partitions_is_told_for_each_of_them() -> None:
+    writer = Writer()
+    writer.begin()
+    listed = BlacklistSet(cluster=CLUSTER, brokers=(3,), previous_brokers=(), by="ann", reason="slow disk")
+    changes = (OrderChange((3, 1, 2), (3, 1, 2), (1, 2, 3), elects=True), OrderChange((2, 3, 1), (2, 3, 1), (2, 1, 3)))
+    intended = LeaderOrdersIntended(cluster=CLUSTER, topic=KEY.topic, partitions=(3, 4), topic_id="id", changes=changes)
+    answered = LeaderOrdersAnswered(
+        cluster=CLUSTER, topic=KEY.topic, partitions=(3, 4), outcome=OrderOutcome.REORDERED, restored=(4,)
+    )
+    writer.say(listed, intended)
+    writer.say(answered)
+    log = FoldedLog({0: Writer().fold})
+    records = log.take([LogRecord(0, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
+    told = {
+        number: [
+            (row.what, row.by, row.detail)
+            for row in select(records, Wanted(partition=TopicPartition(KEY.topic, number)), Chronicle())
+        ]
+        for number in (3, 4)
+    }
+    assert told == {
+        3: [
+            ("leader-orders-intended", "ann", "canonical [3,1,2], expected [3,1,2], replicas [1,2,3], elects yes"),
+            ("leader-orders-answered", "ann", "outcome reordered"),
+        ],
+        4: [
+            ("leader-orders-intended", "ann", "canonical [2,3,1], expected [2,3,1], replicas [2,1,3]"),
+            ("leader-orders-answered", "ann", "outcome reordered, restored yes"),
+        ],
+    }

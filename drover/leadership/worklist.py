@@ -1,0 +1,45 @@
+"""The partitions of which a leader or an order may be wrong: worth a look, looked at, or to be tried after a pause."""
+
+from drover.capability.backoff import Backoff
+from events.partitions import TopicPartition
+
+LONG_PAUSE = 10
+
+
+class Worklist:
+    """`candidates` are worth a look, `ready` were looked at, and of `reordered` the reorder is done; each in order."""
+
+    def __init__(self) -> None:
+        self.candidates: dict[TopicPartition, None] = {}
+        self.ready: dict[TopicPartition, None] = {}
+        self.reordered: dict[TopicPartition, None] = {}
+        self._backoff = Backoff()
+        self._attempts: dict[TopicPartition, int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be done or looked at."""
+        return not (self.candidates or self.ready or self.reordered)
+
+    def seen(self, key: TopicPartition) -> None:
+        """Note that a partition was looked at."""
+        self.candidates.pop(key, None)
+        self.ready[key] = None
+
+    def try_later(self, key: TopicPartition, attempts: int, now_ms: int) -> None:
+        """Look at a partition again after a pause, which is longer after more attempts."""
+        self._backoff.delay(key, attempts, now_ms)
+        self.candidates[key] = None
+
+    def failed(self, key: TopicPartition) -> int:
+        """Count an attempt that came to nothing; return how many there were in a row."""
+        attempts = self._attempts[key] = self._attempts.get(key, 0) + 1
+        return attempts
+
+    def succeeded(self, key: TopicPartition) -> None:
+        """Forget the attempts."""
+        self._attempts.pop(key, None)
+
+    def may_try(self, key: TopicPartition, now_ms: int) -> bool:
+        """Whether a partition's pause is over."""
+        return self._backoff.may_try(key, now_ms)

@@ -1,0 +1,233 @@
+"""Calls that only change the order of lists: many partitions at a time, without a reassignment for each."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from drover.capability.messages import VersionsSeen
+from drover.cluster.port import AlterRequest
+from drover.cluster.simulated import Loss
+from drover.errors import OutcomeUnknownError
+from drover.facts import CallResult, PartitionFacts
+from drover.leadership.judging import LeaveAlone, Wish, judge
+from drover.leadership.state import KeptOrder
+from drover.leadership.tables import TABLES
+from drover.runtime.calls import carry_out
+from drover.tables.registry import tables_of
+from drover.tables.sheet import Sheet
+from drover.tables.telling import NoMemory, Telling, Told
+from drover.traits import known_traits
+from events.brokers import BlacklistSet
+from events.commands import Freeze
+from events.leadership import (
+    LeaderElectionsEnded,
+    LeaderOrdersAnswered,
+    LeaderOrdersIntended,
+    LeaderWaiting,
+    OrderOutcome,
+)
+from events.partitions import TopicPartition
+from events.reassignments import ReassignmentQueued
+from tests.leadership.support import FIRST, KEYS, LISTS, WITHOUT_3, blacklist, demote, leaders, lists, restore, world
+from tests.shard.world import CLUSTER, World, alter
+
+
+def outcomes(made: World) -> list[OrderOutcome]:
+    """The outcomes of the first partition's calls."""
+    answered = [event for event in made.events() if isinstance(event, LeaderOrdersAnswered)]
+    return [event.outcome for event in answered if FIRST in event.keys]
+
+
+def count(made: World, kind: type) -> int:
+    return sum(isinstance(event, kind) for event in made.events())
+
+
+async def until_intended(made: World) -> None:
+    """Look and decide until order calls are intended; their effects are held back."""
+    made.hold_effects = True
+    for _ in range(10):
+        if made.held:
+            break
+        made.model.advance(100)
+        await made.look()
+        await made.turn()
+    assert made.state.intended_orders
+    made.hold_effects = False
+
+
+async def test_many_partitions_share_the_events_of_a_reorder() -> None:
+    made = World()
+    keys = [TopicPartition("many", number) for number in range(60)]
+    made.model.create_topic("many", {key.partition: (3, 1, 2) for key in keys})
+    for command in (demote(3), restore(3)):
+        await made.send(command)
+        await made.run(3000)
+    for kind in (LeaderOrdersIntended, LeaderOrdersAnswered, LeaderElectionsEnded):
+        assert count(made, kind) == 2
+    assert count(made, ReassignmentQueued) == 0
+    assert {made.replicas(key) for key in keys} == {(3, 1, 2)}
+    assert not made.state.orders
+    assert not made.state.leaders_under_way
+
+
+async def test_in_zookeeper_mode_a_reorder_is_a_reassignment() -> None:
+    made = world(traits=known_traits("3.9", zookeeper_mode=True))
+    await made.look()
+    await made.settle()
+    made.core.deliver(VersionsSeen(CLUSTER, await made.driver.broker_versions()))
+    await made.send(demote(3))
+    await made.run(5000)
+    assert lists(made) == WITHOUT_3
+    assert (count(made, LeaderOrdersIntended), count(made, ReassignmentQueued)) == (0, 3)
+
+
+async def test_a_list_with_a_replica_out_of_sync_is_reordered_by_a_reassignment() -> None:
+    made = world(joins_by_itself=False)
+    made.model.stop_broker(2)
+    await made.send(demote(3))
+    await made.run(5000)
+    assert made.replicas(FIRST) == (1, 2, 3)
+    assert {event.key for event in made.events() if isinstance(event, ReassignmentQueued)} == {KEYS[0], KEYS[1]}
+    assert {key for event in made.events() if isinstance(event, LeaderOrdersIntended) for key in event.keys} == {
+        KEYS[3]
+    }
+
+
+async def test_a_lost_answer_is_found_in_the_cluster_although_brokers_show_it_late() -> None:
+    made = world()
+    await made.send(demote(3))
+    await until_intended(made)
+    made.driver.lag_metadata(1000)
+    made.driver.lose_next(Loss.ANSWER)
+    await made.release_effects()
+    assert made.state.intended_orders
+    await made.run(6000)
+    assert outcomes(made) == [OrderOutcome.ELECTING]
+    assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
+
+
+async def test_a_lost_call_that_had_no_effect_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world()
+    alter_lists, losses = made.driver.alter, [True]
+
+    async def losing(requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
+        if losses:
+            losses.pop()
+            raise OutcomeUnknownError("the connection was closed")
+        return await alter_lists(requests)
+
+    monkeypatch.setattr(made.driver, "alter", losing)
+    await made.send(demote(3))
+    await made.run(1500)
+    assert not outcomes(made), "an old list must be seen twice"
+    await made.run(6000)
+    assert outcomes(made) == [OrderOutcome.NO_EFFECT, OrderOutcome.ELECTING]
+    assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
+    await made.send(restore(3))
+    await made.run(3000)
+    assert (lists(made), made.state.orders) == (LISTS, {})
+
+
+def test_the_late_effect_of_a_lost_call_is_not_taken_for_somebody_elses_change() -> None:
+    seen = PartitionFacts("id", 1, (1, 2, 3), (1, 2, 3))
+    wish = Wish({3}, {1, 2, 3})
+    assert isinstance(judge(seen, KeptOrder("id", (3, 1, 2), (3, 1, 2), 0), wish), LeaveAlone)
+    assert judge(seen, KeptOrder("id", (3, 1, 2), (3, 1, 2), 0, unresolved=(1, 2, 3)), wish) is None
+
+
+async def test_nobody_is_elected_who_was_listed_since_the_reorder_was_intended() -> None:
+    made = world()
+    await made.send(demote(3))
+    await until_intended(made)
+    held, made.held = made.held, []
+    made.hold_effects = True
+    await made.send(blacklist(1, 3))
+    made.hold_effects = False
+    made.held += held
+    await made.release_effects()
+    await made.turn()
+    assert KEYS[3] in made.state.elections
+    assert FIRST not in made.state.elections
+    await made.run(5000)
+    assert leaders(made) == [2, 2, 2, 4]
+
+
+async def test_what_is_frozen_before_its_call_is_not_sent_and_nothing_is_elected() -> None:
+    made = world()
+    await made.send(demote(3))
+    made.hold_effects = True
+    await until_intended(made)
+    await made.release_effects()
+    made.put(Freeze(id="freeze", cluster=CLUSTER, by="ana", reason="test"))
+    await made.turn()
+    assert outcomes(made) == [OrderOutcome.REORDERED]
+    assert not made.state.elections
+    await made.unfreeze()
+    await made.run(5000)
+    assert leaders(made) == [1, 1, 1, 4]
+
+
+async def test_a_reorder_that_kafka_refuses_is_shown_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world()
+    alter_lists, refusals = made.driver.alter, [CallResult(39, "no such broker")]
+
+    async def refusing(requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
+        if refusals:
+            return dict.fromkeys((request.partition for request in requests), refusals.pop())
+        return await alter_lists(requests)
+
+    monkeypatch.setattr(made.driver, "alter", refusing)
+    await made.send(demote(3))
+    await made.run(1000)
+    assert outcomes(made) == [OrderOutcome.REFUSED]
+    (waiting,) = [event for event in made.events() if isinstance(event, LeaderWaiting) and event.key == FIRST]
+    assert waiting.detail == "Kafka refuses the new order, which is sent again: code 39 no such broker"
+    await made.run(10_000)
+    assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
+    assert not made.state.waiting
+
+
+@pytest.mark.parametrize("was_sent", [True, False])
+async def test_a_successor_finds_what_an_open_call_has_done(was_sent: bool) -> None:
+    made = world()
+    await made.send(demote(3))
+    await until_intended(made)
+    for effect in made.held if was_sent else ():
+        await carry_out(made.driver, effect, lambda: made.now)
+    made.crash()
+    await made.run(4000)
+    assert not outcomes(made), "until then the call of the predecessor may take effect"
+    await made.run(10_000)
+    expected = [OrderOutcome.ELECTING] if was_sent else [OrderOutcome.NO_EFFECT, OrderOutcome.ELECTING]
+    assert outcomes(made) == expected
+    assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
+
+
+async def test_a_move_that_waits_for_a_reorder_begins_after_it() -> None:
+    made = world()
+    await made.send(demote(3))
+    await until_intended(made)
+    await made.send(alter({FIRST: (4, 1, 2)}))
+    await made.release_effects()
+    await made.run(5000)
+    if made.replicas(FIRST) == (1, 2, 3):
+        await made.send(alter({FIRST: (4, 1, 2)}))
+        await made.run(5000)
+    assert made.replicas(FIRST) == (4, 1, 2)
+    assert FIRST not in made.state.orders
+
+
+async def test_the_minute_counts_what_the_shared_events_say_of_each_partition() -> None:
+    made = world()
+    for command in (demote(3), restore(3)):
+        await made.send(command)
+        await made.run(3000)
+    sheet = Sheet(tables_of((TABLES,)))
+    for batch in made.batches():
+        for index, event in enumerate(batch.events):
+            telling = TABLES.tellings.get(type(event))
+            if isinstance(telling, Telling) and not isinstance(event, BlacklistSet):
+                telling.tell(Told(sheet, made.state, NoMemory(), event, None, batch.at_ms, 0, 0, index))
+    (row,) = sheet.rows["leader_movements"].values()
+    # Of three lists, one was reordered although another broker led it.
+    assert row == {"orders_changed": 6, "intended": 4, "elected": 4, "orders_restored": 3}

@@ -1,0 +1,102 @@
+"""Deliberate faults in who leads, and in the order of lists."""
+
+from tests.simulation.mutant import Mutant
+
+LEADERS = "drover/leadership/judging.py"
+LEADERSHIP = "drover/leadership/reconciler.py"
+REORDERS = "drover/leadership/reorders.py"
+ORDER_CALLS = "drover/leadership/order_calls.py"
+ENDS = "drover/leadership/ends.py"
+START = "drover/reassignment/start.py"
+
+LEADER_MUTANTS = (
+    Mutant(
+        "forget-the-canonical-order",
+        ORDER_CALLS,
+        "        change = OrderChange(wanted.canonical,",
+        "        change = OrderChange(wanted.replicas,",
+    ),
+    Mutant(
+        "forget-the-canonical-order-of-a-reassignment",
+        REORDERS,
+        "topic_id=seen.topic_id, canonical=wanted.canonical, replicas=seen.replicas",
+        "topic_id=seen.topic_id, canonical=wanted.replicas, replicas=seen.replicas",
+    ),
+    Mutant(
+        "take-a-lost-order-for-one-without-effect",
+        ORDER_CALLS,
+        "        elif self._unconfirmed.has_persisted(key, seen):",
+        "        elif True:",
+        layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
+        "elect-after-the-list-of-brokers-has-changed",
+        ENDS,
+        "not (is_listed or state.freeze or key in state.reassignments)",
+        "True",
+        layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
+        "send-a-reorder-alone-that-waits-for-a-replica",
+        ORDER_CALLS,
+        "    return not (is_slow or is_withheld) and len(seen.isr) == len(seen.replicas)",
+        "    return not is_withheld",
+        layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
+        "elect-who-is-out-of-sync",
+        LEADERS,
+        "    return broker in seen.isr and broker in wish.live",
+        "    return broker in wish.live",
+        layer="tests/leadership/test_properties.py",
+    ),
+    Mutant(
+        "ignore-the-budget-of-leaders",
+        LEADERSHIP,
+        "        under_way = state.leaders_under_way + self._reorders.under_way + state.leader_steps",
+        "        under_way = 0",
+        layer="tests/leadership/test_life.py",
+    ),
+    Mutant(
+        "restore-over-a-foreign-change",
+        LEADERS,
+        "    return LeaveAlone()",
+        "    return None",
+        layer="tests/leadership/test_life.py",
+    ),
+    Mutant(
+        "send-the-target-as-it-is",
+        START,
+        "    step = _in_todays_order(reassignment, step, seen, context)\n",
+        "",
+        layer="tests/reassignment/test_start.py",
+    ),
+    Mutant(
+        "prepare-a-leader-that-is-listed",
+        START,
+        "            target=todays_heading(reassignment, context.listed),",
+        "            target=reassignment.heading,",
+        layer="tests/leadership/test_moves.py",
+    ),
+    Mutant(
+        "let-a-listed-broker-follow-the-leader",
+        START,
+        "    return _gate_of_leaders(step, seen, context)",
+        "    return None",
+        layer="tests/reassignment/test_start.py",
+    ),
+    Mutant(
+        "forget-the-order-before-a-step",
+        "drover/shard/managed.py",
+        "                kept = order_before(self.state, self.state.reassignments[event.key], event)",
+        "                kept = ()",
+        layer="tests/leadership/test_moves.py",
+    ),
+    Mutant(
+        "elect-beside-an-open-call",
+        "drover/leadership/moving.py",
+        "    return reassignment.call is Call.STEP and not reassignment.call_open",
+        "    return True",
+        layer="tests/leadership/test_moves.py",
+    ),
+)

@@ -29,6 +29,11 @@ class CopySizes:
         if key not in self._last:
             self._unsized[key.topic] = None
 
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody reads sizes."""
+        return self._refreshed_ms is not None
+
     def topics_to_sample(self, state: ReassignmentState, now_ms: int) -> frozenset[str]:
         """List the topics whose waiting partitions have no size yet, or one that is old, once each."""
         topics = frozenset(self._unsized)

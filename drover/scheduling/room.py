@@ -6,7 +6,7 @@ from drover.capability.observations import ObservationCache
 from drover.reassignment.ports import Port
 from drover.reassignment.state import Step
 from drover.scheduling.candidates import Candidates
-from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
+from drover.scheduling.resources import Budget, Knowledge, Needs, Resource, RunningPlan
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -75,6 +75,8 @@ class Room:
                 return budgets.max_bytes_in_flight is None or state.bytes_in_flight < budgets.max_bytes_in_flight
             case Budget.LEADERS:
                 return state.leader_steps + len(state.elections) < state.limits.max_leader_movements
+            case Knowledge():
+                return False  # what has a size now is offered anew
             case RunningPlan():
                 return resource.plan not in state.paused_plans
             case Port():

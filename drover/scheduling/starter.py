@@ -13,25 +13,26 @@ from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import Ending
 from drover.reassignment.call_pace import CallPace
-from drover.reassignment.context import completion_of, context_of, stepping_of
+from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Ports, without
 from drover.reassignment.route import next_call
-from drover.reassignment.start import dead_destination, todays_heading
+from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Reassignment, Step
-from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.verdict import Context, blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Where
+from drover.scheduling.likely import likely_step
 from drover.scheduling.preparing import election_after
 from drover.scheduling.rank import Rank
 from drover.scheduling.ranking import Ranking
-from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
+from drover.scheduling.resources import Budget, Knowledge, Needs, Resource, RunningPlan
 from drover.scheduling.room import Room, exhausted
 from drover.scheduling.shares import Shares
 from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
+from drover.scheduling.unsized import Unsized
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.clusters import LimitsChanged, LimitsSet
@@ -72,6 +73,7 @@ class Starter(Reconciler):
         self._unconfirmed = Unconfirmed()
         self.candidates = Candidates(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
         self.ranking = Ranking(state, sizes)
+        self._unsized = Unsized(state, sizes)
         self._room = Room(state, observed, throttles, self.candidates)
         # Those that are ranked anew beside what came with them.
         self._fresh: dict[TopicPartition, None] = {}
@@ -103,6 +105,7 @@ class Starter(Reconciler):
                 self.candidates.seen(key)
         elif isinstance(entry, BytesSampled):
             self.ranking.sampled(entry.sizes)
+            self.ranking.sized(self._unsized.those_in(entry.sizes))
 
     def applied(self, event: AnyEvent) -> None:
         """Follow which reassignments begin and cease to wait for a step."""
@@ -135,6 +138,7 @@ class Starter(Reconciler):
     def _drop(self, key: TopicPartition) -> None:
         self.candidates.drop(key)
         self.ranking.forget(key)
+        self._unsized.forget(key)
         self._leaders.pop(key, None)
         self._unthrottled.pop(key, None)
         self._elected.pop(key, None)
@@ -203,6 +207,8 @@ class Starter(Reconciler):
             for key in self._unthrottled:
                 self._offer(key)
             self._unthrottled = {}
+        for key in self._unsized.overdue(now_ms):
+            self._offer(key)
         self.candidates.wake_due(now_ms)
         self.candidates.wake_parked(self._room)
         return self.candidates.wake_rechecked(MAX_VAIN_TRIES)
@@ -275,33 +281,7 @@ class Starter(Reconciler):
             self.candidates.look(reassignment.key, rank, () if step is None else step.load)
 
     def _likely_step(self, reassignment: Reassignment) -> Step | None:
-        """Tell, without a look at the cluster, what the next step is likely to be; None if that is not known.
-
-        A prepared step has its room; and that a destination is dead must be found out, room or not.
-        """
-        live = self.observed.live
-        if reassignment.phase is Phase.PREPARED or not live:
-            return None
-        leader, most = self._leaders.get(reassignment.key), self.state.limits.max_replicas_per_step
-        listed = self.state.listed_for(reassignment.key.topic)
-        # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
-        now = Situation(
-            current=reassignment.current,
-            target=todays_heading(reassignment, listed),
-            original=reassignment.original,
-            live=live,
-            isr=reassignment.current,
-            leader=leader,
-            min_isr=self.observed.min_isr.get(reassignment.key.topic, 1),
-            max_replicas_per_step=most,
-            drops_last=reassignment.returning_to is not None,
-            listed=listed,
-            completion=completion_of(self.state),
-        )
-        step = next_step(reassignment, stepping_of(self.state, reassignment), now)
-        if step is None or any(broker not in live for broker in step.adding):
-            return None
-        return step
+        return likely_step(self.state, self.observed, reassignment, self._leaders.get(reassignment.key))
 
     def _is_parked(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
         if step is None:
@@ -316,11 +296,13 @@ class Starter(Reconciler):
     ) -> tuple[Needs, list[Resource]]:
         """Say for what a step waits: what it needs, and what of it is full.
 
-        For its plan, or a budget of the cluster, it waits among all others that do, whatever they need at brokers.
+        For its plan, its size, or a budget of the cluster, it waits among all that do, whatever they need at brokers.
         """
         plan = self.state.reassignments[key].plan
         if plan in self.state.paused_plans:
             return (RunningPlan(plan),), [RunningPlan(plan)]
+        if step.adding and self._unsized.holds(key):
+            return (Knowledge.SIZE,), [Knowledge.SIZE]
         budget = exhausted(self.state, step, held)
         return (ports, lacking(ports, key)) if budget is None else ((budget,), [budget])
 
@@ -393,7 +375,10 @@ class Starter(Reconciler):
         """Wake when something that was put off may be tried again."""
         if self.state.is_withheld:
             return None
-        return now.monotonic_ms if self._is_behind else self.candidates.next_due_ms()
+        if self._is_behind:
+            return now.monotonic_ms
+        moments = (self.candidates.next_due_ms(), self._unsized.due_ms(now.monotonic_ms))
+        return min((due for due in moments if due is not None), default=None)
 
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""

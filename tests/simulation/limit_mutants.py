@@ -78,6 +78,20 @@ LIMIT_MUTANTS = (
         layer="tests/scheduling/test_starting.py",
     ),
     Mutant(
+        "begin-before-sizes-are-known",
+        "drover/scheduling/starter.py",
+        "        if step.adding and self._unsized.holds(key):",
+        "        if not step.adding and self._unsized.holds(key):",
+        layer="tests/scheduling/test_unsized.py",
+    ),
+    Mutant(
+        "wait-for-sizes-for-ever",
+        "drover/scheduling/unsized.py",
+        "        if due_ms is None or now_ms < due_ms:",
+        "        if due_ms is None or now_ms >= due_ms:",
+        layer="tests/scheduling/test_unsized.py",
+    ),
+    Mutant(
         "reset-no-limit",
         "drover/scheduling/evolve.py",
         "        state.changed_limits.pop(change.name, None)\n",

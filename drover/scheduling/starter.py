@@ -158,7 +158,8 @@ class Starter(Reconciler):
         self._is_behind = self._wake(batch.now.monotonic_ms) or not is_ranked
         vain_tries = starts = 0
         for candidate in self.candidates.ready():
-            key, rank = candidate.key, self.ranking.rank(candidate.key)
+            # The rank it was given among the others: by now less waits at its ports, and theirs are not made anew.
+            key, rank = candidate.key, self.candidates.rank(candidate.key)
             is_over = vain_tries >= MAX_VAIN_TRIES or starts >= most_starts
             is_full = self._is_full(key)
             if is_over or (is_full and self.candidates.is_looked_enough):
@@ -223,7 +224,7 @@ class Starter(Reconciler):
 
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
-        rank = self.ranking.rank(key)
+        rank = self.candidates.rank(key)
         if key in self.state.elections:
             # Its end offers the reassignment again.
             self.candidates.put_off(key, rank, now_ms + ELECTION_MS)

@@ -90,7 +90,7 @@ async def _stock(rig: Rig, plan: str) -> float:
     """Return the seconds that the stock tool's process takes."""
     file = rig.directory / f"{plan}.json"
     arguments = ("--bootstrap-server", rig.cluster.bootstrap, "--reassignment-json-file", str(file), "--execute")
-    java, environment = _tool()
+    java, environment = stock_tool()
     began = time.monotonic()
     output = await run_program((str(java), *TOOL_FLAGS, TOOL, *arguments), environment)
     took_s = time.monotonic() - began
@@ -99,7 +99,8 @@ async def _stock(rig: Rig, plan: str) -> float:
     return took_s
 
 
-def _tool() -> tuple[Path, dict[str, str]]:
+def stock_tool() -> tuple[Path, dict[str, str]]:
+    """Return Java and the environment in which it finds the stock tool."""
     return find_java(), {**os.environ, "CLASSPATH": class_path(ensure("kafka"))}
 
 

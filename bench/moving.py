@@ -1,0 +1,204 @@
+"""A whole plan on real brokers beside the stock tool: its time, rate and extra replicas, and what producers feel."""
+
+import asyncio
+import itertools
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from bench.alter import TOOL, TOOL_FLAGS, TOOL_SAID, stock_tool
+from bench.healing import TRAFFIC, producing
+from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
+from bench.rig import EVEN_COPYING, MANAGED, RECORD_BYTES, Rig, drover_on, fresh_cluster, run_program
+from bench.tail import Tail
+from bench.watching_moves import Watched, watching
+from drover.scheduling.state import Limits
+from events.partitions import TopicPartition
+from events.reassignments import CallAccepted, ReassignmentCompleted
+from events.topics import DEFAULT_SHARDS, shard_of
+
+SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
+BROKERS = (1, 2, 3, 4)
+OURS, THEIRS = "ours", "theirs"
+MEDIAN_RECORDS, SIGMA = 12, 1.0
+IDLE_S = 15
+EMPTY_PARTITIONS = 1500
+
+Layout = Mapping[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is moved: lists before and after, and the records of 64 KiB of each partition."""
+
+    before: Layout
+    after: Layout
+    records: Mapping[int, int]
+
+    @property
+    def busiest(self) -> tuple[str, int]:
+        """The way into or out of a broker through which the most bytes go."""
+        return max(self.loads, key=lambda port: (self.loads[port], port))
+
+    @property
+    def loads(self) -> Counter[tuple[str, int]]:
+        loads: Counter[tuple[str, int]] = Counter()
+        for number, replicas in self.before.items():
+            for broker in set(self.after[number]) - set(replicas):
+                loads["in", broker] += self.records[number] * RECORD_BYTES
+                loads["out", replicas[0]] += self.records[number] * RECORD_BYTES
+        return loads
+
+
+def skewed_plan(partitions: int) -> Plan:
+    """Give each partition another second replica; sizes are log-normal, leaders and destinations are drawn."""
+    chance = Random(15)
+    before: dict[int, tuple[int, ...]] = {}
+    after: dict[int, tuple[int, ...]] = {}
+    for number in range(partitions):
+        leader, follower, added = chance.sample(BROKERS, 3)
+        before[number], after[number] = (leader, follower), (leader, added)
+    records = {number: max(1, round(MEDIAN_RECORDS * chance.lognormvariate(0, SIGMA))) for number in before}
+    return Plan(before, after, records)
+
+
+async def run(*, quick: bool) -> tuple[Row, ...]:
+    """Move the same partitions with Drover and with the stock tool, throttled alike; then with the tool unthrottled."""
+    partitions, seconds = (30, 15) if quick else (300, 120)
+    plan = skewed_plan(partitions)
+    rate = plan.loads[plan.busiest] // seconds
+    async with fresh_cluster(EVEN_COPYING) as cluster, drover_on(cluster, "moving") as (rig, tail):
+        for topic in (OURS, THEIRS):
+            await rig.create_topic(topic, plan.before)
+            await rig.fill(topic, plan.records)
+        await rig.create_topic(TRAFFIC, {number: (1 + number, 1 + (number + 1) % 4) for number in range(4)})
+        await rig.start_worker("worker")
+        await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
+        async with producing(rig) as waited_ms:
+            await asyncio.sleep(IDLE_S)
+            idle_ms = percentile(waited_ms, 99)
+            ours, ours_ms = await _ours(rig, tail, plan, rate, waited_ms)
+            theirs, theirs_ms = await _theirs(rig, THEIRS, plan.before, plan.after, waited_ms, rate)
+            # The tool takes its throttle away when everything has ended; then the way back is not throttled.
+            await _stock(rig, THEIRS, plan.after, "--verify")
+            _, freely_ms = await _theirs(rig, THEIRS, plan.after, plan.before, waited_ms)
+        idle = _slot_idle_ms(tail, partitions)
+    bound_s = plan.loads[plan.busiest] / rate
+    say(f"bound {bound_s:.1f} s at {rate:,} bytes/s: drover {ours.seconds:.1f} s, all at once {theirs.seconds:.1f} s")
+    share = ours.rate(plan.busiest, plan.after, plan.before) / rate * 100
+    name = f"{partitions} skewed partitions, throttled"
+    return (
+        Row(f"{name}: first to last, against the lower bound", ours.seconds, "s", bound_s, AtMost(1.10)),
+        Row(f"{name}: first to last, against all at once", ours.seconds, "s", theirs.seconds, AtMost(1.03)),
+        Row(f"{name}: most extra replicas", ours.peak_extra, "replicas", theirs.peak_extra, AtMost(0.1)),
+        Row(f"{name}: slot idle, done to next accepted, p95", percentile(idle, 95), "ms", gate=AtMost(500)),
+        Row(f"{name}: bytes per second at the busiest way, least of the limit", share, "%", gate=AtLeast(95)),
+        Row(f"{name}: bytes per second at the busiest way, most of the limit", share, "%", gate=AtMost(102)),
+        Row(f"{name}: producer p99 (acks=all), against idle", ours_ms, "ms", idle_ms, AtMost(1.5)),
+        Row("the stock tool with the same throttle: producer p99, against idle", theirs_ms, "ms", idle_ms),
+        Row("the stock tool unthrottled: producer p99, against idle", freely_ms, "ms", idle_ms),
+    )
+
+
+def _targets(topic: str, layout: Layout) -> dict[TopicPartition, tuple[int, ...]]:
+    return {TopicPartition(topic, number): replicas for number, replicas in layout.items()}
+
+
+async def _ours(rig: Rig, tail: Tail, plan: Plan, rate: int, waited_ms: Sequence[float]) -> tuple[Watched, float]:
+    file, first = rig.write_plan(OURS, _targets(OURS, plan.after)), len(waited_ms)
+    async with watching(rig.driver, OURS) as watched:
+        await rig.drover("alter", str(file), "--plan", OURS, "--throttle", str(rate), "--reason", "benchmark")
+        state = tail.cluster(SHARD, MANAGED)
+        await tail.until(lambda: OURS in state.plans and not state.reassignments, "the plan to end", 1200)
+    check(state.plans[OURS].completed == len(plan.after), "not every partition was moved")
+    return watched, percentile(waited_ms[first:], 99)
+
+
+async def _theirs(
+    rig: Rig, topic: str, before: Layout, after: Layout, waited_ms: Sequence[float], rate: int | None = None
+) -> tuple[Watched, float]:
+    first = len(waited_ms)
+    async with watching(rig.driver, topic) as watched:
+        throttle = () if rate is None else ("--throttle", str(rate))
+        said = await _stock(rig, topic, after, "--execute", *throttle)
+        check(TOOL_SAID in said, f"the stock tool did not do it: {said}")
+        await watched.end({number for number in after if after[number] != before[number]})
+    return watched, percentile(waited_ms[first:], 99)
+
+
+async def _stock(rig: Rig, topic: str, after: Layout, *what: str) -> str:
+    file = rig.write_plan(f"{topic}-stock", _targets(topic, after))
+    java, environment = stock_tool()
+    arguments = ("--bootstrap-server", rig.cluster.bootstrap, "--reassignment-json-file", str(file), *what)
+    return await run_program((str(java), *TOOL_FLAGS, TOOL, *arguments), environment)
+
+
+def _slot_idle_ms(tail: Tail, partitions: int) -> list[float]:
+    """Pair each slot that became free with the next call that was accepted, as long as anything waited."""
+    free: deque[int] = deque()
+    idle: list[float] = []
+    accepted = 0
+    for seen in tail.seen:
+        at_ms = seen.valid.batch.at_ms
+        for event in seen.valid.batch.events:
+            if isinstance(event, ReassignmentCompleted) and accepted < partitions:
+                free.append(at_ms)
+            elif isinstance(event, CallAccepted):
+                accepted += 1
+                if free:
+                    idle.append(at_ms - free.popleft())
+    return idle
+
+
+async def run_empty(*, quick: bool) -> tuple[Row, ...]:
+    """Move empty partitions with the default limits, beside one request of the stock tool."""
+    partitions = 100 if quick else EMPTY_PARTITIONS
+    ring = list(itertools.islice(itertools.cycle(BROKERS), partitions + 3))
+    before = {number: (ring[number], ring[number + 1]) for number in range(partitions)}
+    after = {number: (ring[number], ring[number + 2]) for number in range(partitions)}
+    ours: list[float] = []
+    stock: list[float] = []
+    async with fresh_cluster() as cluster, drover_on(cluster, "empty", limits=Limits()) as (rig, tail):
+        await rig.create_topic(OURS, before)
+        await rig.start_worker("worker")
+        await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
+        ways = itertools.cycle(((before, after), (after, before)))
+        for turn in range(1 if quick else 3):
+            there, here = next(ways)
+            ours.append(await _empty_ours(rig, tail, f"{OURS}-{turn}", here))
+            there, here = next(ways)
+            watched, _ = await _theirs(rig, OURS, there, here, [0.0])
+            stock.append(watched.seconds)
+            say(f"turn {turn}: drover {ours[-1]:.1f} s, one request of the stock tool {stock[-1]:.1f} s")
+    name = f"{partitions:,} empty partitions, default limits: first to last"
+    return (Row(name, percentile(ours, 50), "s", percentile(stock, 50), gate=AtMost(3)),)
+
+
+async def _empty_ours(rig: Rig, tail: Tail, name: str, after: Layout) -> float:
+    file = rig.write_plan(name, _targets(OURS, after))
+    async with watching(rig.driver, OURS) as watched:
+        await rig.drover("alter", str(file), "--plan", name, "--reason", "benchmark")
+        state = tail.cluster(SHARD, MANAGED)
+        await tail.until(lambda: name in state.plans and not state.reassignments, "the plan to end", 600)
+    check(state.plans[name].completed == len(after), "not every partition was moved")
+    return watched.seconds
+
+
+METHOD = """\
+300 partitions with two replicas and 64 KiB to some MiB of data (log-normal, sigma 1), with drawn leaders and
+destinations, get another second replica: once with `drover alter` and the default limits, once with the stock tool's
+`--execute`, which starts everything at once, with the same throttle, and back with the tool unthrottled. *Bound*: the
+bytes of the busiest way into or out of a broker at the throttle, two minutes. *First to last*: from the first look at
+Kafka's list of reassignments (every 100 ms) that shows one to the last one that does. *Extra replicas*: those that
+are being added. *Slot idle*: from the log record in which a reassignment is completed to the one that says that the
+controller accepted the next call, as long as anything waits. *Bytes per second*: what is on the disks of the busiest
+broker, sampled every second, between a fifth and four fifths of it. A producer sends 1 KiB every 20 ms with acks=all
+to a topic that does not move; its baseline is the 15 s before. The brokers fetch little at a time and average
+throttles over 3 s, as in `completion`."""
+BENCHMARK = Benchmark("moving", "A whole plan on real brokers, beside the stock tool", METHOD, run)
+EMPTY_METHOD = """\
+1,500 empty partitions with two replicas get another second replica on four brokers with Kafka's own settings, by turns
+with `drover alter` and the default limits, and with the stock tool's `--execute` in one request; three times, medians.
+First to last as in `moving`."""
+EMPTY = Benchmark("empty", "1,500 empty partitions, beside one request of all", EMPTY_METHOD, run_empty)

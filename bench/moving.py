@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -41,14 +41,34 @@ class Plan:
         """The way into or out of a broker through which the most bytes go."""
         return max(self.loads, key=lambda port: (self.loads[port], port))
 
+    def ports(self, number: int) -> list[tuple[str, int]]:
+        """List the ways that the copies of a partition go."""
+        added = sorted(set(self.after[number]) - set(self.before[number]))
+        return [port for broker in added for port in (("in", broker), ("out", self.before[number][0]))]
+
     @property
     def loads(self) -> Counter[tuple[str, int]]:
         loads: Counter[tuple[str, int]] = Counter()
-        for number, replicas in self.before.items():
-            for broker in set(self.after[number]) - set(replicas):
-                loads["in", broker] += self.records[number] * RECORD_BYTES
-                loads["out", replicas[0]] += self.records[number] * RECORD_BYTES
+        for number, records in self.records.items():
+            for port in self.ports(number):
+                loads[port] += records * RECORD_BYTES
         return loads
+
+
+@dataclass(slots=True)
+class Waits:
+    """What a producer has waited, by the stretches between two questions."""
+
+    waited_ms: Sequence[float]
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self.asked = len(self.waited_ms)
+
+    def p99_ms(self) -> float:
+        """Return what it waited since the last question."""
+        first, self.asked = self.asked, len(self.waited_ms)
+        return percentile(self.waited_ms[first:], 99)
 
 
 def skewed_plan(partitions: int) -> Plan:
@@ -78,12 +98,17 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         async with producing(rig) as waited_ms:
             await asyncio.sleep(IDLE_S)
             idle_ms = percentile(waited_ms, 99)
-            ours, ours_ms = await _ours(rig, tail, plan, rate, waited_ms)
-            theirs, theirs_ms = await _theirs(rig, THEIRS, plan.before, plan.after, waited_ms, rate)
+            throttle, waits = ("--throttle", str(rate)), Waits(waited_ms)
+            ours = await _ours(rig, tail, OURS, plan.after, *throttle)
+            ours_ms = waits.p99_ms()
+            theirs = await _theirs(rig, THEIRS, plan.after, *throttle)
+            theirs_ms = waits.p99_ms()
             # The tool takes its throttle away when everything has ended; then the way back is not throttled.
             await _stock(rig, THEIRS, plan.after, "--verify")
-            _, freely_ms = await _theirs(rig, THEIRS, plan.after, plan.before, waited_ms)
-        idle = _slot_idle_ms(tail, partitions)
+            waits.p99_ms()
+            await _theirs(rig, THEIRS, plan.before)
+            freely_ms = waits.p99_ms()
+        idle = _slot_idle_ms(tail, plan)
     bound_s = plan.loads[plan.busiest] / rate
     say(f"bound {bound_s:.1f} s at {rate:,} bytes/s: drover {ours.seconds:.1f} s, all at once {theirs.seconds:.1f} s")
     share = ours.rate(plan.busiest, plan.after, plan.before) / rate * 100
@@ -105,26 +130,22 @@ def _targets(topic: str, layout: Layout) -> dict[TopicPartition, tuple[int, ...]
     return {TopicPartition(topic, number): replicas for number, replicas in layout.items()}
 
 
-async def _ours(rig: Rig, tail: Tail, plan: Plan, rate: int, waited_ms: Sequence[float]) -> tuple[Watched, float]:
-    file, first = rig.write_plan(OURS, _targets(OURS, plan.after)), len(waited_ms)
+async def _ours(rig: Rig, tail: Tail, name: str, after: Layout, *options: str) -> Watched:
+    file = rig.write_plan(name, _targets(OURS, after))
     async with watching(rig.driver, OURS) as watched:
-        await rig.drover("alter", str(file), "--plan", OURS, "--throttle", str(rate), "--reason", "benchmark")
+        await rig.drover("alter", str(file), "--plan", name, *options, "--reason", "benchmark")
         state = tail.cluster(SHARD, MANAGED)
-        await tail.until(lambda: OURS in state.plans and not state.reassignments, "the plan to end", 1200)
-    check(state.plans[OURS].completed == len(plan.after), "not every partition was moved")
-    return watched, percentile(waited_ms[first:], 99)
+        await tail.until(lambda: name in state.plans and not state.reassignments, "the plan to end", 1200)
+    check(state.plans[name].completed == len(after), "not every partition was moved")
+    return watched
 
 
-async def _theirs(
-    rig: Rig, topic: str, before: Layout, after: Layout, waited_ms: Sequence[float], rate: int | None = None
-) -> tuple[Watched, float]:
-    first = len(waited_ms)
+async def _theirs(rig: Rig, topic: str, after: Layout, *options: str) -> Watched:
     async with watching(rig.driver, topic) as watched:
-        throttle = () if rate is None else ("--throttle", str(rate))
-        said = await _stock(rig, topic, after, "--execute", *throttle)
+        said = await _stock(rig, topic, after, "--execute", *options)
         check(TOOL_SAID in said, f"the stock tool did not do it: {said}")
-        await watched.end({number for number in after if after[number] != before[number]})
-    return watched, percentile(waited_ms[first:], 99)
+        await watched.end()
+    return watched
 
 
 async def _stock(rig: Rig, topic: str, after: Layout, *what: str) -> str:
@@ -134,20 +155,18 @@ async def _stock(rig: Rig, topic: str, after: Layout, *what: str) -> str:
     return await run_program((str(java), *TOOL_FLAGS, TOOL, *arguments), environment)
 
 
-def _slot_idle_ms(tail: Tail, partitions: int) -> list[float]:
-    """Pair each slot that became free with the next call that was accepted, as long as anything waited."""
-    free: deque[int] = deque()
+def _slot_idle_ms(tail: Tail, plan: Plan) -> list[float]:
+    """Return, for each call after the first ones, how long all it needs had room when the controller accepted it."""
+    freed_ms: dict[tuple[str, int], int] = {}
     idle: list[float] = []
-    accepted = 0
     for seen in tail.seen:
         at_ms = seen.valid.batch.at_ms
         for event in seen.valid.batch.events:
-            if isinstance(event, ReassignmentCompleted) and accepted < partitions:
-                free.append(at_ms)
-            elif isinstance(event, CallAccepted):
-                accepted += 1
-                if free:
-                    idle.append(at_ms - free.popleft())
+            if isinstance(event, ReassignmentCompleted) and event.topic == OURS:
+                freed_ms.update(dict.fromkeys(plan.ports(event.partition), at_ms))
+            elif isinstance(event, CallAccepted) and event.topic == OURS:
+                freed = [freed_ms[port] for port in plan.ports(event.partition) if port in freed_ms]
+                idle += [at_ms - max(freed)] if freed else []
     return idle
 
 
@@ -163,26 +182,12 @@ async def run_empty(*, quick: bool) -> tuple[Row, ...]:
         await rig.create_topic(OURS, before)
         await rig.start_worker("worker")
         await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
-        ways = itertools.cycle(((before, after), (after, before)))
         for turn in range(1 if quick else 3):
-            there, here = next(ways)
-            ours.append(await _empty_ours(rig, tail, f"{OURS}-{turn}", here))
-            there, here = next(ways)
-            watched, _ = await _theirs(rig, OURS, there, here, [0.0])
-            stock.append(watched.seconds)
+            ours.append((await _ours(rig, tail, f"{OURS}-{turn}", after)).seconds)
+            stock.append((await _theirs(rig, OURS, before)).seconds)
             say(f"turn {turn}: drover {ours[-1]:.1f} s, one request of the stock tool {stock[-1]:.1f} s")
     name = f"{partitions:,} empty partitions, default limits: first to last"
     return (Row(name, percentile(ours, 50), "s", percentile(stock, 50), gate=AtMost(3)),)
-
-
-async def _empty_ours(rig: Rig, tail: Tail, name: str, after: Layout) -> float:
-    file = rig.write_plan(name, _targets(OURS, after))
-    async with watching(rig.driver, OURS) as watched:
-        await rig.drover("alter", str(file), "--plan", name, "--reason", "benchmark")
-        state = tail.cluster(SHARD, MANAGED)
-        await tail.until(lambda: name in state.plans and not state.reassignments, "the plan to end", 600)
-    check(state.plans[name].completed == len(after), "not every partition was moved")
-    return watched.seconds
 
 
 METHOD = """\
@@ -191,11 +196,11 @@ destinations, get another second replica: once with `drover alter` and the defau
 `--execute`, which starts everything at once, with the same throttle, and back with the tool unthrottled. *Bound*: the
 bytes of the busiest way into or out of a broker at the throttle, two minutes. *First to last*: from the first look at
 Kafka's list of reassignments (every 100 ms) that shows one to the last one that does. *Extra replicas*: those that
-are being added. *Slot idle*: from the log record in which a reassignment is completed to the one that says that the
-controller accepted the next call, as long as anything waits. *Bytes per second*: what is on the disks of the busiest
-broker, sampled every second, between a fifth and four fifths of it. A producer sends 1 KiB every 20 ms with acks=all
-to a topic that does not move; its baseline is the 15 s before. The brokers fetch little at a time and average
-throttles over 3 s, as in `completion`."""
+are being added. *Slot idle*: from the log record in which the last reassignment is completed that used one of a
+partition's two ways to the one that says that the controller accepted the partition's own call. *Bytes per second*:
+what is on the disks of the busiest broker, sampled every second, between a fifth and four fifths of it. A producer
+sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is the 15 s before. The brokers
+fetch little at a time and average throttles over 3 s, as in `completion`."""
 BENCHMARK = Benchmark("moving", "A whole plan on real brokers, beside the stock tool", METHOD, run)
 EMPTY_METHOD = """\
 1,500 empty partitions with two replicas get another second replica on four brokers with Kafka's own settings, by turns

@@ -91,7 +91,7 @@ async def stock(rig: Rig, plan: str, after: Layouts) -> float:
     """Let the stock tool do a plan that is written already; return the seconds that its process takes."""
     file = rig.directory / f"{plan}.json"
     arguments = ("--bootstrap-server", rig.cluster.bootstrap, "--reassignment-json-file", str(file), "--execute")
-    java, environment = _tool()
+    java, environment = stock_tool()
     began = time.monotonic()
     output = await run_program((str(java), *TOOL_FLAGS, TOOL, *arguments), environment)
     took_s = time.monotonic() - began
@@ -100,7 +100,8 @@ async def stock(rig: Rig, plan: str, after: Layouts) -> float:
     return took_s
 
 
-def _tool() -> tuple[Path, dict[str, str]]:
+def stock_tool() -> tuple[Path, dict[str, str]]:
+    """Return Java and the environment in which it finds the stock tool."""
     return find_java(), {**os.environ, "CLASSPATH": class_path(ensure("kafka"))}
 
 

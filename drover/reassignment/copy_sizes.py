@@ -29,6 +29,11 @@ class CopySizes:
         if key not in self._last:
             self._unsized[key.topic] = None
 
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody reads sizes."""
+        return self._refreshed_ms is not None
+
     def topics_to_sample(self, state: ReassignmentState, now_ms: int) -> frozenset[str]:
         """List the topics whose waiting partitions have no size yet, or one that is old, once each."""
         topics = frozenset(self._unsized)
@@ -42,6 +47,11 @@ class CopySizes:
         """Return the size of the partition's largest copy, by the last sample; None if it was never measured."""
         sizes = self._last.get(key)
         return max(sizes.values()) if sizes else None
+
+    def of_next(self, reassignment: Reassignment) -> int | None:
+        """Return the size that a copy of the next step counts as: what a prepared step has taken, or that of today."""
+        held = reassignment.weighing_step
+        return self.copy_bytes(reassignment.key) if held is None else held.copy_bytes
 
     def sample(self, sampled: BytesSampled, state: ReassignmentState) -> None:
         """Add sizes. They are read by topic; of partitions that are being copied, earlier samples are kept too."""

@@ -25,6 +25,10 @@ class Backlog:
         for port in ports:
             self._bytes[port] += size
 
+    def resize(self, key: TopicPartition, copy_bytes: int) -> None:
+        """Note another size of a partition that waits."""
+        self.put(key, self._entries[key][0], copy_bytes)
+
     def drop(self, key: TopicPartition) -> None:
         """Forget a partition that waits no longer."""
         ports, size = self._entries.pop(key, ((), 0))

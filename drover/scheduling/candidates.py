@@ -19,7 +19,7 @@ from drover.scheduling.shares import Shares
 from events.partitions import TopicPartition
 
 # A move that so many others have passed at a resource is passed no more: what it needs is kept for it.
-PATIENCE = 20
+PATIENCE = 100
 
 
 class Where(Enum):

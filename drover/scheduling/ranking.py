@@ -1,6 +1,6 @@
 """Ranks of what waits for a step: they follow from the state, and from sizes that are known by now."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from drover.reassignment.copy_sizes import CopySizes
@@ -55,12 +55,20 @@ class Ranking:
         return (rank.tier, rank.number) != (int(key in self._state.pending), self._state.reassignments[key].number)
 
     def sampled(self, sizes: Mapping[TopicPartition, Mapping[int, int]]) -> None:
-        """Note which sizes are so different from those that were known that the order may be."""
+        """Note which sizes are so different from those that were known that the order may be.
+
+        All weigh what they weigh before the first one is ranked anew.
+        """
         for key, copies in sizes.items():
             if key in self._state.pending:
                 known, size = self.backlog.size(key), max(LEAST_BYTES, *copies.values(), LEAST_BYTES)
                 if key in self._unsized or not known // 2 < size < known * 2:
+                    self.backlog.resize(key, size)
                     self._resized[key] = None
+
+    def sized(self, keys: Iterable[TopicPartition]) -> None:
+        """Note those whose size was not known before."""
+        self._resized.update(dict.fromkeys(keys))
 
     @property
     def has_resized(self) -> bool:

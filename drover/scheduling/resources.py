@@ -14,13 +14,20 @@ class Budget(Enum):
     LEADERS = "max_leader_movements"
 
 
+class Knowledge(Enum):
+    """What must be known before a step begins."""
+
+    SIZE = "size"
+
+
 class RunningPlan(NamedTuple):
     """Leave for steps of a plan to begin: a paused plan gives none."""
 
     plan: str
 
 
-# What can be full: a way into or out of a broker, a budget, a plan, a topic's list of throttled replicas by its name.
-Resource = Port | Budget | RunningPlan | str
+# What can be full, or lacking: a way into or out of a broker, a budget, a size, a plan, a topic's list of throttled
+# replicas by its name.
+Resource = Port | Budget | Knowledge | RunningPlan | str
 # Everything that a step needs room at; a resource that it needs several times is there as often.
 Needs = tuple[Resource, ...]

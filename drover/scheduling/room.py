@@ -1,13 +1,13 @@
 """Room for further steps: what is in flight, held against the limits. A question costs what it asks about."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from drover.capability.observations import ObservationCache
 from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.reassignment.state import Step
 from drover.scheduling.candidates import Candidates
-from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
+from drover.scheduling.resources import Budget, Knowledge, Needs, Resource, RunningPlan
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -15,6 +15,7 @@ from events.partitions import TopicPartition
 
 # Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
 MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
+Lacking = Callable[[Needs, TopicPartition, int], list[Resource]]
 _NOTHING: Mapping[Resource, int] = {}
 
 
@@ -79,6 +80,8 @@ class Room:
                 return budgets.max_bytes_in_flight is None or state.bytes_in_flight < budgets.max_bytes_in_flight
             case Budget.LEADERS:
                 return state.leader_steps + len(state.elections) < state.limits.max_leader_movements
+            case Knowledge():
+                return False  # what has a size now is offered anew
             case RunningPlan():
                 return resource.plan not in state.paused_plans
             case Port():

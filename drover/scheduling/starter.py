@@ -1,6 +1,6 @@
 """Starting steps: what may begin now, in the order of acceptance, within the limits and behind the throttles."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -28,12 +28,13 @@ from drover.scheduling.likely_step import likely_step
 from drover.scheduling.preparing import election_after
 from drover.scheduling.rank import Rank
 from drover.scheduling.ranking import Ranking
-from drover.scheduling.resources import Budget, Needs, Resource, RunningPlan
-from drover.scheduling.room import Room, exhausted
+from drover.scheduling.resources import Budget, Knowledge, Needs, Resource, RunningPlan
+from drover.scheduling.room import Lacking, Room, exhausted
 from drover.scheduling.shares import Shares
 from drover.scheduling.start_pace import StartPace
 from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
+from drover.scheduling.unsized import Unsized
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.clusters import LimitsChanged, LimitsSet
@@ -51,7 +52,6 @@ MAX_VAIN_TRIES, MAX_ASKED = 40, 200
 MAX_RANKED = 1000
 # No election is open for longer.
 ELECTION_MS = 10_000
-_Lacking = Callable[[Needs, TopicPartition, int], list[Resource]]
 
 
 class Starter(Reconciler):
@@ -75,6 +75,7 @@ class Starter(Reconciler):
         self._unconfirmed = Unconfirmed()
         self.candidates = Candidates(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
         self.ranking = Ranking(state, sizes)
+        self._unsized = Unsized(state, sizes)
         self._room = Room(state, observed, throttles, self.candidates)
         # Those that are ranked anew beside what came with them.
         self._fresh: dict[TopicPartition, None] = {}
@@ -106,6 +107,7 @@ class Starter(Reconciler):
                 self.candidates.seen(key)
         elif isinstance(entry, BytesSampled):
             self.ranking.sampled(entry.sizes)
+            self.ranking.sized(self._unsized.those_in(entry.sizes))
 
     def applied(self, event: AnyEvent) -> None:
         """Follow which reassignments begin and cease to wait for a step."""
@@ -140,6 +142,7 @@ class Starter(Reconciler):
     def _drop(self, key: TopicPartition) -> None:
         self.candidates.drop(key)
         self.ranking.forget(key)
+        self._unsized.forget(key)
         self._leaders.pop(key, None)
         self._unthrottled.pop(key, None)
         self._elected.pop(key, None)
@@ -160,7 +163,8 @@ class Starter(Reconciler):
         self._is_behind = self._wake(now_ms) or not is_ranked
         vain_tries = asked = starts = 0
         for candidate in self.candidates.ready():
-            key, rank = candidate.key, self.ranking.rank(candidate.key)
+            # The rank it was given among the others: by now less waits at its ports, and theirs are not made anew.
+            key, rank = candidate.key, self.candidates.rank(candidate.key)
             is_over = vain_tries >= MAX_VAIN_TRIES or asked >= MAX_ASKED or starts >= most_starts
             is_full = self._is_full(key)
             if is_over or (is_full and self.candidates.is_looked_enough):
@@ -212,6 +216,8 @@ class Starter(Reconciler):
             for key in self._unthrottled:
                 self._offer(key)
             self._unthrottled = {}
+        for key in self._unsized.overdue(now_ms):
+            self._offer(key)
         self.candidates.wake_due(now_ms)
         self.candidates.wake_parked(self._room)
         return self.candidates.wake_rechecked(MAX_VAIN_TRIES)
@@ -226,7 +232,7 @@ class Starter(Reconciler):
 
     def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
         key, now_ms = reassignment.key, batch.now.monotonic_ms
-        rank = self.ranking.rank(key)
+        rank = self.candidates.rank(key)
         if key in self.state.elections or key in self.state.intended_orders:
             # Its end offers the reassignment again.
             self.candidates.put_off(key, rank, now_ms + ELECTION_MS)
@@ -293,24 +299,21 @@ class Starter(Reconciler):
         return bool(full)
 
     def _share(self, reassignment: Reassignment) -> int:
-        """Return what each of its copies takes of a slot: what a prepared step has taken, or by the size of today."""
-        return share_of(self._copy_bytes(reassignment))
-
-    def _copy_bytes(self, reassignment: Reassignment) -> int | None:
-        held = reassignment.weighing_step
-        return self._sizes.copy_bytes(reassignment.key) if held is None else held.copy_bytes
+        """Return what each of its copies takes of a slot."""
+        return share_of(self._sizes.of_next(reassignment))
 
     def _wanting(
-        self, key: TopicPartition, step: Step, ports: Ports, lacking: _Lacking, held: Step | None = None
+        self, key: TopicPartition, step: Step, ports: Ports, lacking: Lacking, held: Step | None = None
     ) -> tuple[Needs, list[Resource]]:
         """Say for what a step waits: what it needs, and what of it is full.
 
-        For its plan, or a budget of the cluster, it waits among all others that do, whatever they need at brokers.
+        For its plan, its size, or a budget of the cluster, it waits among all that do, whatever they need at brokers.
         """
         reassignment = self.state.reassignments[key]
-        plan = reassignment.plan
-        if plan in self.state.paused_plans:
-            return (RunningPlan(plan),), [RunningPlan(plan)]
+        if reassignment.plan in self.state.paused_plans:
+            return (RunningPlan(reassignment.plan),), [RunningPlan(reassignment.plan)]
+        if step.adding and self._unsized.holds(key):
+            return (Knowledge.SIZE,), [Knowledge.SIZE]
         budget = exhausted(self.state, step, held)
         if budget is not None:
             return (budget,), [budget]
@@ -355,7 +358,7 @@ class Starter(Reconciler):
         if step.adding:
             # What was prepared has its room: it counts as it was counted then.
             prepared = reassignment.step if is_prepared(reassignment, step) else None
-            step = replace(step, copy_bytes=self._copy_bytes(reassignment))
+            step = replace(step, copy_bytes=self._sizes.of_next(reassignment))
             if prepared is None:
                 self.candidates.pass_by(key, rank, step.load)
                 self.candidates.shares.start(reassignment.plan, len(step.adding))
@@ -387,7 +390,10 @@ class Starter(Reconciler):
         paced_ms = self._starts.due_ms(now.monotonic_ms)
         if paced_ms is not None and self.candidates:
             return paced_ms
-        return now.monotonic_ms if self._is_behind else self.candidates.next_due_ms()
+        if self._is_behind:
+            return now.monotonic_ms
+        moments = (self.candidates.next_due_ms(), self._unsized.due_ms(now.monotonic_ms))
+        return min((due for due in moments if due is not None), default=None)
 
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""

@@ -74,8 +74,8 @@ LIMIT_MUTANTS = (
     Mutant(
         "begin-what-is-paused",
         "drover/scheduling/starter.py",
-        "        if plan in self.state.paused_plans:\n",
-        "        if plan in self.state.steppings and plan in self.state.paused_plans:\n",
+        "        if reassignment.plan in self.state.paused_plans:\n",
+        "        if reassignment.plan in self.state.steppings and reassignment.plan in self.state.paused_plans:\n",
         layer=WITHHELD,
     ),
     Mutant(
@@ -105,6 +105,20 @@ LIMIT_MUTANTS = (
         "None if owner is None or owner == key else",
         "None if owner is None or owner != key else",
         layer="tests/scheduling/test_starting.py",
+    ),
+    Mutant(
+        "begin-before-sizes-are-known",
+        "drover/scheduling/starter.py",
+        "        if step.adding and self._unsized.holds(key):",
+        "        if not step.adding and self._unsized.holds(key):",
+        layer="tests/scheduling/test_unsized.py",
+    ),
+    Mutant(
+        "wait-for-sizes-for-ever",
+        "drover/scheduling/unsized.py",
+        "        if due_ms is None or now_ms < due_ms:",
+        "        if due_ms is None or now_ms >= due_ms:",
+        layer="tests/scheduling/test_unsized.py",
     ),
     Mutant(
         "reset-no-limit",

@@ -1,0 +1,131 @@
+"""The real core on the model of ports: a shard's owner drives a model cluster whose copies the network carries."""
+
+import math
+
+from bench.core_site import CLUSTER, LOOK_MS, WALL_START_MS
+from bench.makespan_baselines import CALL_S, Outcome
+from bench.owner import Owner
+from bench.ports_model import Instance, Network
+from bench.results import check
+from drover.capability.messages import BytesSampled, Moment
+from drover.cluster.model import ClusterModel
+from drover.cluster.simulated import SimulatedDriver
+from drover.runtime.clusters import SAMPLE_MS
+from drover.scheduling.state import Limits
+from events.commands import Alter, PartitionTarget
+from events.partitions import TopicPartition
+
+LONGEST_S = 100_000
+
+
+class Drive:
+    """One instance as Drover moves it: one plan, throttled to what a port lets through."""
+
+    def __init__(self, instance: Instance, limits: Limits) -> None:
+        # The model copies nothing by itself: the network does.
+        self.model = ClusterModel(instance.racks, copy_bytes_per_second=0, joins_by_itself=False)
+        self.driver = SimulatedDriver(self.model, CLUSTER)
+        self.network = Network(instance)
+        self.instance = instance
+        self.owner = Owner({CLUSTER: limits}, {CLUSTER: self.driver}, self.now)
+        self._shifts = {shift.key: shift for shift in instance.shifts}
+        self._copying: dict[tuple[TopicPartition, int], None] = {}
+        self._extra: dict[TopicPartition, int] = {}
+        self._sampled_ms = -SAMPLE_MS
+        self.peak_extra = 0
+        self.last_s = 0.0
+        for topic in sorted({shift.key.topic for shift in instance.shifts}):
+            layout = {key.partition: shift.before for key, shift in self._shifts.items() if key.topic == topic}
+            self.model.create_topic(topic, layout)
+        for key, shift in self._shifts.items():
+            self.model.write(key, int(shift.bytes))
+
+    def now(self) -> Moment:
+        return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
+
+    async def run(self) -> Outcome:
+        """Submit the plan, and drive it to its end."""
+        await self.owner.look(CLUSTER)
+        await self.owner.settle()
+        # A worker reads sizes all the time, from before a plan arrives.
+        await self._sample()
+        await self.owner.decide(self._alter())
+        state = self.owner.state(CLUSTER)
+        while state.reassignments:
+            await self._sample()
+            await self.owner.look(CLUSTER)
+            await self.owner.settle()
+            self._follow()
+            self._pass_time()
+            check(self.network.now_s < LONGEST_S, f"{self.instance.name} does not end")
+        plan = state.plans["plan"]
+        check(plan.completed == len(self._shifts), f"{self.instance.name}: not everything was moved")
+        return Outcome(self.last_s, self.peak_extra)
+
+    def _alter(self) -> Alter:
+        partitions = tuple(
+            PartitionTarget(topic=key.topic, partition=key.partition, replicas=shift.after)
+            for key, shift in self._shifts.items()
+        )
+        return Alter(
+            id="plan",
+            cluster=CLUSTER,
+            by="ana@example",
+            reason="benchmark",
+            plan="plan",
+            partitions=partitions,
+            throttle_bytes_per_second=int(self.instance.port),
+        )
+
+    async def _sample(self) -> None:
+        """Read the sizes of what waits or is being copied, as often as a worker does."""
+        now_ms = self.model.now_ms
+        if now_ms - self._sampled_ms < SAMPLE_MS:
+            return
+        self._sampled_ms = now_ms
+        topics = self.owner.core.cluster(CLUSTER).topics_to_sample(self.now())
+        if topics:
+            self.owner.deliver(BytesSampled(CLUSTER, now_ms, await self.driver.replica_bytes(topics)))
+
+    def _follow(self) -> None:
+        """Begin the copies that Kafka was asked for since."""
+        for key, move in self.model.moves().items():
+            shift = self._shifts[key]
+            fresh = [broker for broker in move.adding if (key, broker) not in self._copying]
+            in_sync = self._in_sync(key)
+            fresh = [broker for broker in fresh if broker not in in_sync]
+            if fresh:
+                self._copying.update(dict.fromkeys((key, broker) for broker in fresh))
+                self.network.start(shift, fresh, self.network.now_s + CALL_S)
+            self._extra[key] = 0
+        for key in tuple(self._extra):
+            self._note(key)
+        self.peak_extra = max(self.peak_extra, sum(self._extra.values()))
+
+    def _in_sync(self, key: TopicPartition) -> tuple[int, ...]:
+        facts = self.model.facts(key)
+        return () if facts is None else facts.isr
+
+    def _note(self, key: TopicPartition) -> None:
+        """Count the replicas that a partition has beyond its own, as long as it has any."""
+        facts = self.model.facts(key)
+        extra = 0 if facts is None else len(facts.replicas) - len(self._shifts[key].before)
+        if extra > 0:
+            self._extra[key] = extra
+        else:
+            del self._extra[key]
+
+    def _pass_time(self) -> None:
+        """Go on to the next look; looks before which nothing ends are left out, except the last one before it."""
+        wake_ms = self.owner.core.wake_at_ms(self.now())
+        event_s = self.network.next_event_s
+        looks = 1 if math.isinf(event_s) else int((event_s - self.network.now_s) * 1000 // LOOK_MS)
+        step_ms = max(1, looks) * LOOK_MS
+        if wake_ms is not None:
+            step_ms = min(step_ms, max(1, wake_ms - self.model.now_ms))
+        self.model.advance(step_ms)
+        until_s = self.model.now_ms / 1000
+        for key, broker in self.network.advance(until_s):
+            del self._copying[key, broker]
+            self.model.join_isr(key, broker)
+            self.last_s = until_s

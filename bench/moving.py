@@ -1,0 +1,181 @@
+"""A whole plan on real brokers beside the stock tool: its time, rate and extra replicas, and what producers feel."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from bench.alter import TOOL, TOOL_FLAGS, TOOL_SAID, stock_tool
+from bench.healing import TRAFFIC, producing
+from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
+from bench.rig import EVEN_COPYING, MANAGED, RECORD_BYTES, Rig, drover_on, fresh_cluster, run_program
+from bench.tail import Tail
+from bench.watching_moves import Watched, watching
+from events.partitions import TopicPartition
+from events.reassignments import CallAccepted, ReassignmentCompleted
+from events.topics import DEFAULT_SHARDS, shard_of
+
+SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
+BROKERS = (1, 2, 3, 4)
+OURS, THEIRS = "ours", "theirs"
+MEDIAN_RECORDS, SIGMA = 12, 1.0
+IDLE_S = 15
+
+Layout = Mapping[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is moved: lists before and after, and the records of 64 KiB of each partition."""
+
+    before: Layout
+    after: Layout
+    records: Mapping[int, int]
+
+    @property
+    def busiest(self) -> tuple[str, int]:
+        """The way into or out of a broker through which the most bytes go."""
+        return max(self.loads, key=lambda port: (self.loads[port], port))
+
+    def ports(self, number: int) -> list[tuple[str, int]]:
+        """List the ways that the copies of a partition go."""
+        added = sorted(set(self.after[number]) - set(self.before[number]))
+        return [port for broker in added for port in (("in", broker), ("out", self.before[number][0]))]
+
+    @property
+    def loads(self) -> Counter[tuple[str, int]]:
+        loads: Counter[tuple[str, int]] = Counter()
+        for number, records in self.records.items():
+            for port in self.ports(number):
+                loads[port] += records * RECORD_BYTES
+        return loads
+
+
+@dataclass(slots=True)
+class Waits:
+    """What a producer has waited, by the stretches between two questions."""
+
+    waited_ms: Sequence[float]
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self.asked = len(self.waited_ms)
+
+    def p99_ms(self) -> float:
+        """Return what it waited since the last question."""
+        first, self.asked = self.asked, len(self.waited_ms)
+        return percentile(self.waited_ms[first:], 99)
+
+
+def skewed_plan(partitions: int) -> Plan:
+    """Give each partition another second replica; sizes are log-normal, leaders and destinations are drawn."""
+    chance = Random(15)
+    before: dict[int, tuple[int, ...]] = {}
+    after: dict[int, tuple[int, ...]] = {}
+    for number in range(partitions):
+        leader, follower, added = chance.sample(BROKERS, 3)
+        before[number], after[number] = (leader, follower), (leader, added)
+    records = {number: max(1, round(MEDIAN_RECORDS * chance.lognormvariate(0, SIGMA))) for number in before}
+    return Plan(before, after, records)
+
+
+async def run(*, quick: bool) -> tuple[Row, ...]:
+    """Move the same partitions with Drover and with the stock tool, throttled alike; then with the tool unthrottled."""
+    partitions, seconds = (30, 15) if quick else (300, 120)
+    plan = skewed_plan(partitions)
+    rate = plan.loads[plan.busiest] // seconds
+    async with fresh_cluster(EVEN_COPYING) as cluster, drover_on(cluster, "moving") as (rig, tail):
+        for topic in (OURS, THEIRS):
+            await rig.create_topic(topic, plan.before)
+            await rig.fill(topic, plan.records)
+        await rig.create_topic(TRAFFIC, {number: (1 + number, 1 + (number + 1) % 4) for number in range(4)})
+        await rig.start_worker("worker")
+        await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
+        async with producing(rig) as waited_ms:
+            await asyncio.sleep(IDLE_S)
+            idle_ms = percentile(waited_ms, 99)
+            throttle, waits = ("--throttle", str(rate)), Waits(waited_ms)
+            ours = await _ours(rig, tail, OURS, plan.after, *throttle)
+            ours_ms = waits.p99_ms()
+            theirs = await _theirs(rig, THEIRS, plan.after, *throttle)
+            theirs_ms = waits.p99_ms()
+            # The tool takes its throttle away when everything has ended; then the way back is not throttled.
+            await _stock(rig, THEIRS, plan.after, "--verify")
+            waits.p99_ms()
+            await _theirs(rig, THEIRS, plan.before)
+            freely_ms = waits.p99_ms()
+        idle = _slot_idle_ms(tail, plan)
+    bound_s = plan.loads[plan.busiest] / rate
+    say(f"bound {bound_s:.1f} s at {rate:,} bytes/s: drover {ours.seconds:.1f} s, all at once {theirs.seconds:.1f} s")
+    share = ours.rate(plan.busiest, plan.after, plan.before) / rate * 100
+    name = f"{partitions} skewed partitions, throttled"
+    return (
+        Row(f"{name}: first to last, against the lower bound", ours.seconds, "s", bound_s, AtMost(1.10)),
+        Row(f"{name}: first to last, against all at once", ours.seconds, "s", theirs.seconds, AtMost(1.03)),
+        Row(f"{name}: most extra replicas", ours.peak_extra, "replicas", theirs.peak_extra, AtMost(0.1)),
+        Row(f"{name}: slot idle, done to next accepted, p95", percentile(idle, 95), "ms", gate=AtMost(500)),
+        Row(f"{name}: bytes per second at the busiest way, least of the limit", share, "%", gate=AtLeast(95)),
+        Row(f"{name}: bytes per second at the busiest way, most of the limit", share, "%", gate=AtMost(102)),
+        Row(f"{name}: producer p99 (acks=all), against idle", ours_ms, "ms", idle_ms, AtMost(1.5)),
+        Row("the stock tool with the same throttle: producer p99, against idle", theirs_ms, "ms", idle_ms),
+        Row("the stock tool unthrottled: producer p99, against idle", freely_ms, "ms", idle_ms),
+    )
+
+
+def _targets(topic: str, layout: Layout) -> dict[TopicPartition, tuple[int, ...]]:
+    return {TopicPartition(topic, number): replicas for number, replicas in layout.items()}
+
+
+async def _ours(rig: Rig, tail: Tail, name: str, after: Layout, *options: str) -> Watched:
+    file = rig.write_plan(name, _targets(OURS, after))
+    async with watching(rig.driver, OURS) as watched:
+        await rig.drover("alter", str(file), "--plan", name, *options, "--reason", "benchmark")
+        state = tail.cluster(SHARD, MANAGED)
+        await tail.until(lambda: name in state.plans and not state.reassignments, "the plan to end", 1200)
+    check(state.plans[name].completed == len(after), "not every partition was moved")
+    return watched
+
+
+async def _theirs(rig: Rig, topic: str, after: Layout, *options: str) -> Watched:
+    async with watching(rig.driver, topic) as watched:
+        said = await _stock(rig, topic, after, "--execute", *options)
+        check(TOOL_SAID in said, f"the stock tool did not do it: {said}")
+        await watched.end()
+    return watched
+
+
+async def _stock(rig: Rig, topic: str, after: Layout, *what: str) -> str:
+    file = rig.write_plan(f"{topic}-stock", _targets(topic, after))
+    java, environment = stock_tool()
+    arguments = ("--bootstrap-server", rig.cluster.bootstrap, "--reassignment-json-file", str(file), *what)
+    return await run_program((str(java), *TOOL_FLAGS, TOOL, *arguments), environment)
+
+
+def _slot_idle_ms(tail: Tail, plan: Plan) -> list[float]:
+    """Return, for each call after the first ones, how long all it needs had room when the controller accepted it."""
+    freed_ms: dict[tuple[str, int], int] = {}
+    idle: list[float] = []
+    for seen in tail.seen:
+        at_ms = seen.valid.batch.at_ms
+        for event in seen.valid.batch.events:
+            if isinstance(event, ReassignmentCompleted) and event.topic == OURS:
+                freed_ms.update(dict.fromkeys(plan.ports(event.partition), at_ms))
+            elif isinstance(event, CallAccepted) and event.topic == OURS:
+                freed = [freed_ms[port] for port in plan.ports(event.partition) if port in freed_ms]
+                idle += [at_ms - max(freed)] if freed else []
+    return idle
+
+
+METHOD = """\
+300 partitions with two replicas and 64 KiB to some MiB of data (log-normal, sigma 1), with drawn leaders and
+destinations, get another second replica: once with `drover alter` and the default limits, once with the stock tool's
+`--execute`, which starts everything at once, with the same throttle, and back with the tool unthrottled. *Bound*: the
+bytes of the busiest way into or out of a broker at the throttle, two minutes. *First to last*: from the first look at
+Kafka's list of reassignments (every 100 ms) that shows one to the last one that does. *Extra replicas*: those that
+are being added. *Slot idle*: from the log record in which the last reassignment is completed that used one of a
+partition's two ways to the one that says that the controller accepted the partition's own call. *Bytes per second*:
+what is on the disks of the busiest broker, sampled every second, between a fifth and four fifths of it. A producer
+sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is the 15 s before. The brokers
+fetch little at a time and average throttles over 3 s, as in `completion`."""
+BENCHMARK = Benchmark("moving", "A whole plan on real brokers, beside the stock tool", METHOD, run)

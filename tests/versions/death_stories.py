@@ -13,6 +13,7 @@ from tests.integration.support import Installation, wait_for
 from tests.reality.real import depose_controller
 from tests.versions.asked import Unlike, accepted, alive, in_sync, listed, reached, traits, unthrottled, waits_for
 
+# A throttle is averaged over eleven seconds: what is to be seen under way is larger than what they let through.
 SLOW = ("--throttle", "200kB")
 MOST_OUT_OF_REACH_S = 5.0
 TRY_AGAIN_S = 0.02
@@ -20,7 +21,7 @@ TRY_AGAIN_S = 0.02
 
 async def destination_dies(made: Installation) -> None:
     """A move to a broker that dies names it, shows no negative rate, and ends when it is back."""
-    await made.create_topic("dest", {0: [1, 2, 3]}, kilobytes=2048)
+    await made.create_topic("dest", {0: [1, 2, 3]}, kilobytes=4096)
     key = TopicPartition("dest", 0)
     await accepted(made, "dest", {key: [1, 2, 4]}, *SLOW)
     await listed(made, key)
@@ -62,9 +63,9 @@ async def leaving_leader_dies(made: Installation) -> None:
 
     The throttle on the dead broker is put back when it returns.
     """
-    await made.create_topic("leader", {0: [4, 1, 2]}, kilobytes=1024)
+    await made.create_topic("leader", {0: [4, 1, 2]}, kilobytes=3072)
     key = TopicPartition("leader", 0)
-    await accepted(made, "leader", {key: [3, 1, 2]}, "--throttle", "400kB")
+    await accepted(made, "leader", {key: [3, 1, 2]}, *SLOW)
     await listed(made, key)
     await made.cluster.kill(4)
     try:
@@ -84,10 +85,10 @@ async def _is_on(made: Installation, key: TopicPartition, replicas: tuple[int, .
 
 async def takeover(made: Installation) -> None:
     """The owner is killed in the middle of a plan; the next one finishes it and sends nothing twice."""
-    await made.create_topic("taken", {0: [1, 2, 3], 1: [2, 3, 4]}, kilobytes=2048)
+    await made.create_topic("taken", {0: [1, 2, 3], 1: [2, 3, 4]}, kilobytes=4096)
     first, second = TopicPartition("taken", 0), TopicPartition("taken", 1)
     await made.start_worker("heir")
-    await accepted(made, "taken", {first: [4, 2, 3], second: [1, 3, 4]}, "--throttle", "400kB")
+    await accepted(made, "taken", {first: [4, 2, 3], second: [1, 3, 4]}, *SLOW)
     await listed(made, first)
     made.signal("solo", signal.SIGKILL)
     await made.gone("solo")
@@ -99,7 +100,7 @@ async def takeover(made: Installation) -> None:
 
 async def controller_changes(made: Installation) -> None:
     """Another controller takes over, which in ZooKeeper mode kills nobody; how long no alter is taken is measured."""
-    await made.create_topic("control", {0: [1, 2, 3], 1: [1, 2, 3]}, kilobytes=2048)
+    await made.create_topic("control", {0: [1, 2, 3], 1: [1, 2, 3]}, kilobytes=4096)
     moving, probe = TopicPartition("control", 0), TopicPartition("control", 1)
     await accepted(made, "control", {moving: [4, 2, 3]}, *SLOW)
     await listed(made, moving)

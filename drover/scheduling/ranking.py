@@ -1,6 +1,6 @@
 """Ranks of what waits for a step: they follow from the state, and from sizes that are known by now."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from drover.reassignment.copy_sizes import CopySizes
@@ -65,10 +65,6 @@ class Ranking:
                 if key in self._unsized or not known // 2 < size < known * 2:
                     self.backlog.resize(key, size)
                     self._resized[key] = None
-
-    def sized(self, keys: Iterable[TopicPartition]) -> None:
-        """Note those whose size was not known before."""
-        self._resized.update(dict.fromkeys(keys))
 
     @property
     def has_resized(self) -> bool:

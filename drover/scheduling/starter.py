@@ -107,7 +107,6 @@ class Starter(Reconciler):
                 self.candidates.seen(key)
         elif isinstance(entry, BytesSampled):
             self.ranking.sampled(entry.sizes)
-            self.ranking.sized(self._unsized.those_in(entry.sizes))
 
     def applied(self, event: AnyEvent) -> None:
         """Follow which reassignments begin and cease to wait for a step."""

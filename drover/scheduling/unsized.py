@@ -1,7 +1,5 @@
 """Which waiting partitions are held back until their sizes are known: the first starts follow the order, too."""
 
-from collections.abc import Container
-
 from drover.reassignment.copy_sizes import CopySizes
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -33,10 +31,6 @@ class Unsized:
             return False
         self._held[key] = None
         return True
-
-    def those_in(self, sampled: Container[TopicPartition]) -> list[TopicPartition]:
-        """List those that have a size now."""
-        return [key for key in self._held if key in sampled]
 
     def forget(self, key: TopicPartition) -> None:
         """Drop what waits no longer."""

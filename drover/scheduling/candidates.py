@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
 
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.scheduling.rank import Lane, Rank
-from drover.scheduling.resources import Needs, Resource
+from drover.scheduling.resources import HasRoom, Needs, Resource
 from drover.scheduling.shares import Shares
 from events.partitions import TopicPartition
 
@@ -44,18 +43,6 @@ class _Entry:
     expected: Needs = ()
     # What has room again, if that is why it is ready.
     woken_by: Resource | None = None
-
-
-class HasRoom(Protocol):
-    """Room as the index asks for it."""
-
-    def has_room(self, resource: Resource, share: int) -> bool:
-        """Whether there is room for one more copy that takes this share of a slot."""
-        ...
-
-    def lacking(self, needs: Needs, key: TopicPartition, share: int) -> list[Resource]:
-        """List the resources that have no room for what a reassignment needs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

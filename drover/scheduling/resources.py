@@ -1,9 +1,10 @@
 """The resources that a step needs room at."""
 
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from drover.reassignment.ports import Port
+from events.partitions import TopicPartition
 
 
 class Budget(Enum):
@@ -31,3 +32,15 @@ class RunningPlan(NamedTuple):
 Resource = Port | Budget | Knowledge | RunningPlan | str
 # Everything that a step needs room at; a resource that it needs several times is there as often.
 Needs = tuple[Resource, ...]
+
+
+class HasRoom(Protocol):
+    """Room as the index asks for it."""
+
+    def has_room(self, resource: Resource, share: int) -> bool:
+        """Whether there is room for one more copy that takes this share of a slot."""
+        ...
+
+    def lacking(self, needs: Needs, key: TopicPartition, share: int) -> list[Resource]:
+        """List the resources that have no room for what a reassignment needs."""
+        ...

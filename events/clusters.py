@@ -79,7 +79,8 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     that do not say their own. `healing` says when replicas on dead brokers are replaced; None: absent brokers are not
     even noted. `max_leader_movements` is how many leaders may be on their way to another broker. With
     `lazy_leadership` a change of the list of brokers that should not lead moves no leadership by itself (R491-4).
-    `balances_after_return` lets a balance of leaders begin when a broker is back.
+    `balances_after_return` lets a balance of leaders begin when a broker is back. With `adapts_to_health`
+    moves do less while partitions lose replicas, see `events.adaptation`.
     """
 
     max_partitions_in_flight: int
@@ -92,6 +93,7 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     lazy_leadership: bool = False
     balances_after_return: bool = False
     budgets: Budgets | None = None
+    adapts_to_health: bool = False
 
 
 # A number, a switch or a word; None is no bound.

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from events.adaptation import AdaptationEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.clusters import (
     BrokerHeld,
@@ -155,6 +156,7 @@ AnyEvent = (
     | ClusterThrottleSet
     | WaitingEvent
     | ForeignEvent
+    | AdaptationEvent
     | HealingEvent
     | LeadershipEvent
 )

@@ -81,6 +81,11 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | 
     if paused is not None and entry.phase in {Phase.PENDING, Phase.CONFIRMED}:
         why = f"withheld, plan {entry.plan} is paused by {paused.by} ({paused.reason})"
         return WaitingReason(why, f"`drover resume {entry.plan}`", max(entry.since_ms, paused.since_ms))
+    suspension = state.suspension
+    if suspension is not None and entry.phase in {Phase.PENDING, Phase.CONFIRMED} and state.is_suspended(key):
+        why = f"withheld, {suspension.count} partitions have fewer replicas in sync than min.insync.replicas"
+        since_ms = max(entry.since_ms, suspension.since_ms)
+        return WaitingReason(why, "their repair (adapts_to_health is true)", since_ms)
     if entry.attempts:
         why = f"a pause after {entry.attempts} calls without effect"
         return WaitingReason(why, "the next try follows within 5 s", entry.since_ms)
@@ -143,6 +148,7 @@ def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | N
             unblocks = f"`drover broker release {port.broker}`"
             return WaitingReason(why, unblocks, max(entry.since_ms, held.since_ms))
         taken, limit = state.slots.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
+        limit, lowered = state.slots_of(port.broker, limit), state.allowances.get(port.broker)
         if taken > (limit - 1) * WHOLE_SLOT:
             of_way = limits.budgets.max_incoming_per_broker, limits.budgets.max_outgoing_per_broker
             own = of_way[port.way == "out"] is not None
@@ -152,7 +158,8 @@ def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | N
             if taken < copies * WHOLE_SLOT:
                 slots = f"{taken / WHOLE_SLOT:.1f} of {limit} slots"
                 why = f"a slot, {copies} copies {port.way} take {slots} of broker {port.broker}"
-            return WaitingReason(why, f"the end of one of them ({name} is {limit})", entry.since_ms)
+            cause = f"{name} is {limit}" if lowered is None else f"lowered for a time: {lowered.detail}"
+            return WaitingReason(why, f"the end of one of them ({cause})", entry.since_ms)
     return _full_budget(state, entry, min(len(added), limits.max_replicas_per_step)) if added else None
 
 

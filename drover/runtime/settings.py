@@ -193,6 +193,7 @@ class ClusterSettings:
     max_outgoing_per_broker: int | None = None
     max_replica_copies_in_flight: int | None = None
     max_bytes_in_flight: int | None = None
+    adapts_to_health: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""
@@ -218,6 +219,7 @@ class ClusterSettings:
                 self.max_replica_copies_in_flight,
                 self.max_bytes_in_flight,
             ),
+            self.adapts_to_health,
         )
 
 

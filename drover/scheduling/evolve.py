@@ -54,6 +54,7 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.lazy_leadership,
         event.balances_after_return,
         event.budgets or Budgets(),
+        event.adapts_to_health,
     )
     for name, changed in state.changed_limits.items():
         state.changed_limits[name] = replace(changed, settings_value=value_of(settings, name))

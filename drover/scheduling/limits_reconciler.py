@@ -34,5 +34,6 @@ class LimitsReconciler(Reconciler):
                 lazy_leadership=limits.lazy_leadership,
                 balances_after_return=limits.balances_after_return,
                 budgets=None if limits.budgets == Budgets() else limits.budgets,
+                adapts_to_health=limits.adapts_to_health,
             )
         )

@@ -21,15 +21,21 @@ class Knowledge(Enum):
     SIZE = "size"
 
 
+class Health(Enum):
+    """A state of the whole cluster in which copies begin."""
+
+    ENOUGH_IN_SYNC = "no partition below min.insync.replicas"
+
+
 class RunningPlan(NamedTuple):
     """Leave for steps of a plan to begin: a paused plan gives none."""
 
     plan: str
 
 
-# What can be full, or lacking: a way into or out of a broker, a budget, a size, a plan, a topic's list of throttled
-# replicas by its name.
-Resource = Port | Budget | Knowledge | RunningPlan | str
+# What can be full, or lacking: a way into or out of a broker, a budget, the health of the cluster, a size, a plan, a
+# topic's list of throttled replicas by its name.
+Resource = Port | Budget | Health | Knowledge | RunningPlan | str
 # Everything that a step needs room at; a resource that it needs several times is there as often.
 Needs = tuple[Resource, ...]
 

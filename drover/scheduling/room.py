@@ -7,7 +7,7 @@ from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.reassignment.state import Step
 from drover.scheduling.candidates import Candidates
-from drover.scheduling.resources import Budget, Knowledge, Needs, Resource, RunningPlan
+from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resource, RunningPlan
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -82,6 +82,8 @@ class Room:
                 return state.leader_steps + len(state.elections) < state.limits.max_leader_movements
             case Knowledge():
                 return False  # what has a size now is offered anew
+            case Health():
+                return state.suspension is None
             case RunningPlan():
                 return resource.plan not in state.paused_plans
             case Port():
@@ -127,4 +129,5 @@ class Room:
         if held is not None and held.holds(port.way):
             return True
         taken = self._state.slots.get(port, 0) + expected.get(port, 0) + kept
-        return bool(taken) and taken + wanted > limit_of(self._state.limits, port) * WHOLE_SLOT
+        slots = self._state.slots_of(port.broker, limit_of(self._state.limits, port))
+        return bool(taken) and taken + wanted > slots * WHOLE_SLOT

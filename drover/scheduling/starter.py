@@ -28,7 +28,7 @@ from drover.scheduling.likely_step import likely_step
 from drover.scheduling.preparing import election_after
 from drover.scheduling.rank import Rank
 from drover.scheduling.ranking import Ranking
-from drover.scheduling.resources import Budget, Knowledge, Needs, Resource, RunningPlan
+from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resource, RunningPlan
 from drover.scheduling.room import Lacking, Room, exhausted
 from drover.scheduling.shares import Shares
 from drover.scheduling.start_pace import StartPace
@@ -36,6 +36,7 @@ from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
 from drover.state.cluster import ClusterState
+from events.adaptation import StartsSuspended
 from events.base import PartitionEvent
 from events.clusters import LimitsChanged, LimitsSet
 from events.leadership import LeaderElectionEnded, LeaderOrdersAnswered
@@ -124,7 +125,7 @@ class Starter(Reconciler):
                 self.candidates.offer_again((key,), self.ranking.rank)
         elif isinstance(event, LeaderOrdersAnswered):
             self.candidates.offer_again(event.keys, self.ranking.rank)
-        elif isinstance(event, LimitsSet | LimitsChanged):
+        elif isinstance(event, LimitsSet | LimitsChanged | StartsSuspended):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()
 
@@ -311,6 +312,8 @@ class Starter(Reconciler):
         reassignment = self.state.reassignments[key]
         if reassignment.plan in self.state.paused_plans:
             return (RunningPlan(reassignment.plan),), [RunningPlan(reassignment.plan)]
+        if step.adding and self.state.is_suspended(key):
+            return (Health.ENOUGH_IN_SYNC,), [Health.ENOUGH_IN_SYNC]
         if step.adding and self._unsized.holds(key):
             return (Knowledge.SIZE,), [Knowledge.SIZE]
         budget = exhausted(self.state, step, held)

@@ -25,6 +25,7 @@ class Limits(Struct, frozen=True):
     lazy_leadership: bool = False
     balances_after_return: bool = False
     budgets: Budgets = Budgets()
+    adapts_to_health: bool = False
 
     @property
     def max_incoming(self) -> int:

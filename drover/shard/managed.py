@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from drover.adaptation.reconciler import AdaptationReconciler
 from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
@@ -194,6 +195,7 @@ def _reconcilers(
         IdentityReconciler(state, observed),
         ReassignmentReconciler(state, observed, backoff, sizes, pace),
         LimitsReconciler(state, observed, limits),
+        AdaptationReconciler(state, observed),
         HealingReconciler(state, observed),
         QueueReconciler(state, observed, scope.own_topics),
         LeadershipReconciler(state, observed),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Self
 
+from drover.adaptation.state import AdaptationState
 from drover.healing.state import HealingState
 from drover.identity.state import IdentityState
 from drover.leadership.state import LeadershipState
@@ -15,6 +16,7 @@ from drover.unmanaged.state import UnmanagedState
 
 @dataclass(eq=False)
 class ClusterState(
+    AdaptationState,
     IdentityState,
     ThrottlingState,
     HealingState,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import drover.adaptation.evolve
 import drover.healing.evolve
 import drover.identity.evolve
 import drover.leadership.evolve
@@ -17,6 +18,7 @@ from events.records import AnyEvent
 
 # The rules of each capability, by type of event: they change the capability's own slice of the state.
 _RULES = (
+    drover.adaptation.evolve.APPLYING,
     drover.healing.evolve.APPLYING,
     drover.identity.evolve.APPLYING,
     drover.leadership.evolve.APPLYING,

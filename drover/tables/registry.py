@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import drover.adaptation.tables
 import drover.healing.tables
 import drover.identity.tables
 import drover.leadership.tables
@@ -14,6 +15,7 @@ from drover.tables.schema import Table
 from drover.tables.telling import CapabilityTables
 
 CAPABILITIES: tuple[CapabilityTables, ...] = (
+    drover.adaptation.tables.TABLES,
     drover.healing.tables.TABLES,
     drover.identity.tables.TABLES,
     drover.leadership.tables.TABLES,

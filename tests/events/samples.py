@@ -17,7 +17,7 @@ from events import (
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
 from events.traits import Completion, Retarget, Traits
-from tests.events import leader_samples, limit_samples, throttle_samples
+from tests.events import adaptation_samples, leader_samples, limit_samples, throttle_samples
 from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
@@ -61,6 +61,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", brokers=(1, 65), previous_brokers=(1, 10, 65), by="ann", reason="10 is mended"
     ),
     **leader_samples.EVENTS,
+    **adaptation_samples.EVENTS,
     **limit_samples.EVENTS,
     **throttle_samples.EVENTS,
     **HEALING,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from drover.adaptation.state import Allowance, Suspension
 from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
 from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
@@ -303,15 +304,9 @@ def _with_traits() -> ShardFold:
     """The brokers have said what their version is."""
     fold = _with_priorities()
     fold.state.cluster("prod").traits = Traits(
-        kafka="3.9",
-        completion=Completion.ADDED,
-        retarget=Retarget.ORIGINAL,
-        is_known=True,
-        zookeeper_mode=True,
-        with_elr=True,
-        takes_dead_destinations=True,
-        migrates=True,
-    )
+        kafka="3.9", completion=Completion.ADDED, retarget=Retarget.ORIGINAL, is_known=True,
+        zookeeper_mode=True, with_elr=True, takes_dead_destinations=True, migrates=True,
+    )  # fmt: skip
     return fold
 
 
@@ -322,6 +317,16 @@ def _with_estimates() -> ShardFold:
     figures = PlanEstimate(3, 3, 3_000_000, 1, 6, 1, 1_000_000, 3000, 3500, brokers)
     state = next(iter(fold.state.clusters.values()))
     state.estimates = {next(iter(state.plans)): KnownEstimate(13, figures)}
+    return fold
+
+
+def _adapting() -> ShardFold:
+    """One broker may use half of its slots, and copies wait for a partition with too few replicas in sync."""
+    fold = _with_estimates()
+    state = next(iter(fold.state.clusters.values()))
+    state.limits = msgspec.structs.replace(state.limits, adapts_to_health=True)
+    state.allowances = {3: Allowance(1, "replica 3 of orders:0 is not in sync", 1_790_000_000_980)}
+    state.suspend(Suspension(2, (TopicPartition("orders", 0),), 1_790_000_000_990))
     return fold
 
 
@@ -348,16 +353,15 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_traits": _with_traits,
     "snapshot_estimates": _with_estimates,
     "snapshot_intended_orders": _with_intended_orders,
+    "snapshot_adaptation": _adapting,
 }
 
 
 def written(fold: ShardFold) -> list[bytes]:
     """Return a snapshot's records as they would be written today, the manifest last."""
     image = encode_fold(fold)
-    return [
-        *(image.chunk(number, SLOT, SINCE) for number in range(len(image.chunks))),
-        image.manifest(SLOT, SINCE),
-    ]
+    chunks = [image.chunk(number, SLOT, SINCE) for number in range(len(image.chunks))]
+    return [*chunks, image.manifest(SLOT, SINCE)]
 
 
 def read(name: str) -> list[bytes]:

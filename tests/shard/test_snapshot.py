@@ -29,6 +29,7 @@ INDEXES = {
     "bytes_in_flight",
     "leader_steps",
     "idle_plans",
+    "below_min_isr",
     "listed_everywhere",
     "listed_in_topics",
 }

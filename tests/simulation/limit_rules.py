@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from drover.cluster.controller_model import Partition
 from drover.reassignment.ports import Port
 from drover.reassignment.state import Reassignment, Step
-from drover.scheduling.state import Limits
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
 from events.clusters import HoldRole, LimitsChanged
@@ -113,6 +112,8 @@ def _nothing_is_withheld(cluster: ClusterState, key: TopicPartition, begun: Step
     """S12: no step of a paused plan begins, and no copy at a broker that is held; what is prepared goes on."""
     plan = cluster.reassignments[key].plan
     assert held is not None or plan not in cluster.paused_plans, f"S12: {begun} of {plan}, which is paused"
+    suspended = cluster.suspension is not None and key not in cluster.suspension.partitions
+    assert held is not None or not (suspended and begun.adding), f"S12: {begun} of {key} while too few are in sync"
     for port in Counter(begun.load) - Counter(() if held is None else held.load):
         found = cluster.held_brokers.get(port.broker)
         spared = {HoldRole.BOTH, HoldRole.DESTINATION if port.way == "in" else HoldRole.SOURCE}
@@ -123,14 +124,16 @@ def _ports(cluster: ClusterState, begun: Step, held: Step | None, steps: list[St
     taken = slots_taken(steps)
     users = Counter(port for step in steps for port in set(step.load))
     for port in Counter(begun.load) - Counter(() if held is None else held.load):
-        most = _limit(cluster.limits, port)
+        most = _limit(cluster, port)
         is_within = port.way != way or taken[port] <= 16 * most or users[port] == 1
         assert is_within, f"S7: {taken[port]} sixteenths of slots at {port}, of at most {most}"
 
 
-def _limit(limits: Limits, port: Port) -> int:
-    one = limits.budgets.max_incoming_per_broker if port.way == "in" else limits.budgets.max_outgoing_per_broker
-    return limits.max_moves_per_broker if one is None else one
+def _limit(cluster: ClusterState, port: Port) -> int:
+    budgets, known = cluster.limits.budgets, cluster.allowances.get(port.broker)
+    one = budgets.max_incoming_per_broker if port.way == "in" else budgets.max_outgoing_per_broker
+    most = cluster.limits.max_moves_per_broker if one is None else one
+    return most if known is None else max(1, most // 2**known.halvings)
 
 
 def incoming(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:

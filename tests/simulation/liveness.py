@@ -50,6 +50,10 @@ def heal(world: World) -> None:
         perform(
             world, ("unfreeze", {"id": f"heal-{name}", "cluster": name, "by": "ana", "reason": "healed", "all": True})
         )
+        if world.settings.adapts_to_health and not world.settings.heals_brokers:
+            # What stays dead may leave partitions below min.insync.replicas, and then nothing would begin any more.
+            switch = {"id": f"adapt-{name}", "cluster": name, "by": "ana", "reason": "healed"}
+            perform(world, ("limits", {**switch, "values": {"adapts_to_health": False}}))
     _end_pauses_and_holds(world)
     world.rebalance()
     copies, in_force = Copies(), RatesInForce()

@@ -49,6 +49,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     balances_after_return: bool = False
     leader_rebalance_ms: int | None = None
     budgets: Budgets = Budgets()
+    adapts_to_health: bool = False
     kafka: str = LATEST.kafka
     rates: dict[str, int] = {}
 
@@ -66,6 +67,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             self.lazy_leadership,
             self.balances_after_return,
             self.budgets,
+            self.adapts_to_health,
         )
 
     @property
@@ -132,6 +134,8 @@ def drawn(random: Random) -> Settings:
         settings = _with_budgets(apart, settings)
     if apart.random() < 0.2:
         settings = replace(settings, kafka=apart.choice(["3.7", "3.9", ZOOKEEPER_MODE]))
+    if apart.random() < 0.3:
+        settings = replace(settings, adapts_to_health=True)
     return settings
 
 

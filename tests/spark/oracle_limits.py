@@ -13,6 +13,7 @@ DEFAULTS = {
     "repairs_by_itself": False,
     "lazy_leadership": False,
     "balances_after_return": False,
+    "adapts_to_health": False,
 }
 HEALING = {
     "failure_interval_ms": -1,

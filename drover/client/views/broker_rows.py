@@ -96,7 +96,8 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
 
 
 def _has_no_slot(state: ClusterState, port: Port) -> bool:
-    return state.slots.get(port, 0) > (limit_of(state.limits, port) - 1) * WHOLE_SLOT
+    slots = state.slots_of(port.broker, limit_of(state.limits, port))
+    return state.slots.get(port, 0) > (slots - 1) * WHOLE_SLOT
 
 
 def _ports(broker: int) -> Ports:

@@ -216,6 +216,8 @@ def cluster_document(
         "changed_limits": plain(state.changed_limits),
         "paused_plans": [{"plan": name, **plain(paused)} for name, paused in sorted(state.paused_plans.items())],
         "held_brokers": [{"broker": broker, **plain(held)} for broker, held in sorted(state.held_brokers.items())],
+        "allowances": [{"broker": broker, **plain(known)} for broker, known in sorted(state.allowances.items())],
+        "suspension": None if state.suspension is None else plain(state.suspension),
         "priorities": plain(state.priorities),
         "blacklist": list(state.blacklist),
         "failed_brokers": [
@@ -255,6 +257,15 @@ def notices(
     for broker, held in sorted(state.held_brokers.items()):
         spared = "" if held.role is HoldRole.BOTH else f" as a {held.role.value}"
         yield f"{state.name}: broker {broker} is held{spared} by {held.by}: {held.reason}"
+    if state.suspension is not None:
+        first = state.suspension.partitions[0]
+        yield (
+            f"{state.name}: no copy begins but to repair them: {state.suspension.count:,} partitions ({first} is the "
+            "first) have fewer replicas in sync than min.insync.replicas; `drover limits set adapts_to_health=false` "
+            "lets others begin"
+        )
+    for broker, known in sorted(state.allowances.items()):
+        yield f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}"
     if state.changed_limits:
         changed = ", ".join(
             f"{name} {in_words(one.value)} ({one.by})" for name, one in sorted(state.changed_limits.items())

@@ -1,0 +1,1 @@
+"""What moves may do while partitions lose replicas."""

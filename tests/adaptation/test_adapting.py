@@ -1,0 +1,115 @@
+"""Moves do less while partitions lose replicas: on the model cluster, as the log and people see it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from drover.adaptation.judging import LOWER_EVERY_MS, RECOVER_EVERY_MS
+from drover.adaptation.reconciler import SURVEY_EVERY_MS
+from drover.client.views.status_rows import notices
+from drover.reassignment.ports import Port
+from drover.reassignment.waiting_reason import waiting_reason
+from drover.scheduling.state import Limits
+from events.adaptation import BrokerAllowanceChanged, StartsResumed, StartsSuspended
+from events.commands import ChangeLimits
+from events.partitions import TopicPartition
+from tests.shard.world import CLUSTER, World, alter
+
+KEYS = tuple(TopicPartition("orders", number) for number in range(8))
+TARGETS: dict[TopicPartition, Sequence[int] | None] = {key: [1, 2, 4] for key in KEYS}
+STILL = TopicPartition("still", 0)
+LOOK_MS = SURVEY_EVERY_MS + 1000
+
+
+def world(min_isr: int = 1, **limits: Any) -> World:
+    allowed = Limits(adapts_to_health=True, max_moves_per_broker=4, **limits)
+    made = World(brokers=6, limits=allowed, joins_by_itself=False, replica_lag_ms=500)
+    configs = {"min.insync.replicas": str(min_isr)}
+    made.model.create_topic("orders", {key.partition: (1, 2, 3) for key in KEYS})
+    made.model.create_topic("still", {0: (1, 5, 6)}, configs=configs)
+    return made
+
+
+def lag(made: World) -> None:
+    """Let broker 5 fall behind although it lives."""
+    made.model.stall_broker(5)
+    made.model.write(STILL, 1000)
+
+
+def catch_up(made: World) -> None:
+    made.model.unstall_broker(5)
+    made.model.join_isr(STILL, 5)
+
+
+def changes(made: World, kind: type) -> list[Any]:
+    return [event for event in made.events() if isinstance(event, kind)]
+
+
+async def test_a_busy_broker_whose_partition_loses_a_replica_may_do_half_until_it_has_recovered() -> None:
+    made = world()
+    await made.send(alter({key: [1, 2, 5] for key in KEYS}))
+    await made.run(LOOK_MS)
+    assert made.state.loads[Port(1, "out")] == 4
+    lag(made)
+    await made.run(LOOK_MS)
+    found = [(event.broker, event.halvings) for event in changes(made, BrokerAllowanceChanged)]
+    assert found == [(1, 1), (5, 1)]
+    assert any("broker 1 may use 1/2 of its slots: replica 5 of still:0" in line for line in notices(made.state))
+    for key in list(made.state.in_flight)[:3]:
+        made.model.join_isr(key, 5)
+    await made.run(2000)
+    # What ran went on; nothing began until fewer ran than two.
+    assert made.state.loads[Port(1, "out")] == 2
+    assert "lowered for a time: replica 5 of still:0" in str(waiting_reason(made.state, KEYS[-1]))
+    made.crash()
+    await made.settle()
+    assert made.state.allowances[1].halvings == 1
+    catch_up(made)
+    await made.run(RECOVER_EVERY_MS + LOWER_EVERY_MS + LOOK_MS)
+    assert made.state.allowances == {}
+    assert made.state.loads[Port(1, "out")] == 4
+
+
+async def test_no_copy_begins_while_a_partition_has_too_few_in_sync_but_one_that_repairs_it() -> None:
+    made = world(min_isr=3, max_replicas_per_step=1)
+    await made.send(alter({KEYS[0]: [1, 2, 4]}))
+    await made.run(LOOK_MS)
+    lag(made)
+    await made.run(LOOK_MS)
+    (suspended,) = changes(made, StartsSuspended)
+    assert (suspended.count, [one.key for one in suspended.partitions]) == (1, [STILL])
+    await made.send(alter({KEYS[1]: [1, 2, 4], STILL: [1, 3, 6]}))
+    await made.run(2000)
+    assert set(made.state.in_flight) == {KEYS[0], STILL}
+    assert "1 partitions have fewer replicas in sync" in str(waiting_reason(made.state, KEYS[1]))
+    assert any("no copy begins but to repair them" in line for line in notices(made.state))
+    made.model.join_isr(STILL, 3)
+    await made.run(LOOK_MS)
+    assert len(changes(made, StartsResumed)) == 1
+    assert KEYS[1] in made.state.in_flight
+
+
+async def test_switched_off_by_a_command_everything_begins_again() -> None:
+    made = world(min_isr=3)
+    await made.send(alter({KEYS[0]: [1, 2, 4]}))
+    lag(made)
+    await made.run(LOOK_MS)
+    await made.send(alter(TARGETS))
+    await made.run(1000)
+    assert (set(made.state.allowances), made.state.suspension is None) == ({1}, False)
+    values = {"adapts_to_health": False}
+    await made.send(ChangeLimits(id="off", cluster=CLUSTER, by="ana", reason="known", values=values))
+    await made.run(2000)
+    assert (made.state.allowances, made.state.suspension) == ({}, None)
+    assert len(made.state.in_flight) == 4
+
+
+async def test_without_the_limit_nobody_looks_and_nothing_changes() -> None:
+    made = World(brokers=6, limits=Limits(), joins_by_itself=False, replica_lag_ms=500)
+    made.model.create_topic("orders", {key.partition: (1, 2, 3) for key in KEYS})
+    made.model.create_topic("still", {0: (1, 5, 6)}, configs={"min.insync.replicas": "3"})
+    lag(made)
+    await made.send(alter(TARGETS))
+    await made.run(LOOK_MS)
+    assert not made.core.cluster(CLUSTER).wants_survey(made.now)
+    assert (made.state.allowances, made.state.suspension) == ({}, None)
+    assert len(made.state.in_flight) == 5

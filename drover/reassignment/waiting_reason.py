@@ -83,7 +83,8 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | 
         return WaitingReason(why, f"`drover resume {entry.plan}`", max(entry.since_ms, paused.since_ms))
     suspension = state.suspension
     if suspension is not None and entry.phase in {Phase.PENDING, Phase.CONFIRMED} and state.is_suspended(key):
-        why = f"withheld, {suspension.count} partitions have fewer replicas in sync than min.insync.replicas"
+        have = "partition has" if suspension.count == 1 else "partitions have"
+        why = f"withheld, {suspension.count} {have} fewer replicas in sync than min.insync.replicas"
         since_ms = max(entry.since_ms, suspension.since_ms)
         return WaitingReason(why, "their repair (adapts_to_health is true)", since_ms)
     if entry.attempts:

@@ -80,8 +80,8 @@ async def test_no_copy_begins_while_a_partition_has_too_few_in_sync_but_one_that
     await made.send(alter({KEYS[1]: [1, 2, 4], STILL: [1, 3, 6]}))
     await made.run(2000)
     assert set(made.state.in_flight) == {KEYS[0], STILL}
-    assert "1 partitions have fewer replicas in sync" in str(waiting_reason(made.state, KEYS[1]))
-    assert any("no copy begins but to repair them" in line for line in notices(made.state))
+    assert "1 partition has fewer replicas in sync" in str(waiting_reason(made.state, KEYS[1]))
+    assert any("still:0 has fewer replicas in sync than" in line for line in notices(made.state))
     made.model.join_isr(STILL, 3)
     await made.run(LOOK_MS)
     assert len(changes(made, StartsResumed)) == 1

@@ -1,5 +1,6 @@
 """Deliberate faults: each a small change of the source that some promise must notice. Never applied to the checkout."""
 
+from tests.simulation.adaptation_mutants import ADAPTATION_MUTANTS
 from tests.simulation.healing_mutants import HEALING_MUTANTS
 from tests.simulation.leader_mutants import LEADER_MUTANTS
 from tests.simulation.limit_mutants import LIMIT_MUTANTS
@@ -301,6 +302,7 @@ MUTANTS = (
     ),
     *STEP_MUTANTS,
     *HEALING_MUTANTS,
+    *ADAPTATION_MUTANTS,
     *LIMIT_MUTANTS,
     # -- who comes first
     *SHARING_MUTANTS,

@@ -260,9 +260,8 @@ def notices(
     if state.suspension is not None:
         first = state.suspension.partitions[0]
         yield (
-            f"{state.name}: no copy begins but to repair them: {state.suspension.count:,} partitions ({first} is the "
-            "first) have fewer replicas in sync than min.insync.replicas; `drover limits set adapts_to_health=false` "
-            "lets others begin"
+            f"{state.name}: {first} has fewer replicas in sync than min.insync.replicas, one of "
+            f"{state.suspension.count:,}: no copy begins but to repair them (`drover limits set adapts_to_health=false`)"
         )
     for broker, known in sorted(state.allowances.items()):
         yield f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}"

@@ -149,6 +149,7 @@ ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
     # One line per family; a capability that is added adds its own.
+    | AdaptationEvent
     | BrokerEvent
     | PlanEvent
     | ReassignmentEvent
@@ -156,7 +157,6 @@ AnyEvent = (
     | ClusterThrottleSet
     | WaitingEvent
     | ForeignEvent
-    | AdaptationEvent
     | HealingEvent
     | LeadershipEvent
 )

@@ -236,6 +236,18 @@ def _plan(plan: Any) -> dict[str, Any]:
     return dict(msgspec.to_builtins(plan))
 
 
+def _notices_of_health(state: ClusterState) -> Iterable[str]:
+    """Say what moves may do less while partitions lose replicas."""
+    if state.suspension is not None:
+        first = state.suspension.partitions[0]
+        yield (
+            f"{state.name}: {first} has fewer replicas in sync than min.insync.replicas, one of "
+            f"{state.suspension.count:,}: only they are copied (`drover limits set adapts_to_health=false`)"
+        )
+    for broker, known in sorted(state.allowances.items()):
+        yield f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}"
+
+
 def notices(
     state: ClusterState, projection: ProjectionSample | None = None, now_ms: int | None = None
 ) -> Iterable[str]:
@@ -257,14 +269,7 @@ def notices(
     for broker, held in sorted(state.held_brokers.items()):
         spared = "" if held.role is HoldRole.BOTH else f" as a {held.role.value}"
         yield f"{state.name}: broker {broker} is held{spared} by {held.by}: {held.reason}"
-    if state.suspension is not None:
-        first = state.suspension.partitions[0]
-        yield (
-            f"{state.name}: {first} has fewer replicas in sync than min.insync.replicas, one of "
-            f"{state.suspension.count:,}: no copy begins but to repair them (`drover limits set adapts_to_health=false`)"
-        )
-    for broker, known in sorted(state.allowances.items()):
-        yield f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}"
+    yield from _notices_of_health(state)
     if state.changed_limits:
         changed = ", ".join(
             f"{name} {in_words(one.value)} ({one.by})" for name, one in sorted(state.changed_limits.items())

@@ -10,6 +10,7 @@ from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
 from events.adaptation import BrokerAllowanceChanged, StartsResumed, StartsSuspended
+from events.clusters import LimitValue
 from events.commands import ChangeLimits
 from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter
@@ -96,7 +97,7 @@ async def test_switched_off_by_a_command_everything_begins_again() -> None:
     await made.send(alter(TARGETS))
     await made.run(1000)
     assert (set(made.state.allowances), made.state.suspension is None) == ({1}, False)
-    values = {"adapts_to_health": False}
+    values: dict[str, LimitValue] = {"adapts_to_health": False}
     await made.send(ChangeLimits(id="off", cluster=CLUSTER, by="ana", reason="known", values=values))
     await made.run(2000)
     assert (made.state.allowances, made.state.suspension) == ({}, None)

@@ -20,6 +20,7 @@ from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.adaptation import AllowanceReason, BrokerAllowanceChanged, StartsResumed, StartsSuspended
 from events.partitions import TopicPartition
+from tests.reassignment.support import PATIENT
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 LIVE = frozenset({1, 2, 3, 4})
@@ -100,7 +101,8 @@ def test_too_few_in_sync_suspend_all_but_the_repairs_until_there_are_enough() ->
     assert (state.suspension.count, state.suspension.since_ms, state.is_suspended(OTHER)) == (2, 5, False)
     (event,) = judged(state, health({}), 8)
     assert isinstance(event, StartsResumed)
-    assert (state.suspension, state.below_min_isr, state.is_suspended(OTHER)) == (None, frozenset(), False)
+    after = (state.suspension is None, len(state.below_min_isr), state.is_suspended(OTHER))
+    assert after == (True, 0, False)
 
 
 def test_of_many_partitions_only_the_first_are_named() -> None:
@@ -121,19 +123,20 @@ def test_switched_off_everything_is_as_the_limits_say() -> None:
 
 LACKING = st.dictionaries(
     st.integers(0, 5).map(lambda number: TopicPartition("orders", number)),
-    st.tuples(st.permutations((1, 2, 3, 4)), st.integers(1, 3)),
-    max_size=6,
+    st.tuples(st.sampled_from([(1, 2, 3, 4), (3, 1, 4, 2), (4, 3, 2, 1)]), st.integers(1, 3)),
+    max_size=3,
 )
 
 
-@given(st.lists(st.tuples(LACKING, st.integers(0, 90_000), st.sets(st.integers(1, 4))), max_size=30))
+@PATIENT
+@given(st.lists(st.tuples(LACKING, st.integers(0, 90_000), st.sets(st.integers(1, 4))), max_size=12))
 def test_changes_are_bounded_in_size_and_pace_and_judging_twice_changes_nothing(
-    looks: list[tuple[Mapping[TopicPartition, tuple[list[int], int]], int, set[int]]],
+    looks: list[tuple[Mapping[TopicPartition, tuple[tuple[int, ...], int]], int, set[int]]],
 ) -> None:
     state, at_ms, changed_ms = ClusterState("local"), 0, dict[int, int]()
     for lacking, pause_ms, live in looks:
         at_ms += pause_ms
-        shown = {key: facts(tuple(order[:count]), tuple(order), order[0]) for key, (order, count) in lacking.items()}
+        shown = {key: facts(order[:count], order, order[0]) for key, (order, count) in lacking.items()}
         found = health(shown, live=frozenset(live), min_isr=2)
         for event in judged(state, found, at_ms):
             if isinstance(event, BrokerAllowanceChanged):

@@ -16,7 +16,6 @@ from drover.reassignment.call_pace import CallPace
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
-from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Ports, without
 from drover.reassignment.route import next_call
 from drover.reassignment.slot_share import share_of
@@ -326,7 +325,8 @@ class Starter(Reconciler):
         if full:
             self._lacked = full
             self.candidates.park(reassignment.key, rank, needs, full, self._share(reassignment))
-            dead = [] if reassignment.phase is not Phase.PREPARED else self._dead(reassignment)
+            held = reassignment.weighing_step
+            dead = [] if held is None else [broker for broker in held.adding if broker not in self.observed.live]
             if dead:
                 # It would copy to another broker, where there is no room now.
                 batch.emit_all(blocked(reassignment, dead_destination(dead, batch.at_ms), self.state.name))
@@ -348,11 +348,6 @@ class Starter(Reconciler):
         held = reassignment.weighing_step
         ports = without(step.load, reassignment.load)
         return self._wanting(reassignment.key, step, ports, self._room.left, held)
-
-    def _dead(self, reassignment: Reassignment) -> list[int]:
-        """List the brokers to which a prepared step would copy and that have died."""
-        added = () if reassignment.step is None else reassignment.step.adding
-        return [broker for broker in added if broker not in self.observed.live]
 
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""

@@ -11,8 +11,8 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         *draft_rows("one draft, 10,000 partitions", core, (50, AtMost(2)), (100, AtMost(10))),
         Row("processor time of all drafts, given up and restored", sum(core["draft_ms"]), "ms"),
         Row("the same with the fold and the effects", sum(core["turn_ms"]), "ms"),
-        Row("looks at the cluster until they were given up", core["looks"][0], "looks"),
-        Row("looks until they were restored", core["looks"][1], "looks"),
+        Row("turns of the shard until they were given up", core["turns"][0], "turns"),
+        Row("turns until they were restored", core["turns"][1], "turns"),
     )
 
 

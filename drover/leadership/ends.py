@@ -50,7 +50,14 @@ class Ends:
                 self._refused(key, f"the new order, which is sent again: code {answer.code} {answer.detail}", batch)
                 self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
             elif answer.outcome in {OrderOutcome.NOT_SENT, OrderOutcome.NO_EFFECT}:
-                self._work.try_later(key, self._work.failed(key), batch.now.monotonic_ms)
+                # What came too late to be sent is nobody's fault: the first time it is tried again at once.
+                attempts = self._work.failed(key)
+                if attempts == 1 and answer.outcome is OrderOutcome.NOT_SENT:
+                    self._work.candidates[key] = None
+                else:
+                    self._work.try_later(key, attempts, batch.now.monotonic_ms)
+            else:
+                self._work.succeeded(key)
         return bool(answers)
 
     def _after_reorder(self, key: TopicPartition) -> Answer:
@@ -106,6 +113,10 @@ class Ends:
                 self._work.try_later(key, 0, now_ms)
             return
         attempts = self._work.failed(key)
+        if attempts == 1 and end.outcome is ElectionOutcome.NOT_SENT and key in self._state.orders:
+            # Its list is in order: nothing has to be looked at before the next try.
+            self._work.reordered[key] = None
+            return
         if end.outcome is ElectionOutcome.REFUSED and end.code != PREFERRED_LEADER_NOT_AVAILABLE:
             self._refused(key, f"the election, which is tried again: code {end.code} {end.detail}", batch)
             attempts = LONG_PAUSE

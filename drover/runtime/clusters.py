@@ -16,7 +16,7 @@ from drover.capability.contract import Urgency
 from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles, VersionsSeen
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
-from drover.facts import Observation
+from drover.facts import Observation, Survey
 from drover.runtime.calls import carry_out, has_answer, look, result_of
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
@@ -36,6 +36,8 @@ GATHER_RETRY_MS = 100
 BREAKER_MS = 5000
 PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
 UNREACHABLE_PACE_MS = 1000
+# What a survey has found is looked at more closely as soon as the shard has read it.
+AFTER_SURVEY_MS = 30
 # An outage goes into the log once it has lasted: a broker that restarts is none.
 OUTAGE_MS = 2000
 SAMPLE_MS = 1000
@@ -143,6 +145,8 @@ class ClusterServices:
                     may_measure_ms = await self._measure(core, token, cluster, seen)
                 if seen is not None:
                     self._deliver(core, token, seen)
+                if isinstance(seen, Survey):
+                    pace_ms = AFTER_SURVEY_MS
             except ClusterError as error:
                 self._out_of_reach(cluster, error)
                 self._deliver_outage(core, core.token, cluster, error)

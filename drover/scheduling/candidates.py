@@ -7,7 +7,7 @@ those with the same needs and share of a slot come back one at a time and in ord
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -183,12 +183,6 @@ class Candidates:
         heapq.heappush(heap, (rank, turn, key, woken_by))
         if heap[0][1] == turn:
             self._queue_lane(rank)
-
-    def offer_again(self, keys: Iterable[TopicPartition], rank_of: Callable[[TopicPartition], Rank]) -> None:
-        """Queue those of them for a try that wait for anything."""
-        for key in keys:
-            if key in self._entries:
-                self.offer(key, rank_of(key))
 
     def park(
         self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource], share: int = WHOLE_SLOT

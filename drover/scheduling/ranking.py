@@ -1,12 +1,13 @@
 """Ranks of what waits for a step: they follow from the state, and from sizes that are known by now."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.ports import ports_of
 from drover.reassignment.replica_sets import adding
 from drover.scheduling.backlog import LEAST_BYTES, Backlog
+from drover.scheduling.candidates import Candidates
 from drover.scheduling.rank import Rank
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -76,3 +77,9 @@ class Ranking:
         for key in tuple(islice(self._resized, at_most)):
             del self._resized[key]
             yield key
+
+    def offer_again(self, candidates: Candidates, keys: Iterable[TopicPartition]) -> None:
+        """Queue those of them for a try that wait for anything."""
+        for key in keys:
+            if key in candidates:
+                candidates.offer(key, self.rank(key))

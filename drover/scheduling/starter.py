@@ -121,9 +121,9 @@ class Starter(Reconciler):
             if isinstance(event, Ending):
                 self._unconfirmed.forget(key)
             elif isinstance(event, LeaderElectionEnded):
-                self.candidates.offer_again((key,), self.ranking.rank)
+                self.ranking.offer_again(self.candidates, (key,))
         elif isinstance(event, LeaderOrdersAnswered):
-            self.candidates.offer_again(event.keys, self.ranking.rank)
+            self.ranking.offer_again(self.candidates, event.keys)
         elif isinstance(event, LimitsSet | LimitsChanged | StartsSuspended):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()

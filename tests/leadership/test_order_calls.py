@@ -167,6 +167,26 @@ async def test_what_is_frozen_before_its_call_is_not_sent_and_nothing_is_elected
     assert leaders(made) == [1, 1, 1, 4]
 
 
+@pytest.mark.parametrize("what", ["alter", "elect"])
+async def test_a_call_that_came_too_late_to_be_sent_is_tried_again_at_once(what: str) -> None:
+    made = world()
+    await made.send(demote(3))
+    await until_intended(made)
+    if what == "elect":
+        await made.release_effects()
+        made.hold_effects = True
+        await made.turn()
+        assert made.held
+        made.hold_effects = False
+    made.model.advance(1500)
+    await made.release_effects()
+    await made.settle()
+    made.model.advance(100)
+    await made.look()
+    await made.settle()
+    assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
+
+
 async def test_a_reorder_that_kafka_refuses_is_shown_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     made = world()
     alter_lists, refusals = made.driver.alter, [CallResult(39, "no such broker")]

@@ -11,9 +11,9 @@ from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.leadership.acting import election, events_of
 from drover.leadership.balancing import Balancing
+from drover.leadership.call_ends import Ends
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
-from drover.leadership.ends import Ends
 from drover.leadership.judging import Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
 from drover.leadership.moving import judge_moving, may_elect
 from drover.leadership.order_calls import OrderCalls, may_be_sent_alone

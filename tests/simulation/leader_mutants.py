@@ -6,7 +6,7 @@ LEADERS = "drover/leadership/judging.py"
 LEADERSHIP = "drover/leadership/reconciler.py"
 REORDERS = "drover/leadership/reorders.py"
 ORDER_CALLS = "drover/leadership/order_calls.py"
-ENDS = "drover/leadership/ends.py"
+ENDS = "drover/leadership/call_ends.py"
 START = "drover/reassignment/start.py"
 
 LEADER_MUTANTS = (

@@ -30,7 +30,7 @@ SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 BROKERS, DEAD = 5, 5
 TOPIC, TRAFFIC = "orders", "traffic"
 ALARM_MS, INTERVAL_MS = 4000, 8000
-RECORDS, ONE_CHUNK = 4, 1000
+RECORDS, ONE_CHUNK = 16, 1000
 IDLE_S, PAUSE_S, PRODUCED = 15, 0.02, b"x" * 1024
 
 
@@ -170,7 +170,7 @@ def _busiest_bytes(chunks: Iterable[HealAssignment]) -> int:
 
 METHOD = """\
 Of five brokers one is killed with SIGKILL for good. It has a replica of each of 300 partitions with two replicas, of
-256 KiB each, and some of Drover's own and Kafka's. The heal is throttled so that the busiest broker is busy for two
+1 MiB each, and some of Drover's own and Kafka's. The heal is throttled so that the busiest broker is busy for two
 minutes. Baseline of the time: the bytes that the busiest broker takes in or gives out, at that rate. Baseline of the
 copies: the partitions that the dead broker was in, since each needs one. The time after a threshold is that of the
 log's record minus that of the record that noted the absence, minus the threshold. The same once with everything in

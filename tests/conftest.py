@@ -47,7 +47,7 @@ async def local_cluster(
 ) -> AsyncIterator[LocalCluster]:
     """Four brokers in three racks and a ZooKeeper; a test that breaks a node mends it before it ends.
 
-    Every topic goes when the tests of a file have ended.
+    Every topic goes when the tests of a directory have ended.
     """
     kafka, zookeeper_mode = request.config.getoption("kafka"), request.config.getoption("zookeeper_mode")
     async with run_local_cluster(
@@ -60,10 +60,10 @@ async def local_cluster(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
-    """Delete the topics of a file after its last test: brokers that keep hundreds are slow for the next."""
+    """Delete the topics of a directory after its last test: brokers that keep hundreds are slow for the next."""
     yield
     cluster = item.config.stash.get(RUNNING, None)
-    if cluster is not None and nextitem is not None and nextitem.path != item.path:
+    if cluster is not None and nextitem is not None and nextitem.path.parent != item.path.parent:
         _delete_topics(cluster.bootstrap)
 
 

@@ -30,6 +30,8 @@ REPOSITORY = Path(__file__).parents[2]
 MANAGED = "local"
 DROVER = ("-m", "drover")
 RECORD_BYTES = 64 * 1024
+# More would not all be written in the time that a record has, on a busy machine.
+RECORDS_AT_ONCE = 32
 # Between two looks that each start a process: it is what all others wait for meanwhile.
 LOOK_S = 0.5
 
@@ -216,12 +218,10 @@ class Installation:
         producer = LogProducer(self.connection, "filler")
         await producer.start()
         record = os.urandom(RECORD_BYTES)
-        records = [
-            producer.send(name, record, partition=number)
-            for number in layout
-            for _ in range(kilobytes * 1024 // RECORD_BYTES)
-        ]
-        await asyncio.gather(*records)
+        wanted = [number for number in layout for _ in range(kilobytes * 1024 // RECORD_BYTES)]
+        for first in range(0, len(wanted), RECORDS_AT_ONCE):
+            part = wanted[first : first + RECORDS_AT_ONCE]
+            await asyncio.gather(*(producer.send(name, record, partition=number) for number in part))
         await producer.close()
 
     async def facts(self, key: TopicPartition) -> PartitionFacts:

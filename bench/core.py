@@ -1,15 +1,11 @@
 """Processor time of the shard core at the promised sizes; each case runs in its own process."""
 
-import asyncio
-import json
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from bench.core_cases import CASES, sizes
 from bench.results import AtLeast, AtMost, Benchmark, Limit, Row, check, percentile, say
-from bench.rig import REPOSITORY
+from bench.rig import run_apart
 
 Figures = dict[str, Any]
 REPETITIONS = 3
@@ -50,23 +46,7 @@ async def case_least(name: str, *, quick: bool) -> Figures:
 
 
 async def _case(name: str, *, quick: bool) -> Figures:
-    arguments = ("-m", "bench.core_cases", name, *(("--quick",) if quick else ()))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *arguments,
-        cwd=REPOSITORY,
-        # A set's order must not differ from run to run.
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        output = (await process.communicate())[0]
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    check(process.returncode == 0, f"{name} ended with {process.returncode}")
-    figures: Figures = json.loads(output)
+    figures: Figures = await run_apart("bench.core_cases", name, *(("--quick",) if quick else ()))
     return figures
 
 

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import os
 import sys
 from collections.abc import Sequence
 from time import process_time
@@ -14,7 +13,7 @@ import psutil
 from bench.core_site import CLUSTER, Site
 from bench.owner import Owner, Turn
 from bench.results import AtMost, Benchmark, Row, check, say
-from bench.rig import REPOSITORY
+from bench.rig import run_apart
 from drover.scheduling.state import Limits
 
 # Three seconds of the model's time.
@@ -24,7 +23,7 @@ FILLING_LOOKS = 20
 async def run(*, quick: bool) -> tuple[Row, ...]:
     """Submit and schedule everything on the model."""
     brokers, partitions = (50, 5_000) if quick else (500, 200_000)
-    found = await _apart(brokers, partitions)
+    found = await run_apart("bench.many_moves", str(brokers), str(partitions))
     say(", ".join(f"{name} {value:.2f}" for name, value in found.items()))
     what = f"{partitions:,} reassignments on {brokers} brokers"
     submitted_s, scheduled_s = found["submitted_s"], found["scheduled_s"]
@@ -36,25 +35,6 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         Row(f"{what}: the longest draft", found["longest_ms"], "ms"),
         Row(f"{what}: memory of the process, without the model cluster", found["peak_mib"], "MiB"),
     )
-
-
-async def _apart(brokers: int, partitions: int) -> dict[str, float]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "bench.many_moves", str(brokers), str(partitions)),
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        stdout=asyncio.subprocess.PIPE,
-    )
-    try:
-        output = (await process.communicate())[0]
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    check(process.returncode == 0, f"it ended with {process.returncode}")
-    found: dict[str, float] = json.loads(output)
-    return found
 
 
 async def _measure(brokers: int, partitions: int) -> dict[str, Any]:

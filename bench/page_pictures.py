@@ -173,7 +173,7 @@ def _remember_rates(shown: Showing) -> None:
         for number in range(POINTS - 1):
             share = min(1.0, number / 60) * (0.85 + 0.15 * math.sin(number / 17 + int(broker)))
             past.append((now_ms - (POINTS - number) * EVERY_MS, round(rate_in * share), round(rate_out * share)))
-        known = shown.page.plots._points[CLUSTER][int(broker)]  # noqa: SLF001 - minutes that no picture waits for
+        known = shown.page.plots.points[CLUSTER][int(broker)]
         known.extendleft(reversed(past))
 
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.results import check
 from bench.tail import Tail
@@ -134,14 +135,24 @@ async def wait_until(condition: Callable[[], Awaitable[bool]], what: str, timeou
 
 
 async def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
-    """Run a program from the repository to its end and return what it printed; it must succeed."""
+    """Run a program from the repository to its end and return all that it printed; it must succeed."""
+    return await _output(command, environment, asyncio.subprocess.STDOUT)
+
+
+async def run_apart(module: str, *arguments: str) -> Any:
+    """Run a module in a process of its own, where sets have the same order each time; return the JSON it prints."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    return json.loads(await _output((sys.executable, "-m", module, *arguments), environment, None))
+
+
+async def _output(command: Sequence[str], environment: Mapping[str, str], errors: int | None) -> str:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=REPOSITORY,
         env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        stderr=errors,
     )
     try:
         output = (await process.communicate())[0].decode()

@@ -2,14 +2,13 @@
 
 import asyncio
 
+from drover.client.history import fold_cluster
 from drover.journal.connection import LogConnection
 from drover.state.cluster import ClusterState
 
 
 async def read_state(connection: LogConnection, cluster: str) -> ClusterState:
     """Fold the log of a cluster; an empty state if the log has nothing on it. Raises `LogUnavailableError`."""
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
     return await fold_cluster(connection, cluster)
 
 

@@ -238,7 +238,7 @@ class LeadershipReconciler(Reconciler):
     def _room(self) -> int:
         """How many more leaders may be on their way, beside those that steps move."""
         state = self.state
-        under_way = state.leaders_under_way + self._reorders.under_way + state.leader_steps
+        under_way = state.leader_movements + self._reorders.under_way
         return max(0, state.limits.max_leader_movements - under_way)
 
     def _some(self, keys: dict[TopicPartition, None]) -> Iterable[TopicPartition]:

@@ -174,7 +174,7 @@ def _full_budget(state: ClusterState, entry: Reassignment, needed: int) -> Waiti
     if most is not None and size >= most:
         unblocks = f"the end of some of their copies (max_bytes_in_flight is {most:,})"
         return WaitingReason(f"a slot, {size:,} bytes are being copied", unblocks, entry.since_ms)
-    leaders, most = state.leader_steps + len(state.elections), state.limits.max_leader_movements
+    leaders, most = state.leader_movements, state.limits.max_leader_movements
     if leaders >= most and entry.current[0] != entry.heading[0]:
         unblocks = f"one of them has arrived (max_leader_movements is {most})"
         return WaitingReason(f"a slot, {leaders} leaders are on their way", unblocks, entry.since_ms)

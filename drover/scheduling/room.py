@@ -27,8 +27,8 @@ def limit_of(limits: Limits, port: Port) -> int:
 def exhausted(state: ClusterState, step: Step, held: Step | None = None) -> Budget | None:
     """Return the budget of the cluster that has no room for a step; None if all have.
 
-    A step that exceeds a budget by itself goes alone. Leaders that elections move count, too. `held` is the prepared
-    step whose room it takes over.
+    A step that exceeds a budget by itself goes alone. Leaders that elections and order calls move count, too. `held`
+    is the prepared step whose room it takes over.
     """
     budgets, copies = state.limits.budgets, len(step.adding) - (0 if held is None else len(held.adding))
     most = budgets.max_replica_copies_in_flight
@@ -37,7 +37,7 @@ def exhausted(state: ClusterState, step: Step, held: Step | None = None) -> Budg
     if copies > 0 and budgets.max_bytes_in_flight is not None and state.bytes_in_flight >= budgets.max_bytes_in_flight:
         return Budget.BYTES
     is_new = step.moves_leader and not (held is not None and held.moves_leader)
-    if is_new and state.leader_steps + len(state.elections) >= state.limits.max_leader_movements:
+    if is_new and state.leader_movements >= state.limits.max_leader_movements:
         return Budget.LEADERS
     return None
 
@@ -79,7 +79,7 @@ class Room:
             case Budget.BYTES:
                 return budgets.max_bytes_in_flight is None or state.bytes_in_flight < budgets.max_bytes_in_flight
             case Budget.LEADERS:
-                return state.leader_steps + len(state.elections) < state.limits.max_leader_movements
+                return state.leader_movements < state.limits.max_leader_movements
             case Knowledge():
                 return False  # what has a size now is offered anew
             case Health():

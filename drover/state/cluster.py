@@ -30,6 +30,11 @@ class ClusterState(
     A new capability adds its slice as one more base. Functions take the narrowest slice that they need.
     """
 
+    @property
+    def leader_movements(self) -> int:
+        """Count the leaders on their way, by steps, by elections and by lists put into order for one (R435-8)."""
+        return self.leader_steps + self.leaders_under_way
+
     def copy(self) -> Self:
         """Return an independent twin; the values inside are frozen and shared."""
         twin = type(self)(self.name)

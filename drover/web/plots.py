@@ -16,7 +16,7 @@ Point = tuple[int, int, int]
 class Plots:
     """Per cluster and broker: moment (ms since epoch), bytes per second in, and out."""
 
-    _points: dict[str, dict[int, deque[Point]]] = field(default_factory=lambda: defaultdict(dict))
+    points: dict[str, dict[int, deque[Point]]] = field(default_factory=lambda: defaultdict(dict))
     _sampled_ms: int = 0
 
     def sample(self, view: View, now_ms: int) -> None:
@@ -26,7 +26,7 @@ class Plots:
         self._sampled_ms = now_ms
         for fold in view.log.folds.values():
             for name, state in fold.state.clusters.items():
-                known = self._points[name]
+                known = self.points[name]
                 for row in broker_rows(state, view.transfers, now_ms):
                     if row.copies_in or row.copies_out or row.broker in known:
                         points = known.setdefault(row.broker, deque(maxlen=POINTS))
@@ -34,4 +34,4 @@ class Plots:
 
     def of(self, cluster: str) -> dict[str, list[Point]]:
         """Return a cluster's points by broker, in the order of time."""
-        return {str(broker): list(points) for broker, points in self._points[cluster].items()}
+        return {str(broker): list(points) for broker, points in self.points[cluster].items()}

@@ -66,3 +66,16 @@ def own_calls(made: World) -> int:
     """How many calls were intended for a partition."""
     kinds = CallIntended | LeaderElectionIntended | LeaderOrdersIntended
     return sum(isinstance(event, kinds) for event in made.events())
+
+
+async def until_intended(made: World) -> None:
+    """Look and decide until order calls are intended; their effects are held back."""
+    made.hold_effects = True
+    for _ in range(10):
+        if made.held:
+            break
+        made.model.advance(100)
+        await made.look()
+        await made.turn()
+    assert made.state.intended_orders
+    made.hold_effects = False

@@ -28,7 +28,19 @@ from events.leadership import (
 )
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued
-from tests.leadership.support import FIRST, KEYS, LISTS, WITHOUT_3, blacklist, demote, leaders, lists, restore, world
+from tests.leadership.support import (
+    FIRST,
+    KEYS,
+    LISTS,
+    WITHOUT_3,
+    blacklist,
+    demote,
+    leaders,
+    lists,
+    restore,
+    until_intended,
+    world,
+)
 from tests.shard.world import CLUSTER, World, alter
 
 
@@ -40,19 +52,6 @@ def outcomes(made: World) -> list[OrderOutcome]:
 
 def count(made: World, kind: type) -> int:
     return sum(isinstance(event, kind) for event in made.events())
-
-
-async def until_intended(made: World) -> None:
-    """Look and decide until order calls are intended; their effects are held back."""
-    made.hold_effects = True
-    for _ in range(10):
-        if made.held:
-            break
-        made.model.advance(100)
-        await made.look()
-        await made.turn()
-    assert made.state.intended_orders
-    made.hold_effects = False
 
 
 async def test_many_partitions_share_the_events_of_a_reorder() -> None:

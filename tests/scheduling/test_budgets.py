@@ -12,6 +12,7 @@ from events.clusters import Budgets
 from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.reassignments import CallIntended
+from tests.leadership.support import demote, until_intended
 from tests.shard.world import World, alter
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(6))
@@ -108,6 +109,23 @@ async def test_leaders_that_move_have_a_bound_and_others_pass_them() -> None:
     made.model.join_isr(KEYS[0], 4)
     await made.run(1000)
     assert set(running(made)) == {1, 2, 3}
+
+
+async def test_leaders_that_order_calls_move_leave_less_for_steps() -> None:
+    made = world(Budgets(), max_leader_movements=2)
+    made.model.create_topic("listed", dict.fromkeys(range(2), (5, 1, 4)))
+    await made.send(demote(5))
+    await until_intended(made)
+    assert len(made.state.intended_orders) == 2
+    made.hold_effects = True
+    await made.send(alter({KEYS[0]: [4, 2, 3], KEYS[1]: [1, 2, 4]}))
+    await made.run(1000)
+    assert running(made) == [1]
+    assert "2 leaders are on their way" in why(made, KEYS[0])
+    made.hold_effects = False
+    await made.release_effects()
+    await made.run(1000)
+    assert set(running(made)) == {0, 1}
 
 
 async def test_steps_that_move_no_leader_yet_are_not_counted_as_leader_movements() -> None:

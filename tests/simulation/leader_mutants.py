@@ -53,7 +53,7 @@ LEADER_MUTANTS = (
     Mutant(
         "ignore-the-budget-of-leaders",
         LEADERSHIP,
-        "        under_way = state.leaders_under_way + self._reorders.under_way + state.leader_steps",
+        "        under_way = state.leader_movements + self._reorders.under_way",
         "        under_way = 0",
         layer="tests/leadership/test_life.py",
     ),

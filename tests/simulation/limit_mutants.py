@@ -67,8 +67,15 @@ LIMIT_MUTANTS = (
     Mutant(
         "forget-the-leaders-of-steps",
         ROOM,
-        "    if is_new and state.leader_steps + len(state.elections)",
-        "    if is_new and len(state.elections)",
+        "    if is_new and state.leader_movements >=",
+        "    if is_new and state.leaders_under_way >=",
+        layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
+        "forget-the-leaders-of-order-calls",
+        "drover/leadership/state.py",
+        "return len(self.elections) + len(self.intended_orders)",
+        "return len(self.elections)",
         layer="tests/scheduling/test_budgets.py",
     ),
     Mutant(

@@ -24,6 +24,7 @@ class Held:
 
     slots: frozenset[TopicPartition] = frozenset()
     steps: dict[TopicPartition, Step] = field(default_factory=dict)
+    calls: frozenset[TopicPartition] = frozenset()
 
 
 class LimitWitness:
@@ -83,9 +84,12 @@ class LimitWitness:
             before = self._held.get(name, Held())
             flying = [entry for entry in cluster.reassignments.values() if entry.in_flight]
             going = [entry for entry in flying if not entry.is_cancelled]
-            now = Held(frozenset(entry.key for entry in going), dict(_weighing(going)))
+            calls = frozenset({*cluster.elections, *cluster.intended_orders})
+            now = Held(frozenset(entry.key for entry in going), dict(_weighing(going)), calls)
             # What goes on because its way back is held off has not begun anew.
-            self._held[name] = Held(now.slots, dict(_weighing(flying)))
+            self._held[name] = Held(now.slots, dict(_weighing(flying)), calls)
+            if calls - before.calls:
+                _few_leaders(cluster, list(now.steps.values()))
             if now.slots - before.slots:
                 _slots(cluster, now)
             for key, step in now.steps.items():
@@ -170,11 +174,16 @@ def _bytes(step: Step) -> int:
     return (step.copy_bytes or 0) * len(step.adding)
 
 
+def _few_leaders(cluster: ClusterState, steps: list[Step]) -> None:
+    calls = {*cluster.elections, *cluster.intended_orders}
+    moving, most = sum(map(_moves_leader, steps)), cluster.limits.max_leader_movements
+    assert moving + len(calls) <= most, f"S7: {moving} steps and {len(calls)} calls move leaders, at most {most}"
+
+
 def leader_movements(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
-    """S7, R435-8: no more leaders are on their way than may be, by steps and by elections."""
+    """S7, R435-8: no more leaders are on their way than may be, by steps, elections and order calls."""
     if _moves_leader(begun) and (held is None or not _moves_leader(held)):
-        moving, most = sum(map(_moves_leader, steps)), cluster.limits.max_leader_movements
-        assert moving <= most, f"S7: {moving} steps move leaders, at most {most}"
+        _few_leaders(cluster, steps)
 
 
 def _moves_leader(step: Step) -> bool:

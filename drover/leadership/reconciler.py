@@ -7,11 +7,11 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
 from drover.capability.messages import CallEnded, Effect, Identified, Input, LeadersElected, Moment
 from drover.capability.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
-from drover.capability.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
+from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.leadership.acting import election, events_of
 from drover.leadership.balancing import Balancing
-from drover.leadership.call_ends import Ends
+from drover.leadership.call_ends import CallEnds
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
 from drover.leadership.judging import Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
@@ -42,8 +42,9 @@ from events.records import AnyEvent
 
 # How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
 SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
-# How many partitions are looked at in one go, and how many are acted on in one batch.
-MAX_LOOKS, MAX_ACTS = 1000, 100
+# How many partitions may have been looked at and not acted on, and how few of them let further ones be looked at: what
+# is not acted on while it is fresh must be looked at again. How many are acted on in one batch.
+MAX_LOOKS, FEW_LOOKS, MAX_ACTS = 600, 300, 100
 # How many of those that wait are looked at again in one go.
 MAX_WAITING_LOOKS = 100
 
@@ -58,13 +59,11 @@ class LeadershipReconciler(Reconciler):
         self._reorders = Reorders(state)
         self._balancing = Balancing(state)
         self._work = Worklist()
-        self._ends = Ends(state, self._order_calls, self._elections, self._work)
+        self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
         self._unconfirmed = Unconfirmed()
         # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
         self._taken_back: list[TopicPartition] = []
-        # Moves that have just ended, and from when on (monotonic) a look at their partitions counts.
         self._moved: list[TopicPartition] = []
-        self._not_before_ms: dict[TopicPartition, int] = {}
         self._reader: SurveyReader | None = None
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
@@ -180,13 +179,12 @@ class LeadershipReconciler(Reconciler):
         if self._ends.record(batch) and not any(self._may_look(key, now_ms) for key in self._work.candidates):
             # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
             self._next_survey_ms = 0
-        # Brokers' metadata lags: it may show the list from before the move.
-        counts_ms = batch.now.monotonic_ms + CONFIRM_AFTER_MS
-        self._not_before_ms.update(dict.fromkeys(self._moved, counts_ms))
+        self._work.moved(self._moved, now_ms)
         self._moved = []
+        self._work.forget_old(now_ms)
         taken_back, self._taken_back = self._taken_back, []
         for key in taken_back:
-            self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
+            self._work.try_later(key, LONG_PAUSE, now_ms)
 
     def _read_survey(self, batch: BatchBuilder) -> None:
         """Go through a piece of the last survey."""
@@ -272,10 +270,9 @@ class LeadershipReconciler(Reconciler):
             self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
             return
         seen = self.observed.fresh(key, batch.now.monotonic_ms, FRESH_TO_START_MS)
-        if seen is None or seen.started_ms < self._not_before_ms.get(key, 0):
+        if seen is None or self._work.is_behind(key, seen):
             self._work.candidates[key] = None
             return
-        self._not_before_ms.pop(key, None)
         found = self._judge(key, seen)
         is_strange = isinstance(found, Forget | LeaveAlone) and found != Forget(OrderEnd.RESTORED)
         if is_strange and not self._unconfirmed.has_persisted(key, seen):
@@ -338,7 +335,8 @@ class LeadershipReconciler(Reconciler):
         yield from (key for key in self._order_calls.lost() if self.observed.call_ended_ms(key) <= now.monotonic_ms)
         if self.state.freeze is not None:
             return
-        now_ms, room = now.monotonic_ms, min(MAX_LOOKS, self._room)
+        now_ms, ready = now.monotonic_ms, len(self._work.ready)
+        room = min(MAX_LOOKS - ready, self._room) if ready <= FEW_LOOKS else 0
         may_look = (key for key in self._work.candidates if self._may_look(key, now_ms))
         yield from islice(may_look, room)
         # What waits for its own move is looked at when that goes on, and by every survey.

@@ -1,6 +1,10 @@
 """The partitions of which a leader or an order may be wrong: worth a look, looked at, or to be tried after a pause."""
 
+from collections.abc import Iterable
+
 from drover.capability.backoff import Backoff
+from drover.capability.observations import FRESH_MS, CachedObservation
+from drover.capability.unconfirmed import CONFIRM_AFTER_MS
 from events.partitions import TopicPartition
 
 LONG_PAUSE = 10
@@ -15,6 +19,9 @@ class Worklist:
         self.reordered: dict[TopicPartition, None] = {}
         self._backoff = Backoff()
         self._attempts: dict[TopicPartition, int] = {}
+        # What has just ended, and when (monotonic): moves, and elections with the leader before them. Oldest first.
+        self._moved_ms: dict[TopicPartition, int] = {}
+        self._elected: dict[TopicPartition, tuple[int | None, int]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -43,3 +50,32 @@ class Worklist:
     def may_try(self, key: TopicPartition, now_ms: int) -> bool:
         """Whether a partition's pause is over."""
         return self._backoff.may_try(key, now_ms)
+
+    # -- what brokers' metadata may not show yet
+
+    def moved(self, keys: Iterable[TopicPartition], now_ms: int) -> None:
+        """Note moves that have just ended."""
+        for key in keys:
+            self._moved_ms.pop(key, None)
+            self._moved_ms[key] = now_ms
+
+    def elected(self, key: TopicPartition, before: int | None, now_ms: int) -> None:
+        """Note that a partition has just got another leader than the one before."""
+        self._elected.pop(key, None)
+        self._elected[key] = before, now_ms
+
+    def is_behind(self, key: TopicPartition, seen: CachedObservation) -> bool:
+        """Whether a look may show what was before the last move or election: brokers' metadata lags."""
+        if seen.started_ms - self._moved_ms.get(key, -CONFIRM_AFTER_MS) < CONFIRM_AFTER_MS:
+            return True
+        before, ended_ms = self._elected.get(key, (None, 0))
+        leader = None if seen.facts is None else seen.facts.leader
+        return before is not None and leader == before and seen.started_ms - ended_ms < CONFIRM_AFTER_MS
+
+    def forget_old(self, now_ms: int) -> None:
+        """Forget what every broker knows by now."""
+        old_ms = now_ms - CONFIRM_AFTER_MS - FRESH_MS
+        while self._moved_ms and next(iter(self._moved_ms.values())) < old_ms:
+            del self._moved_ms[next(iter(self._moved_ms))]
+        while self._elected and next(iter(self._elected.values()))[1] < old_ms:
+            del self._elected[next(iter(self._elected))]

@@ -9,7 +9,7 @@ from drover.cluster.simulated import Loss
 from drover.facts import CallResult
 from drover.scheduling.state import Limits
 from events.brokers import BlacklistSet
-from events.commands import BlacklistEntry
+from events.commands import BlacklistEntry, Restore
 from events.leadership import (
     ElectionOutcome,
     LeaderElectionEnded,
@@ -34,7 +34,7 @@ from tests.leadership.support import (
     restore,
     world,
 )
-from tests.shard.world import Death, World, alter, cancel, rollback
+from tests.shard.world import CLUSTER, Death, World, alter, cancel, rollback
 
 
 async def test_a_listed_broker_leads_nothing_soon_and_everything_again_afterwards() -> None:
@@ -276,6 +276,32 @@ async def test_no_more_leaders_are_on_their_way_than_the_budget_allows() -> None
             most = max(most, made.state.leaders_under_way + len(made.state.reassignments))
     assert {leader(made, key) for key in keys} == {1}
     assert most == 3
+
+
+async def test_brokers_whose_metadata_lags_bring_no_second_election() -> None:
+    made = world()
+    made.driver.lag_metadata(1500)
+    await made.run(2000)
+    for command in (demote(3), restore(3)):
+        await made.send(command)
+        await made.run(15_000)
+        assert lists(made) == (LISTS if isinstance(command, Restore) else WITHOUT_3)
+    ended = [event for event in made.events() if isinstance(event, LeaderElectionsEnded)]
+    assert {event.outcome for event in ended} == {ElectionOutcome.ELECTED}
+
+
+async def test_hardly_a_partition_is_looked_at_twice_because_its_turn_comes_while_that_is_fresh() -> None:
+    made = World()
+    keys = [TopicPartition("many", number) for number in range(1500)]
+    made.model.create_topic("many", {key.partition: (3, 1, 2) for key in keys})
+    await made.send(demote(3))
+    looked = 0
+    while any(leader(made, key) == 3 for key in keys):
+        made.model.advance(100)
+        looked += len(made.core.cluster(CLUSTER).wanted({}, made.now))
+        await made.look()
+        await made.turn()
+    assert looked < 1.5 * len(keys)
 
 
 async def test_a_lost_answer_is_looked_for_and_an_election_is_never_unclean() -> None:

@@ -1,4 +1,4 @@
-"""A whole plan on real brokers beside the stock tool: its time, rate and extra replicas, and what producers feel."""
+"""One plan on real brokers, with Drover and with the stock tool: time, rate, extra replicas, producers' latency."""
 
 import asyncio
 from collections import Counter
@@ -27,7 +27,7 @@ Layout = Mapping[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is moved: lists before and after, and the records of 64 KiB of each partition."""
+    """The replicas of each partition before and after the plan, and its size in records of 64 KiB."""
 
     before: Layout
     after: Layout
@@ -35,11 +35,11 @@ class Plan:
 
     @property
     def busiest(self) -> tuple[str, int]:
-        """The way into or out of a broker through which the most bytes go."""
+        """The direction of a broker, in or out, with the most bytes."""
         return max(self.loads, key=lambda port: (self.loads[port], port))
 
     def ports(self, number: int) -> list[tuple[str, int]]:
-        """List the ways that the copies of a partition go."""
+        """List the broker and direction of each end of a partition's copies."""
         added = sorted(set(self.after[number]) - set(self.before[number]))
         return [port for broker in added for port in (("in", broker), ("out", self.before[number][0]))]
 
@@ -54,7 +54,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Waits:
-    """What a producer has waited, by the stretches between two questions."""
+    """The latencies of a producer's writes, reported piece by piece."""
 
     waited_ms: Sequence[float]
     asked: int = 0
@@ -63,7 +63,7 @@ class Waits:
         self.asked = len(self.waited_ms)
 
     def p99_ms(self) -> float:
-        """Return what it waited since the last question."""
+        """Return the 99th percentile of the writes since the last call."""
         first, self.asked = self.asked, len(self.waited_ms)
         return percentile(self.waited_ms[first:], 99)
 
@@ -153,7 +153,7 @@ async def _stock(rig: Rig, topic: str, after: Layout, *what: str) -> str:
 
 
 def _slot_idle_ms(tail: Tail, plan: Plan) -> list[float]:
-    """Return, for each call after the first ones, how long all it needs had room when the controller accepted it."""
+    """Return how long each step's slots were free before the controller accepted it; the first steps do not count."""
     freed_ms: dict[tuple[str, int], int] = {}
     idle: list[float] = []
     for seen in tail.seen:

@@ -1,4 +1,4 @@
-"""What Kafka itself says of moves under way: its list of reassignments, and the bytes on the brokers' disks."""
+"""Watches moves from outside: Kafka's list of reassignments, and the bytes on the brokers' disks."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ LIST_S, SAMPLE_S = 0.1, 1.0
 
 @dataclass(slots=True)
 class Watched:
-    """When the first and the last move of a topic were listed, the most replicas that were added, and sizes by time."""
+    """One topic's moves: when the first and the last were listed, the most added replicas, and the sizes over time."""
 
     driver: KafkaDriver
     topic: str
@@ -41,7 +41,7 @@ class Watched:
     def rate(
         self, port: tuple[str, int], after: Mapping[int, tuple[int, ...]], before: Mapping[int, tuple[int, ...]]
     ) -> float:
-        """Return the bytes per second that passed a port between a fifth and four fifths of all that did."""
+        """Return the rate of a port in bytes per second, from a fifth to four fifths of all its bytes."""
         way, broker = port
         passed: list[tuple[float, int]] = []
         for at_s, sizes in self.samples:

@@ -1,4 +1,4 @@
-"""What a plan was likely to take beside what it took, as `drover history --plan` prints it."""
+"""Prints a plan's estimate and its actual figures side by side, for `drover history --plan`."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ SHOWN_BROKERS = 12
 
 
 def print_taken(taken: Taken) -> None:
-    """Print both columns for people; nothing without an estimate."""
+    """Print both columns; print nothing if the plan has no estimate."""
     estimate = taken.estimate
     if estimate is None:
         return
@@ -51,7 +51,7 @@ def _sized(estimate: PlanEstimate) -> str:
 
 
 def _time(estimate: PlanEstimate) -> str:
-    """The least time, and the likely one, at the throttle of then."""
+    """The shortest and the likely time, at the throttle that was set when the plan was accepted."""
     if estimate.least_ms is None or estimate.throttle_bytes_per_second is None:
         return "no throttle"
     rate = f" at {amount(estimate.throttle_bytes_per_second)}/s"

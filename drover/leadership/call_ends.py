@@ -1,4 +1,4 @@
-"""What follows from the end of a call about leaders: its record, the election after a reorder, or another try."""
+"""Records the ends of order calls and elections, and decides what follows: an election, another try, or nothing."""
 
 from collections import defaultdict
 

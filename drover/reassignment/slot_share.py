@@ -1,6 +1,6 @@
-"""How much of a broker's slot a copy takes, by its size: it follows from what the log says of a step."""
+"""The share of a broker's slot that a copy takes, by its size in the log."""
 
-# Shares are counted in sixteenths. A copy never takes nothing: of one slot there are at most sixteen at a time.
+# Shares are counted in sixteenths. Even the smallest copy takes one: at most sixteen share a slot.
 WHOLE_SLOT, LEAST_SHARE = 16, 1
 # What a follower gets of a partition with one fetch (replica.fetch.max.bytes, by default). A copy of that much takes a
 # whole slot, so all that share the slots of a broker are no more bytes than as many whole copies.

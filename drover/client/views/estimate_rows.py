@@ -1,4 +1,4 @@
-"""PURE: what a plan was likely to take beside what it took, both from the log alone."""
+"""PURE: a plan's estimate beside its actual figures, both from the log alone."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,9 +30,9 @@ _Over = ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | R
 
 @dataclass(eq=False, slots=True)
 class Taken:
-    """What a plan has taken so far: of steps that were confirmed, and of reassignments that have ended.
+    """The actual figures of a plan so far, from confirmed steps and ended reassignments.
 
-    `bytes_unknown` counts steps of which more was copied than is known. `finished_ms` is None until it is finished.
+    `bytes_unknown` counts steps that copied bytes nobody has measured. `finished_ms` is None until it is finished.
     """
 
     cluster: str
@@ -88,7 +88,7 @@ class _Move:
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts what plans of one name took, from every valid record in the order of each shard."""
+    """Adds up the actual figures of all plans of one name, from every valid record in the order of each shard."""
 
     plan: str
     _taken: dict[str, Taken] = field(default_factory=dict)

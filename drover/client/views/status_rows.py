@@ -237,7 +237,7 @@ def _plan(plan: Any) -> dict[str, Any]:
 
 
 def _notices_of_health(state: ClusterState) -> Iterable[str]:
-    """Say what moves may do less while partitions lose replicas."""
+    """Tell which brokers copy less, or that nothing starts, because replicas are out of sync."""
     if state.suspension is not None:
         first = state.suspension.partitions[0]
         yield (

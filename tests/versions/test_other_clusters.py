@@ -1,6 +1,7 @@
 """An older Kafka in both of its modes, and one with three controllers: what Drover's driver asks of any cluster."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from drover.facts import NONE, BrokerRates, ThrottledReplicas
 from drover.local import local_cluster
 from drover.traits import traits_of
 from events.partitions import TopicPartition
-from events.traits import Completion
+from events.traits import Completion, Traits
 from tests.cluster.support import RealCluster, facts, settled
 from tests.cluster.test_contract import alter_one, throttled_topic, unthrottle
 from tests.reality.real import RealCluster as RecordedCluster
@@ -67,7 +68,9 @@ async def test_kafka_3_9_says_what_it_is_and_moves_throttles_rolls_back_reorders
         assert set((await settled(cluster, moving, (3, 1, 2))).isr) == {1, 2, 3}
         elected = await driver.elect_leaders([moving])
         assert elected[moving].code == NONE, elected
-        assert (await facts(cluster, moving)).leader == 3
+        async with asyncio.timeout(30):
+            while (await facts(cluster, moving)).leader != 3:
+                await cluster.pass_time()
 
         # A partition grows and shrinks, and each one of a call has its own answer.
         answers = await driver.alter([AlterRequest(other, (2, 3, 4, 1)), AlterRequest(moving, None)])
@@ -77,6 +80,8 @@ async def test_kafka_3_9_says_what_it_is_and_moves_throttles_rolls_back_reorders
         await settled(cluster, other, (4, 1))
         assert not (await driver.list_moves()).moves
         assert (await driver.broker_rates([1]))[1] == BrokerRates(200 * KIB, 200 * KIB)
+        if controllers:
+            await _has_a_broker_of_a_newer_version(cluster)
 
 
 async def _has_the_traits_that_were_seen(cluster: RealCluster) -> None:
@@ -88,6 +93,19 @@ async def _has_the_traits_that_were_seen(cluster: RealCluster) -> None:
     assert await alter_one(cluster, key, 1, 2, 3) == NONE
     await settled(cluster, key, (1, 2, 3))
     await unthrottle(cluster)
+
+
+async def _has_a_broker_of_a_newer_version(cluster: RealCluster) -> None:
+    """One broker comes back as another release, as in a rolling upgrade: then only what both do is relied on."""
+    await cluster.local.stop(4)
+    arguments = ("local", "start", "4", "--kafka", "4.3.1", "--dir", str(cluster.local.directory))
+    command = await asyncio.create_subprocess_exec(sys.executable, "-m", "drover", *arguments)
+    assert await command.wait() == 0
+    versions = await cluster.driver.broker_versions()
+    assert versions[4] != versions[1] == versions[2] == versions[3]
+    traits = traits_of(versions.values())
+    assert traits is not None
+    assert (traits.completion, traits.is_known) == (Traits(kafka="").completion, False)
 
 
 async def _agrees_with_the_model(cluster: RealCluster) -> None:

@@ -5,6 +5,7 @@ fields, which are derived from the recorded ones. A recorded field at its defaul
 existed keep their hashes.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -104,8 +105,17 @@ def values_by_key(value: Mapping[Any, Any]) -> object:
 
 def not_default(value: msgspec.Struct) -> dict[str, object]:
     """List the fields of a struct that differ from their defaults by equality, by name."""
-    known = msgspec.structs.fields(value)
-    return {one.encode_name: found for one in known if (found := getattr(value, one.name)) != one.default}
+    return {
+        name: found
+        for name, attribute, default in _defaults(type(value))
+        if (found := getattr(value, attribute)) != default
+    }
+
+
+@functools.cache
+def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, object], ...]:
+    """List wire name, attribute and default of each field; msgspec resolves annotations to tell, which takes long."""
+    return tuple((one.encode_name, one.name, one.default) for one in msgspec.structs.fields(kind))
 
 
 def items_not_default(value: Mapping[Any, msgspec.Struct]) -> object:

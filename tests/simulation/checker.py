@@ -134,6 +134,7 @@ class Checker:
         self.replaced: dict[Place, int] = {}
         self.held: dict[tuple[str, str], Outcome] = {}
         self.seen: dict[Place, Partition] = {}
+        self._compared: dict[tuple[str, str], tuple[object, ...]] = {}
         self.isr_changed_ms: dict[Place, int] = {}
         self.hashes: list[dict[int, bytes]] = [{} for _ in range(shards)]
         self.overwritten: set[tuple[str, int]] = set()
@@ -348,6 +349,11 @@ class Checker:
     def _see(self, cluster: SimulatedCluster) -> None:
         now_ms = cluster.now_ms
         for name, topic in cluster.model.topics.items():
+            # Mostly nothing has changed: the same objects are compared by one call.
+            partitions = (topic.topic_id, *topic.partitions.values())
+            if partitions == self._compared.get((cluster.name, name)):
+                continue
+            self._compared[cluster.name, name] = partitions
             for number, partition in topic.partitions.items():
                 place = (cluster.name, TopicPartition(name, number))
                 before = self.seen.get(place)

@@ -27,7 +27,7 @@ LISTED = 3
 OTHERS = (1, 2, 4)
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
 LOOK_EVERY_S = 0.1
-# A look at so many partitions takes the brokers and this process some 40 ms each: none comes before it may find anything.
+# A look at all of them takes some 40 ms of this process and of a broker: none comes before it may find anything.
 MOST_LEADERS_PER_S = 1500
 WRITES_PER_S = 200
 SETTLE_S = 2.0

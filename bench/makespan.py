@@ -11,6 +11,7 @@ from bench.makespan_instances import STREAM_SHARES, instances
 from bench.ports_model import Instance
 from bench.results import AtLeast, AtMost, Benchmark, Row, say
 from drover.scheduling.state import Limits
+from events.clusters import Budgets
 
 MOVES, SEEDS = 300, 3
 # As many partitions at a time as Cruise Control's cap lets twelve brokers copy.
@@ -43,14 +44,20 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
 
 
 def fitting(instance: Instance) -> Limits:
-    """Return the limits as docs/limits.md advises: as many copies per broker as fill a port.
+    """Return the limits as docs/limits.md advises: as many copies per broker as fill a port, in whole steps.
 
-    A whole replacement copies all replicas of a partition in one step, and a further step beside it.
+    Where racks have uplinks, as many copies per rack as its uplink is ports wide.
     """
     streams, replicas = instance.streams_per_port, max(len(shift.added) for shift in instance.shifts)
-    if replicas > 1:
-        return Limits(max_replicas_per_step=replicas, max_moves_per_broker=2 * streams + 1)
-    return Limits() if streams == 1 else Limits(max_moves_per_broker=streams)
+    copies = math.ceil(streams / replicas) * replicas
+    if copies == 1:
+        copies = Limits().max_moves_per_broker
+    between_racks = None if instance.uplink is None else round(copies * instance.uplink / instance.port)
+    return Limits(
+        max_replicas_per_step=replicas,
+        max_moves_per_broker=copies,
+        budgets=Budgets(max_moves_per_rack=between_racks),
+    )
 
 
 async def _play(instance: Instance) -> Played:
@@ -111,7 +118,8 @@ uplinks of two ports for four brokers, partitions that are written to, and 100 p
 replaced. *Bound*: the busiest port or uplink, or the longest single copy; no schedule beats it. Drover looks every
 150 ms and reads sizes every second, as a worker does; 50 ms from a call to the first byte for everybody. Its limits
 are those that limits.md advises: the defaults where one stream fills a port, otherwise as many copies per broker as
-fill one (3 and 8); whole replacements with three replicas per step and twice as many copies and one. *Default
+fill one (3 and 8); whole replacements with three replicas per step and as many copies as fill a port in whole steps
+(3, 3 and 9); where racks have uplinks, twice as many copies per rack, since an uplink is two ports wide. *Default
 limits*: one replica per step and five copies per broker and way, which leave three eighths of a port idle at streams
 of an eighth. Baselines on the same instances: everything in one request; waves of 60 partitions, the next one when
 all of the one before have ended; 60 at a time by name with a look every second (KIP-1335); Cruise Control's loop: at

@@ -11,6 +11,7 @@ from drover.capability.messages import BytesSampled, Moment
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
 from drover.runtime.clusters import SAMPLE_MS
+from drover.scheduling.starter import Starter
 from drover.scheduling.state import Limits
 from events.commands import Alter, PartitionTarget
 from events.partitions import TopicPartition
@@ -34,11 +35,17 @@ class Drive:
         self._sampled_ms = -SAMPLE_MS
         self.peak_extra = 0
         self.last_s = 0.0
+        self._starter = self._find_starter()
         for topic in sorted({shift.key.topic for shift in instance.shifts}):
             layout = {key.partition: shift.before for key, shift in self._shifts.items() if key.topic == topic}
             self.model.create_topic(topic, layout)
         for key, shift in self._shifts.items():
             self.model.write(key, int(shift.bytes))
+
+    def _find_starter(self) -> Starter:
+        """Find what starts steps: only it knows whether the next look matters."""
+        reconcilers = self.owner.core.cluster(CLUSTER)._reconcilers  # noqa: SLF001 - see above
+        return next(one for one in reconcilers if isinstance(one, Starter))
 
     def now(self) -> Moment:
         return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
@@ -82,9 +89,9 @@ class Drive:
         now_ms = self.model.now_ms
         if now_ms - self._sampled_ms < SAMPLE_MS:
             return
-        self._sampled_ms = now_ms
         topics = self.owner.core.cluster(CLUSTER).topics_to_sample(self.now())
         if topics:
+            self._sampled_ms = now_ms
             self.owner.deliver(BytesSampled(CLUSTER, now_ms, await self.driver.replica_bytes(topics)))
 
     def _follow(self) -> None:
@@ -116,16 +123,21 @@ class Drive:
             del self._extra[key]
 
     def _pass_time(self) -> None:
-        """Go on to the next look; looks before which nothing ends are left out, except the last one before it."""
+        """Go on to the next look.
+
+        Looks before which nothing ends are left out, except the last one before it, and those that a start waits for.
+        """
         wake_ms = self.owner.core.wake_at_ms(self.now())
         event_s = self.network.next_event_s
-        looks = 1 if math.isinf(event_s) else int((event_s - self.network.now_s) * 1000 // LOOK_MS)
+        is_asked = bool(self._starter.candidates.looks)
+        looks = 1 if is_asked or math.isinf(event_s) else int((event_s - self.network.now_s) * 1000 // LOOK_MS)
         step_ms = max(1, looks) * LOOK_MS
         if wake_ms is not None:
             step_ms = min(step_ms, max(1, wake_ms - self.model.now_ms))
         self.model.advance(step_ms)
         until_s = self.model.now_ms / 1000
-        for key, broker in self.network.advance(until_s):
-            del self._copying[key, broker]
-            self.model.join_isr(key, broker)
-            self.last_s = until_s
+        while self.network.now_s < until_s:
+            for key, broker in self.network.advance(min(until_s, self.network.next_event_s)):
+                del self._copying[key, broker]
+                self.model.join_isr(key, broker)
+                self.last_s = self.network.now_s

@@ -62,7 +62,7 @@ class Observation:
     if it began after that partition's last call had ended. `moves` holds every partition both Lists agree is moving,
     those of others included. `partitions` holds the asked partitions on which both Lists agree: None means that the
     topic or partition does not exist. A partition that is missing here could not be judged this time. `min_isr` holds
-    min.insync.replicas per described topic, if it was asked for.
+    min.insync.replicas per described topic, if it was asked for. `racks` are those of the live brokers.
     """
 
     cluster: str
@@ -73,6 +73,7 @@ class Observation:
     moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
+    racks: Mapping[int, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,13 +60,15 @@ class Budgets(Struct, frozen=True, omit_defaults=True):
     """Bounds of what is in flight beside the number of partitions; None is no bound.
 
     Copies into and out of a broker are counted apart; None is `max_moves_per_broker`. A step begins while fewer bytes
-    than `max_bytes_in_flight` are being copied. What exceeds a bound by itself goes alone.
+    than `max_bytes_in_flight` are being copied. `max_moves_per_rack` bounds the copies into a rack from others, and as
+    many out of it. What exceeds a bound by itself goes alone.
     """
 
     max_incoming_per_broker: int | None = None
     max_outgoing_per_broker: int | None = None
     max_replica_copies_in_flight: int | None = None
     max_bytes_in_flight: int | None = None
+    max_moves_per_rack: int | None = None
 
 
 class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limits-set"):

@@ -31,6 +31,8 @@ class ObservationCache:
     def __init__(self) -> None:
         self.live: frozenset[int] = frozenset()
         self.live_seen_ms: int | None = None
+        # As it was last seen of each broker; another object whenever that changes.
+        self.racks: Mapping[int, str | None] = {}
         self.moves: Mapping[TopicPartition, Move] = {}
         self.min_isr: dict[str, int] = {}
         self.partitions: dict[TopicPartition, CachedObservation] = {}
@@ -45,6 +47,7 @@ class ObservationCache:
         An observation that began before a partition's last call ended says nothing about that partition.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
+        self._see_racks(observation.racks)
         self.moves = observation.moves
         self.min_isr.update(observation.min_isr)
         counted: dict[TopicPartition, PartitionFacts | None] = {}
@@ -66,6 +69,10 @@ class ObservationCache:
         old = takewhile(lambda key: self.partitions[key].ended_ms < before_ms, self.partitions)
         for key in list(islice(old, at_most)):
             del self.partitions[key]
+
+    def _see_racks(self, racks: Mapping[int, str | None]) -> None:
+        if not racks.items() <= self.racks.items():
+            self.racks = {**self.racks, **racks}
 
     def see_live(self, brokers: Iterable[int], ended_ms: int) -> None:
         """Remember which brokers are alive; the set stays the same object as long as they are the same."""

@@ -91,6 +91,7 @@ class KafkaDriver:
             started_ms=before.started_ms,
             ended_ms=ended_ms,
             live_brokers=tuple(metadata.racks),
+            racks=metadata.racks,
             moves=agreed_moves(before.moves, after.moves),
             partitions=agreed_partitions(partitions, before.moves, _described(partitions, metadata), after.moves),
             min_isr=await self._min_isrs(existing, deadline) if with_min_isr else {},

@@ -212,8 +212,10 @@ class SimulatedDriver:
         return Loss.REQUEST if self.unreachable else loss
 
     def _identity(self) -> ClusterIdentity:
-        racks = {broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()}
-        return ClusterIdentity(self.model.kafka_cluster_id, racks)
+        return ClusterIdentity(self.model.kafka_cluster_id, self._racks())
+
+    def _racks(self) -> dict[int, str | None]:
+        return {broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()}
 
     def _facts(self, partition: TopicPartition) -> PartitionFacts | None:
         if self._frozen is not None:
@@ -232,6 +234,7 @@ class SimulatedDriver:
             started_ms=before.started_ms,
             ended_ms=self.model.now_ms,
             live_brokers=self.model.live_brokers(),
+            racks=self._racks(),
             moves=agreed_moves(before.moves, after),
             partitions=agreed_partitions(partitions, before.moves, described, after),
             min_isr={name: self.model.min_isr(name) for name in topics} if with_min_isr else {},
@@ -276,7 +279,7 @@ class SimulatedDriver:
             partitions={
                 key: facts for key, _ in self.model.each_partition() if (facts := self._facts(key)) is not None
             },
-            racks={broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()},
+            racks=self._racks(),
         )
 
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:

@@ -4,7 +4,7 @@ Kafka sends and receives apart (KIP-73 has a throttle for each), so copies in an
 """
 
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 
 class Port(NamedTuple):
@@ -16,6 +16,7 @@ class Port(NamedTuple):
 
 # One entry per copy: a port may be there several times.
 Ports = tuple[Port, ...]
+Taken = TypeVar("Taken")
 
 
 # Asked for at every event of a partition; a cluster has few different pairs of lists.
@@ -26,15 +27,15 @@ def ports_of(adding: tuple[int, ...], leader: int | None) -> Ports:
     return ways_in if leader is None else (Port(leader, "out"),) * len(adding) + ways_in
 
 
-def without(ports: Ports, held: Ports) -> Ports:
-    """Return the ports that are not held yet, each as often as it is lacking."""
+def without(needed: tuple[Taken, ...], held: tuple[Taken, ...]) -> tuple[Taken, ...]:
+    """Return what is needed and not held yet, each as often as it is lacking."""
     if not held:
-        return ports
+        return needed
     left = list(held)
     lacking = []
-    for port in ports:
-        if port in left:
-            left.remove(port)
+    for one in needed:
+        if one in left:
+            left.remove(one)
         else:
-            lacking.append(port)
+            lacking.append(one)
     return tuple(lacking)

@@ -108,7 +108,7 @@ def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | 
     full = _full_brokers(state, entry)
     if full is not None:
         return full
-    unblocks = f"what was accepted earlier comes first{_end_of_list(state, entry)}"
+    unblocks = f"what was accepted earlier comes first{_other_ends(state, entry)}"
     return WaitingReason("a slot", unblocks, entry.since_ms)
 
 
@@ -117,13 +117,15 @@ def _next_step(state: ClusterState, entry: Reassignment) -> WaitingReason:
 
     Holding some while waiting for others could stop two such reassignments for ever. It goes before what is pending.
     """
-    unblocks = f"a look at the partition, and room on its leader, before all that is queued{_end_of_list(state, entry)}"
+    unblocks = f"a look at the partition, and room on its leader, before all that is queued{_other_ends(state, entry)}"
     return WaitingReason("its next step", unblocks, entry.since_ms)
 
 
-def _end_of_list(state: ClusterState, entry: Reassignment) -> str:
-    throttled = state.rate_of(entry.plan) is not None
-    return ", and a topic's list of throttled replicas has an end" if throttled else ""
+def _other_ends(state: ClusterState, entry: Reassignment) -> str:
+    """Say what else may be full: which racks are, and which lists, the log does not say."""
+    between_racks, throttled = state.limits.budgets.max_moves_per_rack, state.rate_of(entry.plan) is not None
+    of_racks = "" if between_racks is None else f", and racks have an end (max_moves_per_rack is {between_racks})"
+    return of_racks + (", and a topic's list of throttled replicas has an end" if throttled else "")
 
 
 def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:

@@ -41,6 +41,8 @@ AFTER_SURVEY_MS = 30
 # An outage goes into the log once it has lasted: a broker that restarts is none.
 OUTAGE_MS = 2000
 SAMPLE_MS = 1000
+# Where nothing is copied, and nothing waits for its size: the first copies of a plan wait for theirs.
+IDLE_SAMPLE_MS = 100
 VERSIONS_MS = 30_000
 # A sample may take this share of the time: listing every log directory of a large cluster is not free.
 SAMPLE_SHARE = 5
@@ -203,7 +205,7 @@ class ClusterServices:
             else:
                 self._metrics.copy_remaining(cluster, 0)
             took_ms = (time.monotonic() - started) * 1000
-            await asyncio.sleep(max(SAMPLE_MS, took_ms * SAMPLE_SHARE) / 1000)
+            await asyncio.sleep((max(SAMPLE_MS, took_ms * SAMPLE_SHARE) if topics else IDLE_SAMPLE_MS) / 1000)
 
     async def _ask_versions(self, core: ShardCore, cluster: str) -> None:
         """Ask the brokers now and then what they run: a cluster may be upgraded in the middle of a plan.

@@ -193,6 +193,7 @@ class ClusterSettings:
     max_outgoing_per_broker: int | None = None
     max_replica_copies_in_flight: int | None = None
     max_bytes_in_flight: int | None = None
+    max_moves_per_rack: int | None = None
     adapts_to_health: bool = False
 
     def __post_init__(self) -> None:
@@ -218,6 +219,7 @@ class ClusterSettings:
                 self.max_outgoing_per_broker,
                 self.max_replica_copies_in_flight,
                 self.max_bytes_in_flight,
+                self.max_moves_per_rack,
             ),
             self.adapts_to_health,
         )

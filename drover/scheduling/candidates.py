@@ -277,16 +277,11 @@ class Candidates:
                 self.wake_next(resource, room)
 
     def wake_next(self, resource: Resource, room: HasRoom) -> None:
-        """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here.
-
-        Whoever comes before it, and lacks room elsewhere, is passed; one that was passed too often gets what it needs
-        reserved.
-        """
+        """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here."""
         if not room.has_room(resource, LEAST_SHARE):
             self._note_full((resource,), LEAST_SHARE)
             return
         first: tuple[_Turn, _Item, _Group] | None = None
-        lacking: list[_Item] = []
         for group in tuple(self._needing.get(resource, ())):
             heap = self._head(group)
             if heap is None:
@@ -298,14 +293,10 @@ class Candidates:
             full = room.lacking(needs, heap[0][2], share)
             if full:
                 self._note_full(full, share)
-                lacking.append(heap[0])
             else:
                 first = (turn, heap[0], group)
         if first is not None:
             rank, _, key = heapq.heappop(self._parked[first[2]])
-            for item in lacking:
-                if self._turn_of(item[0]) < first[0]:
-                    self._pass(item[2])
             self.offer(key, rank, resource)
 
     def kept(self, resource: Resource, key: TopicPartition | None = None) -> int:
@@ -325,12 +316,16 @@ class Candidates:
             self.offer(owner, entry.rank, resource)
 
     def pass_by(self, key: TopicPartition, rank: Rank, needs: Needs) -> None:
-        """Note that one starts without having waited, before others that need the same."""
-        for resource in dict.fromkeys(needs):
-            for group in tuple(self._needing.get(resource, ())):
-                heap = self._head(group)
-                if heap is not None and heap[0][2] != key and self._turn_of(heap[0][0]) < self._turn_of(rank):
-                    self._pass(heap[0][2])
+        """Note that one starts before others that come first and need some of the same.
+
+        One that was passed too often gets what it needs reserved.
+        """
+        turn = self._turn_of(rank)
+        groups = dict.fromkeys(group for resource in needs for group in self._needing.get(resource, ()))
+        for group in groups:
+            heap = self._head(group)
+            if heap is not None and heap[0][2] != key and self._turn_of(heap[0][0]) < turn:
+                self._pass(heap[0][2])
 
     def _pass(self, key: TopicPartition) -> None:
         entry = self._entries[key]

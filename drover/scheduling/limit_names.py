@@ -103,6 +103,11 @@ KNOWN: tuple[KnownLimit, ...] = (
     ),
     KnownLimit("max_incoming_per_broker", "copies into a broker at a time", none_means="max_moves_per_broker"),
     KnownLimit("max_outgoing_per_broker", "copies out of a broker at a time", none_means="max_moves_per_broker"),
+    KnownLimit(
+        "max_moves_per_rack",
+        "copies into a rack from others at a time, and as many out of it",
+        none_means="no bound",
+    ),
     KnownLimit("max_replica_copies_in_flight", "copies in the cluster at a time", none_means="no bound"),
     KnownLimit(
         "max_bytes_in_flight",

@@ -1,10 +1,17 @@
 """The resources that a step needs room at."""
 
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from drover.reassignment.ports import Port
 from events.partitions import TopicPartition
+
+
+class RackWay(NamedTuple):
+    """One way into a rack from the others, or out of it to them."""
+
+    rack: str
+    way: Literal["in", "out"]
 
 
 class Budget(Enum):
@@ -33,9 +40,9 @@ class RunningPlan(NamedTuple):
     plan: str
 
 
-# What can be full, or lacking: a way into or out of a broker, a budget, the health of the cluster, a size, a plan, a
-# topic's list of throttled replicas by its name.
-Resource = Port | Budget | Health | Knowledge | RunningPlan | str
+# What can be full, or lacking: a way into or out of a broker or a rack, a budget, the health of the cluster, a size,
+# a plan, a topic's list of throttled replicas by its name.
+Resource = Port | RackWay | Budget | Health | Knowledge | RunningPlan | str
 # Everything that a step needs room at; a resource that it needs several times is there as often.
 Needs = tuple[Resource, ...]
 

@@ -7,7 +7,8 @@ from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.reassignment.state import Step
 from drover.scheduling.candidates import Candidates
-from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resource, RunningPlan
+from drover.scheduling.rack_traffic import RackTraffic
+from drover.scheduling.resources import Budget, Health, Knowledge, Needs, RackWay, Resource, RunningPlan
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -49,9 +50,15 @@ class Room:
     """
 
     def __init__(
-        self, state: ClusterState, observed: ObservationCache, throttles: Throttles, candidates: Candidates
+        self,
+        state: ClusterState,
+        observed: ObservationCache,
+        throttles: Throttles,
+        candidates: Candidates,
+        racks: RackTraffic,
     ) -> None:
         self._state = state
+        self._racks = racks
         self._observed = observed
         self._throttles = throttles
         self._candidates = candidates
@@ -90,6 +97,9 @@ class Room:
                 is_live = resource.broker in self._observed.live
                 kept = self._candidates.kept(resource)
                 return not is_live or not self._is_full(resource, share, self._candidates.expected, kept)
+            case RackWay():
+                kept = self._candidates.kept(resource)
+                return not self._is_rack_full(resource, share, self._candidates.expected, kept)
             case _:
                 return self.may_throttle(resource, 1)
 
@@ -115,6 +125,10 @@ class Room:
                 kept = self._candidates.kept(one, key)
                 if self._is_full(one, needs.count(one) * share, expected, kept):
                     found.append(one)
+            elif isinstance(one, RackWay):
+                kept = self._candidates.kept(one, key)
+                if self._is_rack_full(one, needs.count(one) * share, expected, kept):
+                    found.append(one)
             elif not self.has_room(one, share):
                 found.append(one)
         return found
@@ -131,3 +145,9 @@ class Room:
         taken = self._state.slots.get(port, 0) + expected.get(port, 0) + kept
         slots = self._state.slots_of(port.broker, limit_of(self._state.limits, port))
         return bool(taken) and taken + wanted > slots * WHOLE_SLOT
+
+    def _is_rack_full(self, way: RackWay, wanted: int, expected: Mapping[Resource, int], kept: int) -> bool:
+        """Whether a way into or out of a rack has not so many sixteenths of slots left; what exceeds it goes alone."""
+        most = self._state.limits.budgets.max_moves_per_rack
+        taken = self._racks.taken(way) + expected.get(way, 0) + kept
+        return most is not None and bool(taken) and taken + wanted > most * WHOLE_SLOT

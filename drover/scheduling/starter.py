@@ -16,24 +16,25 @@ from drover.reassignment.call_pace import CallPace
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
-from drover.reassignment.ports import Ports, without
+from drover.reassignment.ports import without
 from drover.reassignment.route import next_call
-from drover.reassignment.slot_share import share_of
 from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.verdict import Context, blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates, Where
 from drover.scheduling.likely_step import likely_step
 from drover.scheduling.preparing import election_after
+from drover.scheduling.rack_traffic import RackTraffic
 from drover.scheduling.rank import Rank
 from drover.scheduling.ranking import Ranking
-from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resource, RunningPlan
-from drover.scheduling.room import Lacking, Room, exhausted
+from drover.scheduling.resources import Budget, Needs, Resource
+from drover.scheduling.room import Room
 from drover.scheduling.shares import Shares
 from drover.scheduling.start_pace import StartPace
 from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
+from drover.scheduling.wanting import Wanting
 from drover.state.cluster import ClusterState
 from events.adaptation import StartsSuspended
 from events.base import PartitionEvent
@@ -76,7 +77,9 @@ class Starter(Reconciler):
         self.candidates = Candidates(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
         self.ranking = Ranking(state, sizes)
         self._unsized = Unsized(state, sizes)
-        self._room = Room(state, observed, throttles, self.candidates)
+        self._racks = RackTraffic(state, observed)
+        self._room = Room(state, observed, throttles, self.candidates, self._racks)
+        self._wanting = Wanting(state, sizes, self._unsized, self._racks)
         # Those that are ranked anew beside what came with them.
         self._fresh: dict[TopicPartition, None] = {}
         self._lacked: list[Resource] = []
@@ -93,6 +96,7 @@ class Starter(Reconciler):
     def begin(self, now: Moment) -> None:
         """Index everything that waits for a step."""
         del now
+        self._racks.refresh()
         self._limit_looks()
         for key in (*self.state.before_step, *self.state.pending):
             self._offer(key)
@@ -112,6 +116,7 @@ class Starter(Reconciler):
         """Follow which reassignments begin and cease to wait for a step."""
         if isinstance(event, PartitionEvent):
             key = event.key
+            self._racks.follow(key)
             if key in self.state.pending or key in self.state.before_step:
                 if key not in self.candidates or self.ranking.is_outdated(key, self.candidates.rank(key)):
                     self._fresh[key] = None
@@ -206,6 +211,8 @@ class Starter(Reconciler):
 
     def _wake(self, now_ms: int) -> bool:
         """Offer what may have become possible; return whether that is more than one batch can try."""
+        if self._racks.refresh():
+            self.candidates.recheck_parked()
         if self.observed.live != self._live:
             # Which replica a step adds, and whether it can be added at all, depends on who is alive.
             self._live = self.observed.live
@@ -283,8 +290,8 @@ class Starter(Reconciler):
         """Look before the start, if there is room for what the next step would be."""
         step = self._likely_step(reassignment)
         if not self._is_parked(reassignment.key, rank, step):
-            load = () if step is None else step.load
-            self.candidates.look(reassignment.key, rank, load, self._share(reassignment))
+            load: Needs = () if step is None else (*step.load, *self._racks.ways(step))
+            self.candidates.look(reassignment.key, rank, load, self._wanting.share(reassignment))
 
     def _likely_step(self, reassignment: Reassignment) -> Step | None:
         return likely_step(self.state, self.observed, reassignment, self._leaders.get(reassignment.key))
@@ -292,39 +299,17 @@ class Starter(Reconciler):
     def _is_parked(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
         if step is None:
             return False
-        needs, full = self._wanting(key, step, step.load, self._room.lacking)
-        if full:
-            self.candidates.park(key, rank, needs, full, self._share(self.state.reassignments[key]))
-        return bool(full)
-
-    def _share(self, reassignment: Reassignment) -> int:
-        """Return what each of its copies takes of a slot."""
-        return share_of(self._sizes.of_next(reassignment))
-
-    def _wanting(
-        self, key: TopicPartition, step: Step, ports: Ports, lacking: Lacking, held: Step | None = None
-    ) -> tuple[Needs, list[Resource]]:
-        """Say for what a step waits: what it needs, and what of it is full.
-
-        For its plan, its size, or a budget of the cluster, it waits among all that do, whatever they need at brokers.
-        """
         reassignment = self.state.reassignments[key]
-        if reassignment.plan in self.state.paused_plans:
-            return (RunningPlan(reassignment.plan),), [RunningPlan(reassignment.plan)]
-        if step.adding and self.state.is_suspended(key):
-            return (Health.ENOUGH_IN_SYNC,), [Health.ENOUGH_IN_SYNC]
-        if step.adding and self._unsized.holds(key):
-            return (Knowledge.SIZE,), [Knowledge.SIZE]
-        budget = exhausted(self.state, step, held)
-        if budget is not None:
-            return (budget,), [budget]
-        return ports, lacking(ports, key, self._share(reassignment))
+        needs, full = self._wanting.of(reassignment, step, step.load, self._room.lacking)
+        if full:
+            self.candidates.park(key, rank, needs, full, self._wanting.share(reassignment))
+        return bool(full)
 
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         needs, full = self._needed(reassignment, step)
         if full:
             self._lacked = full
-            self.candidates.park(reassignment.key, rank, needs, full, self._share(reassignment))
+            self.candidates.park(reassignment.key, rank, needs, full, self._wanting.share(reassignment))
             held = reassignment.weighing_step
             dead = [] if held is None else [broker for broker in held.adding if broker not in self.observed.live]
             if dead:
@@ -347,7 +332,7 @@ class Starter(Reconciler):
             return (), []
         held = reassignment.weighing_step
         ports = without(step.load, reassignment.load)
-        return self._wanting(reassignment.key, step, ports, self._room.left, held)
+        return self._wanting.of(reassignment, step, ports, self._room.left, held)
 
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""

@@ -11,6 +11,13 @@ EVENTS: dict[str, records.AnyEvent] = {
         max_replicas_per_step=1,
         budgets=clusters.Budgets(4, 3, 200, 500_000_000_000),
     ),
+    "limits-set-racks": clusters.LimitsSet(
+        cluster="local",
+        max_partitions_in_flight=1250,
+        max_moves_per_broker=5,
+        max_replicas_per_step=1,
+        budgets=clusters.Budgets(max_moves_per_rack=20),
+    ),
     "limits-changed": clusters.LimitsChanged(
         cluster="local",
         by="ann",

@@ -231,12 +231,24 @@ def test_what_never_finds_all_it_needs_free_at_once_is_passed_a_bounded_number_o
         candidates.wake_parked(rooms)
         started = [candidate.key for candidate in candidates.ready()]
         for key in started:
+            candidates.pass_by(key, candidates.rank(key), (free,))
             candidates.drop(key)
         passed += len(started)
         if key_of(0) in started:
             break
     assert key_of(0) not in candidates
     assert passed <= PATIENCE + 3
+
+
+def test_one_that_starts_passes_another_once_wherever_both_need_room() -> None:
+    """A whole replacement needs four ways, and kept all of them after 25 starts of others."""
+    candidates = index()
+    candidates.park(key_of(0), rank(0), ways(1, 2, 3, 4), ways(1))
+    for number in range(1, PATIENCE):
+        candidates.pass_by(key_of(number), rank(number), ways(1, 2, 3, 4))
+    assert candidates.reserved == {}
+    candidates.pass_by(key_of(PATIENCE), rank(PATIENCE), ways(1, 2, 3, 4))
+    assert set(candidates.reserved) == set(ways(1, 2, 3, 4))
 
 
 def test_nothing_is_kept_for_what_ends_or_needs_something_else() -> None:

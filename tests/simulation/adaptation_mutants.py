@@ -29,9 +29,9 @@ ADAPTATION_MUTANTS = (
     ),
     Mutant(
         "begin-while-too-few-are-in-sync",
-        "drover/scheduling/starter.py",
-        "        if step.adding and self.state.is_suspended(key):\n",
-        "        if step.adding and self.state.is_suspended(key) and self.state.is_withheld:\n",
+        "drover/scheduling/wanting.py",
+        "        if step.adding and state.is_suspended(key):\n",
+        "        if step.adding and state.is_suspended(key) and state.is_withheld:\n",
         layer=ADAPTING,
     ),
     Mutant(

@@ -168,7 +168,7 @@ class Checker:
         for event in folded.record.events:
             rules.s6_a_cluster_has_one_shard(self.world.settings, shard, event)
             self._follow(event, fold.epoch)
-        self.limits.hold(fold.state)
+        self.limits.hold(fold.state, self.world.clusters)
 
     @property
     def _folded(self) -> tuple[list[Folded], ...]:

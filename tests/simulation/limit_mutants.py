@@ -3,6 +3,7 @@
 from tests.simulation.mutant import Mutant
 
 ROOM = "drover/scheduling/room.py"
+WANTING = "drover/scheduling/wanting.py"
 WITHHELD = "tests/scheduling/test_withholding.py"
 LIMITS = "tests/scheduling/test_limits.py"
 SHARES = "tests/scheduling/test_slot_shares.py"
@@ -79,10 +80,24 @@ LIMIT_MUTANTS = (
         layer="tests/scheduling/test_budgets.py",
     ),
     Mutant(
+        "forget-the-racks",
+        "drover/scheduling/rack_traffic.py",
+        "                self._taken[way] += step.slot_share\n",
+        "                self._taken[way] += step.slot_share // 2\n",
+        layer="tests/scheduling/test_racks.py",
+    ),
+    Mutant(
+        "count-copies-within-a-rack",
+        "drover/scheduling/rack_traffic.py",
+        " is not None and rack != source]",
+        " is not None]",
+        layer="tests/scheduling/test_racks.py",
+    ),
+    Mutant(
         "begin-what-is-paused",
-        "drover/scheduling/starter.py",
-        "        if reassignment.plan in self.state.paused_plans:\n",
-        "        if reassignment.plan in self.state.steppings and reassignment.plan in self.state.paused_plans:\n",
+        WANTING,
+        "        if reassignment.plan in state.paused_plans:\n",
+        "        if reassignment.plan in state.steppings and reassignment.plan in state.paused_plans:\n",
         layer=WITHHELD,
     ),
     Mutant(
@@ -115,7 +130,7 @@ LIMIT_MUTANTS = (
     ),
     Mutant(
         "begin-before-sizes-are-known",
-        "drover/scheduling/starter.py",
+        WANTING,
         "        if step.adding and self._unsized.holds(key):",
         "        if not step.adding and self._unsized.holds(key):",
         layer="tests/scheduling/test_unsized.py",

@@ -1,7 +1,7 @@
 """S7, each budget by itself: what begins finds room under the limits of that moment, which commands change."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from drover.cluster.controller_model import Partition
@@ -37,6 +37,8 @@ class LimitWitness:
         self._steppings: dict[tuple[str, str], set[Stepping]] = {}
         self._of_cluster: dict[str, Stepping] = {}
         self._most: dict[str, int] = {}
+        # Brokers that have ever been dead.
+        self._mortal: dict[str, set[int]] = {}
 
     def follow(self, event: AnyEvent) -> None:
         """Remember what steps may be like."""
@@ -78,9 +80,10 @@ class LimitWitness:
             most = max(most, cluster.model.min_isr(key.topic))
         assert len(after.adding) <= most, f"S7: {key} adds {after.adding}"
 
-    def hold(self, state: ShardState) -> None:
+    def hold(self, state: ShardState, clusters: Mapping[str, SimulatedCluster]) -> None:
         """Hold what has begun in a record to the limits after it; what began before, or is on its way back, goes on."""
         for name, cluster in state.clusters.items():
+            racks = self._known_racks(clusters[name])
             before = self._held.get(name, Held())
             flying = [entry for entry in cluster.reassignments.values() if entry.in_flight]
             going = [entry for entry in flying if not entry.is_cancelled]
@@ -98,6 +101,13 @@ class LimitWitness:
                     _nothing_is_withheld(cluster, key, step, held)
                     for rule in BUDGETS:
                         rule(cluster, step, held, list(now.steps.values()))
+                    copies_between_racks(cluster, step, held, racks, list(now.steps.values()))
+
+    def _known_racks(self, cluster: SimulatedCluster) -> Mapping[int, str]:
+        """Return the racks of brokers that have never been dead: an owner that comes later knows no others."""
+        mortal = self._mortal.setdefault(cluster.name, set())
+        mortal |= cluster.died_ms.keys() | (cluster.model.brokers.keys() - set(cluster.model.live_brokers()))
+        return {broker: one.rack or "" for broker, one in cluster.model.brokers.items() if broker not in mortal}
 
 
 def _weighing(going: Iterable[Reassignment]) -> Iterable[tuple[TopicPartition, Step]]:
@@ -178,6 +188,35 @@ def _few_leaders(cluster: ClusterState, steps: list[Step]) -> None:
     calls = {*cluster.elections, *cluster.intended_orders}
     moving, most = sum(map(_moves_leader, steps)), cluster.limits.max_leader_movements
     assert moving + len(calls) <= most, f"S7: {moving} steps and {len(calls)} calls move leaders, at most {most}"
+
+
+def copies_between_racks(
+    cluster: ClusterState, begun: Step, held: Step | None, racks: Mapping[int, str], steps: list[Step]
+) -> None:
+    """S7: no rack takes more copies from others than it may, nor gives more, unless one step does so alone."""
+    most = cluster.limits.budgets.max_moves_per_rack
+    if most is None:
+        return
+    taken: Counter[tuple[str, str]] = Counter()
+    users: Counter[tuple[str, str]] = Counter()
+    for step in steps:
+        ways = _ways(step, racks)
+        users.update(set(ways))
+        share = max(slots_taken([step]).values(), default=0) // max(Counter(step.load).values(), default=1)
+        for way in ways:
+            taken[way] += share
+    had = Counter(() if held is None else _ways(held, racks))
+    for way in Counter(_ways(begun, racks)) - had:
+        assert taken[way] <= 16 * most or users[way] == 1, f"S7: {taken[way]} sixteenths of slots at {way}"
+
+
+def _ways(step: Step, racks: Mapping[int, str]) -> list[tuple[str, str]]:
+    source, ways = racks.get(step.leader or 0), []
+    for broker in step.adding:
+        there = racks.get(broker)
+        if source is not None and there is not None and there != source:
+            ways += [(source, "out"), (there, "in")]
+    return ways
 
 
 def leader_movements(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:

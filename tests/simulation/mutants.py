@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return self._wanting(reassignment.key, step, ports, self._room.left, held)",
+        "return self._wanting.of(reassignment, step, ports, self._room.left, held)",
         "return (), []",
     ),
     Mutant(

@@ -237,6 +237,7 @@ _LIMITS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     ("max_outgoing_per_broker", (1, 2, None)),
     ("max_replica_copies_in_flight", (1, 3, None)),
     ("max_bytes_in_flight", (1, 500_000, None)),
+    ("max_moves_per_rack", (1, 2, None)),
     ("stepping", ("grow", "swap", "single")),
     ("max_moves_per_broker", (0, "many")),
 )

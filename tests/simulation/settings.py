@@ -153,7 +153,10 @@ def _with_budgets(random: Random, settings: Settings) -> Settings:
         max_replica_copies_in_flight=random.choice([None, 1, 2, 4]),
         max_bytes_in_flight=random.choice([None, 1, 400_000, 700_000]),
     )
-    return replace(settings, budgets=budgets, rates={**settings.rates, "limits": random.choice([0, 1, 1])})
+    settings = replace(settings, budgets=budgets, rates={**settings.rates, "limits": random.choice([0, 1, 1])})
+    # Its own chance, so that worlds without it stay as they were.
+    between_racks = Random(f"racks of {settings!r}").choice([None, None, 1, 2])
+    return replace(settings, budgets=replace(settings.budgets, max_moves_per_rack=between_racks))
 
 
 def _with_healing(random: Random, settings: Settings) -> Settings:

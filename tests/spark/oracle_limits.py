@@ -31,7 +31,7 @@ HEALING = {
 
 BUDGETS = (
     *("max_incoming_per_broker", "max_outgoing_per_broker"),
-    *("max_replica_copies_in_flight", "max_bytes_in_flight"),
+    *("max_replica_copies_in_flight", "max_bytes_in_flight", "max_moves_per_rack"),
 )
 
 

@@ -12,11 +12,11 @@ from typing import Literal
 from playwright.async_api import Browser, async_playwright
 
 from bench.page_pictures import PICTURES
-from spark.audit.gathering import facts
 from spark.audit.page import Made, page
 from spark.audit.parts import Wish
-from spark.audit.report import Wanted, report
+from spark.audit.report import report
 from spark.audit.shards import audited
+from spark.audit.told import ShardReport, Wanted
 from spark.folding.parts import Stored
 from tests.simulation import golden
 from tests.web.browser import find_browser
@@ -47,9 +47,9 @@ def audit_page() -> str:
         for offset, value in enumerate(kept.records)
     ]
     ends = {shard: len(kept.records) for shard, kept in enumerate(log.shards)}
-    found = facts(audited(records, EVERYTHING), EVERYTHING, dict.fromkeys(ends, 0), ends)
+    shards = [one for one in audited(records, EVERYTHING, Wanted()) if isinstance(one, ShardReport)]
     made = Made(log="drover.events", version="0.1.0", made_ms=MADE_MS, end_ms=MADE_MS)
-    return page(report(found, Wanted()), made)
+    return page(report(shards, EVERYTHING, dict.fromkeys(ends, 0), ends), made)
 
 
 async def main() -> None:

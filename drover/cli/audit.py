@@ -99,12 +99,12 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     wish = _wish(asked)
     log = asyncio.run(_open(settings, wish.offsets))
     # Spark is not loaded to say that a flag is wrong.
-    from spark.audit.report import Wanted, report  # noqa: PLC0415
     from spark.audit.running import audited  # noqa: PLC0415
+    from spark.audit.told import Wanted  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
-    facts = audited(log, wish, asked["plan"])
-    found = report(facts, Wanted(cluster, asked["plan"], asked["topic"], asked["by"]))
+    sections = SECTIONS if asked["section"] is None else (asked["section"],)
+    found = audited(log, wish, Wanted(cluster, asked["plan"], asked["topic"], asked["by"], sections))
     unreadable = found.totals["unreadable_records"]
     if unreadable:
         say(f"{unreadable} records could not be read; `drover audit verify` names them.", err=True)

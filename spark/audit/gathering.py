@@ -4,107 +4,66 @@ Runs in Spark's Python workers, which import this module by name: it must not op
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 from msgspec import msgpack
 from pyspark.sql import DataFrame
 
-from spark.audit.facts import Facts, Row, ShardDamage
-from spark.audit.kept import NOTHING_KEPT, KeptShard, Place
-from spark.audit.parts import ShardPart, Wish
-from spark.audit.shards import (
-    BOUNDS,
-    COLUMNS,
-    COMMANDS,
-    DAMAGE,
-    KEPT,
-    LIVES_ROWS,
-    PLANS,
-    REFUSALS,
-    STALE,
-    UNREADABLE,
-    Line,
-    audited,
-)
+from spark.audit.kept import NOTHING_KEPT, Kept, KeptShard
+from spark.audit.parts import Wish
+from spark.audit.report import Offsets, Report, report
+from spark.audit.shards import Line, Stale, audited
+from spark.audit.told import ShardReport, Wanted
 from spark.executing import records_in, stored
-
-Offsets = Mapping[int, int]
-
-
-class Kept(NamedTuple):
-    """A shard for later audits, in bytes, and where it was."""
-
-    shard: int
-    place: Place
-    content: bytes
 
 
 class Gathered(NamedTuple):
-    """What one reading brought: facts, what to keep for later ones, and shards whose kept state is of another log.
+    """What one reading brought: the audit, what to keep for later ones, and shards whose kept state is of another log.
 
-    Where there are such shards, the facts lack them.
+    Where there are such shards, the audit lacks them.
     """
 
-    facts: Facts
+    report: Report
     kept: tuple[Kept, ...]
     stale: tuple[int, ...]
 
 
 # The log has no samples in it: what audits say depends on nothing that is deleted after a week.
 _NO_SAMPLES = ""
-_DDL = "kind string, rows binary"
-_SCHEMA = pa.schema([("kind", pa.string()), ("rows", pa.binary())])
+_DDL = "line binary"
+_SCHEMA = pa.schema([("line", pa.binary())])
+_encoder = msgpack.Encoder()
+_decoder: msgpack.Decoder[Line] = msgpack.Decoder(Line)
 
 
 def gather(
-    records: DataFrame, wish: Wish, starts: Offsets, ends: Offsets, kept: Mapping[int, KeptShard] = NOTHING_KEPT
+    records: DataFrame,
+    wish: Wish,
+    wanted: Wanted,
+    starts: Offsets,
+    ends: Offsets,
+    kept: Mapping[int, KeptShard] = NOTHING_KEPT,
 ) -> Gathered:
-    """Read the log up to the end of the part that was asked for.
+    """Read the log up to the end of the part that was asked for, and tell of it what is wanted.
 
     `records` has the columns of Spark's Kafka source, holds the log's topic only, and is read once. It begins with the
     first record of each shard, or where it was kept; its partitions are as `spark.executing.contributions` wants them.
     `starts` and `ends` are where each shard of the log begins and ends.
     """
-    found = stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_audit, wish, kept), _DDL).collect()
-    lines = [Line(kind, msgpack.decode(rows)) for kind, rows in found]
+    found = stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_audit, wish, wanted, kept), _DDL).collect()
+    lines = [_decoder.decode(line) for (line,) in found]
+    shards = [line for line in lines if isinstance(line, ShardReport)]
     return Gathered(
-        facts(lines, wish, starts, ends),
-        tuple(
-            Kept(shard, Place(position, latest_ms), content) for shard, position, latest_ms, content in _of(KEPT, lines)
-        ),
-        tuple(shard for (shard,) in _of(STALE, lines)),
+        report(shards, wish, starts, ends, wanted.sections),
+        tuple(line for line in lines if isinstance(line, Kept)),
+        tuple(line.shard for line in lines if isinstance(line, Stale)),
     )
 
 
-def _of(kind: str, lines: Iterable[Line]) -> Iterator[Any]:
-    return (row for line in lines if line.kind == kind for row in line.rows)
-
-
-def facts(lines: Iterable[Line], wish: Wish, starts: Offsets, ends: Offsets) -> Facts:
-    """Bring together what the shards say."""
-    found: dict[str, list[Row]] = {kind: [] for kind in COLUMNS}
-    for kind, rows in lines:
-        found[kind] += (dict(zip(COLUMNS[kind], row, strict=True)) for row in rows)
-    bounds = {row["shard"]: (row["first"], row["after"]) for row in found[BOUNDS]}
-    parts = wish.resolved(starts, ends, bounds)
-    return Facts(
-        parts=parts,
-        plans={(row["cluster"], row["plan"]): row for row in found[PLANS]},
-        lives=tuple(found[LIVES_ROWS]),
-        commands=tuple(found[COMMANDS]),
-        refusals=tuple(found[REFUSALS]),
-        damages=tuple(sorted(ShardDamage(**row) for row in found[DAMAGE])),
-        unreadable=sum(_is_in(parts, row["shard"], row["offset"]) for row in found[UNREADABLE]),
-    )
-
-
-def _is_in(parts: tuple[ShardPart, ...], shard: int, offset: int) -> bool:
-    return any(part.shard == shard and part.has(offset) for part in parts)
-
-
-def _audit(wish: Wish, kept: Mapping[int, KeptShard], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for kind, rows in audited(records_in(batches), wish, kept):
-        arrays = [pa.array([kind]), pa.array([msgpack.encode(rows)], pa.binary())]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+def _audit(
+    wish: Wish, wanted: Wanted, kept: Mapping[int, KeptShard], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for line in audited(records_in(batches), wish, wanted, kept):
+        yield pa.RecordBatch.from_arrays([pa.array([_encoder.encode(line)], pa.binary())], schema=_SCHEMA)

@@ -49,6 +49,14 @@ class Place(NamedTuple):
     latest_ms: int
 
 
+class Kept(Struct, tag="kept"):
+    """A shard for later audits, as bytes, and where it was kept."""
+
+    shard: int
+    place: Place
+    content: bytes
+
+
 _decoder = msgpack.Decoder(KeptShard)
 
 

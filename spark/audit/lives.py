@@ -3,6 +3,7 @@
 It is brought like the tables of a capability, and told beside them.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -98,39 +99,50 @@ def _cancelled(told: _Told) -> None:
 
 def _ended(told: _Told) -> None:
     event, before = told.event, told.before
-    life = told.memory.lives.pop((event.topic, event.partition))
-    row = _row(before, life, told.state, told.shard) | {
-        "state": END_STATES[type(event)],
-        "ended_ms": told.at_ms,
-        "offset": told.offset,
-        "bytes_copied": copied_at_end(before, event),
-        "bytes_unknown": int(is_unknown_at_end(before, event)),
-        "why": getattr(event, "why", None),
-    }
-    told.sheet.put("lives", (event.cluster, event.topic, event.partition, before.number), **row)
+    place = (event.topic, event.partition)
+    row = _row(place, before, told.memory.lives.pop(place), told.state, told.shard)
+    row["state"] = END_STATES[type(event)]
+    row["ended_ms"] = told.at_ms
+    row["offset"] = told.offset
+    row["bytes_copied"] = copied_at_end(before, event)
+    row["bytes_unknown"] = int(is_unknown_at_end(before, event))
+    row["why"] = getattr(event, "why", None)
+    # No other row has this key: no column is joined.
+    told.sheet.replace("lives", (event.cluster, *place, before.number), row)
 
 
-def under_way(state: ReassignmentState, memory: LivesMemory, shard: int) -> dict[tuple[str, str, int, int], Row]:
-    """Return the rows of what has not ended, by key."""
+def under_way(state: ReassignmentState, memory: LivesMemory, shard: int) -> Iterator[Row]:
+    """Yield the rows of what has not ended."""
+    return (_row(key, one, memory.lives[key], state, shard) for key, one in state.reassignments.items())
+
+
+def _row(place: tuple[str, int], one: Reassignment, life: Life, state: ReassignmentState, shard: int) -> Row:
+    """Make the row of a reassignment that is under way, with its keys."""
     return {
-        (state.name, *key, one.number): _row(one, memory.lives[key], state, shard)
-        for key, one in state.reassignments.items()
-    }
-
-
-def _row(one: Reassignment, life: Life, state: ReassignmentState, shard: int) -> Row:
-    return {
+        "cluster": state.name,
+        "topic": place[0],
+        "partition": place[1],
+        "number": one.number,
         "plan": one.plan,
         "requester": state.plans[one.plan].by,
         "state": one.phase.value,
         "original": listed(one.original),
         "target": listed(one.target),
         "began_ms": one.queued_ms,
+        "started_ms": life.started_ms,
+        "ended_ms": None,
         "bytes_copied": one.bytes_copied,
         "bytes_unknown": int(one.bytes_unknown),
+        "steps": life.steps,
+        "rejected_calls": life.rejected_calls,
+        "blocks": life.blocks,
+        "cancel_mode": life.cancel_mode,
+        "cancelled_by": life.cancelled_by,
+        "cancel_reason": life.cancel_reason,
         "why": None if one.block is None else one.block.why,
         "shard": shard,
-        **{name: getattr(life, name) for name in life.__struct_fields__},
+        "began_offset": life.began_offset,
+        "offset": None,
     }
 
 

@@ -10,10 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from drover.errors import SparkJobError
-from spark.audit.facts import Facts
 from spark.audit.gathering import Gathered, gather
 from spark.audit.kept_files import KeptFiles
 from spark.audit.parts import Wish
+from spark.audit.report import Report
+from spark.audit.told import Wanted
 from spark.audit.verifying import Verification, verify
 from spark.reading import LogSource, read_batch
 from spark.session import open_session
@@ -54,36 +55,37 @@ class Log:
             session.stop()
 
 
-def audited(log: Log, wish: Wish, plan: str | None = None) -> Facts:
-    """Gather what a part of the log says; see `Log.reading` for what it raises.
+def audited(log: Log, wish: Wish, wanted: Wanted) -> Report:
+    """Tell of a part of the log what is wanted; see `Log.reading` for what it raises.
 
     Reads each shard from where an earlier audit has kept it, if that is before the part, and keeps it for later ones.
-    With a plan, what no record of it needs may be left out.
+    If a plan is wanted, what no record of it needs may be left out.
     """
     files = KeptFiles(log.directory / "kept", log.source.topics.events)
     with log.reading() as read:
-        found = _gathered(log, wish, plan, files, read)
+        found = _gathered(log, wish, wanted, files, read)
         if found.stale:  # there was another log of this name
             for shard in found.stale:
                 files.forget(shard)
-            found = _gathered(log, wish, plan, files, read)
+            found = _gathered(log, wish, wanted, files, read)
     with suppress(OSError):  # a full disk makes later audits slower, and this one is made
-        for shard, place, content in found.kept:
-            files.keep(shard, place, content)
-    return found.facts
+        for one in found.kept:
+            files.keep(one.shard, one.place, one.content)
+    return found.report
 
 
 def _gathered(
-    log: Log, wish: Wish, plan: str | None, files: KeptFiles, read: Callable[[Mapping[int, int]], DataFrame]
+    log: Log, wish: Wish, wanted: Wanted, files: KeptFiles, read: Callable[[Mapping[int, int]], DataFrame]
 ) -> Gathered:
-    nearest = {shard: files.nearest(shard, end, wish, plan) for shard, end in log.ends.items() if wish.has_shard(shard)}
+    shards = (shard for shard in log.ends if wish.has_shard(shard))
+    nearest = {shard: files.nearest(shard, log.ends[shard], wish, wanted.plan) for shard in shards}
     kept = {shard: one for shard, one in nearest.items() if one is not None}
     starts = {
         # Spark wants to be told of every partition.
         shard: kept[shard].chain_offset if shard in kept else start if wish.has_shard(shard) else log.ends[shard]
         for shard, start in log.starts.items()
     }
-    return gather(read(starts), wish, log.starts, log.ends, kept)
+    return gather(read(starts), wish, wanted, log.starts, log.ends, kept)
 
 
 def verified(log: Log, shard: int | None = None) -> Verification:

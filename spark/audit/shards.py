@@ -6,7 +6,8 @@ Pure.
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from drover.errors import UnusableSnapshotError
 from drover.shard.fold import RecordVerdict
@@ -14,45 +15,32 @@ from drover.tables.registry import CAPABILITIES, tables_of
 from drover.tables.sheet import Sheet
 from events.codec import chain_hash
 from events.plans import PlanOpened
-from events.records import Batch, Outcome
-from spark.audit.facts import ShardDamage
-from spark.audit.kept import NOTHING_KEPT, KeptShard, encoded
+from events.records import Batch
+from spark.audit.facts import Decided, ShardDamage, ShardFacts
+from spark.audit.kept import NOTHING_KEPT, Kept, KeptShard, Place, encoded
 from spark.audit.lives import LIVES, under_way
 from spark.audit.parts import Wish
+from spark.audit.told import ShardReport, Wanted, shard_report
 from spark.folding.carry import packed, unpacked
 from spark.folding.parts import Stored
-from spark.folding.records import LOG_TABLES, verdicts
+from spark.folding.records import verdicts
 from spark.folding.shard import TellingFold, Tellings, shards_by
 
-# The kinds of lines that a shard gives; those of the two tables have their columns, keys first.
-BOUNDS, UNREADABLE, DAMAGE = "bounds", "unreadable", "damage"
-KEPT, STALE = "kept", "stale"
-COMMANDS, REFUSALS, PLANS, LIVES_ROWS = "commands", "refusals", "plans", "lives"
-_TABLES = {**tables_of((*CAPABILITIES, LIVES)), **{table.name: table for table in LOG_TABLES}}
+_PLANS, _LIVES = "plans", "lives"
 _TELLING = (*CAPABILITIES, LIVES)
-_TOLD = Tellings((*CAPABILITIES, LIVES), {PLANS, LIVES_ROWS})
-_OF_COMMAND = ("at_ms", "shard", "offset", "index", "cluster", "id", "command", "by", "reason", "plan")
-COLUMNS = {
-    BOUNDS: ("shard", "first", "after"),
-    UNREADABLE: ("shard", "offset"),
-    COMMANDS: (*_OF_COMMAND, "verdict", "accepted", "unchanged"),
-    REFUSALS: (*_OF_COMMAND, "topic", "partition", "code", "detail"),
-    PLANS: _TABLES[PLANS].names,
-    LIVES_ROWS: _TABLES[LIVES_ROWS].names,
-    DAMAGE: ShardDamage._fields,
-    KEPT: ("shard", "position", "latest_ms", "content"),
-    STALE: ("shard",),
-}
+_TABLES = tables_of(_TELLING)
+_TOLD = Tellings(_TELLING, {_PLANS, _LIVES})
 # A shard is kept after so many events of it, and at its end.
 KEPT_EVERY_EVENTS = 100_000
-_Values = tuple[Any, ...]
 
 
-class Line(NamedTuple):
-    """Rows of one kind; their columns are those of `COLUMNS`."""
+class Stale(Struct, tag="stale"):
+    """A shard whose kept state is of another log: nothing else is told of it."""
 
-    kind: str
-    rows: list[_Values]
+    shard: int
+
+
+Line = ShardReport | Kept | Stale
 
 
 class AuditFold(TellingFold):
@@ -62,11 +50,10 @@ class AuditFold(TellingFold):
         "_fresh_events",
         "_wish",
         "after",
-        "commands",
+        "decided",
         "first",
         "latest_ms",
         "mentions",
-        "refusals",
         "unreadable",
     )
 
@@ -75,8 +62,7 @@ class AuditFold(TellingFold):
         self._wish = wish
         self.first: int | None = None
         self.after: int | None = None
-        self.commands: list[_Values] = []
-        self.refusals: list[_Values] = []
+        self.decided: list[Decided] = []
         self.latest_ms = 0
         self.mentions: dict[str, int] = {}
         self.unreadable: list[int] = []
@@ -89,7 +75,7 @@ class AuditFold(TellingFold):
         made = cls(fold.shard, fold.shards, wish)
         made.take_over(fold)
         made.memories = memories
-        made.sheet.rows[PLANS] = kept.rows
+        made.sheet.rows[_PLANS] = kept.rows
         made.latest_ms, made.mentions, made.unreadable = kept.latest_ms, dict(kept.mentions), list(kept.unreadable)
         return made
 
@@ -101,10 +87,10 @@ class AuditFold(TellingFold):
         if self.first is None and self._wish.has_begun(self.shard, offset, record.at_ms):
             self.first = offset
             # What ended before is not asked for.
-            self.sheet.rows[LIVES_ROWS].clear()
+            self.sheet.rows[_LIVES].clear()
         if self.first is not None:
             for index, (outcome, verdict) in enumerate(zip(record.outcomes, verdicts(record), strict=True)):
-                self._keep(_of_command(self.shard, offset, index, record.at_ms, outcome), outcome, verdict)
+                self.decided.append(Decided(record.at_ms, self.shard, offset, index, outcome, verdict))
         self._note(offset, record)
         super().apply(offset, record)
 
@@ -112,12 +98,14 @@ class AuditFold(TellingFold):
         """Note what tells later audits where they may begin."""
         self.latest_ms = max(self.latest_ms, record.at_ms)
         self._fresh_events += len(record.events)
-        named = [outcome.plan for outcome in record.outcomes]
-        for plan in (*named, *(event.plan for event in record.events if isinstance(event, PlanOpened))):
-            if plan is not None:
-                self.mentions.setdefault(plan, offset)
+        for outcome in record.outcomes:
+            if outcome.plan is not None:
+                self.mentions.setdefault(outcome.plan, offset)
+        for event in record.events:
+            if type(event) is PlanOpened:  # every event comes here
+                self.mentions.setdefault(event.plan, offset)
 
-    def kept(self, *, is_over: bool) -> Iterator[Line]:
+    def kept(self, *, is_over: bool) -> Iterator[Kept]:
         """Yield the shard for later audits, when enough of it is new, or when it is over; between two records only."""
         if self._fresh_events < (1 if is_over else KEPT_EVERY_EVENTS) or self.after is not None:
             return
@@ -129,42 +117,36 @@ class AuditFold(TellingFold):
             latest_ms=self.latest_ms,
             mentions=self.mentions,
             unreadable=tuple(self.unreadable),
-            plans=list(self.sheet.rows[PLANS].items()),  # type: ignore[arg-type]  # its keys are two names
+            plans=list(self.sheet.rows[_PLANS].items()),  # type: ignore[arg-type]  # its keys are two names
             carried=packed(self, self.memories),
         )
-        yield Line(KEPT, [(self.shard, self.position, self.latest_ms, encoded(kept))])
+        yield Kept(self.shard, Place(self.position, self.latest_ms), encoded(kept))
 
-    def _keep(self, named: _Values, outcome: Outcome, verdict: str) -> None:
-        accepted, unchanged = (
-            [(one.topic, one.partition) for one in found] for found in (outcome.accepted, outcome.unchanged)
-        )
-        self.commands.append((*named, verdict, accepted, unchanged))
-        self.refusals += [
-            (*named, refusal.topic, refusal.partition, str(refusal.code), refusal.detail)
-            for refusal in outcome.refusals
-        ]
-
-    def lines(self) -> Iterator[Line]:
-        """Yield what the part holds, and the plans as they were at its end."""
-        yield from self.kept(is_over=True)
+    def facts(self) -> ShardFacts:
+        """Say what the part holds, and the plans as they were at its end."""
         self.fill_in()
         if self.first is None:
-            self.sheet.rows[LIVES_ROWS].clear()
-        for cluster, state in self.state.clusters.items():
-            for key, row in under_way(state, self.memories_of(cluster)[LIVES.name], self.shard).items():
-                self.sheet.put(LIVES_ROWS, key, **row)
-        yield Line(BOUNDS, [(self.shard, self.first, self.after)])
-        if self.damage is not None:
-            yield Line(DAMAGE, [(self.shard, *self.damage)])
-        yield Line(UNREADABLE, [(self.shard, offset) for offset in self.unreadable])
-        yield Line(COMMANDS, self.commands)
-        yield Line(REFUSALS, self.refusals)
-        for name, rows in self.sheet.complete():
-            if name in {PLANS, LIVES_ROWS}:
-                yield Line(name, rows)
+            self.sheet.rows[_LIVES].clear()
+        open_lives = (
+            life
+            for state in self.state.clusters.values()
+            for life in under_way(state, self.memories_of(state.name)[LIVES.name], self.shard)
+        )
+        return ShardFacts(
+            shard=self.shard,
+            first=self.first,
+            after=self.after,
+            plans=self.sheet.rows[_PLANS],
+            lives=(*self.sheet.rows[_LIVES].values(), *open_lives),
+            decided=self.decided,
+            unreadable=self.unreadable,
+            damage=None if self.damage is None else ShardDamage(self.shard, *self.damage),
+        )
 
 
-def audited(records: Iterable[Stored], wish: Wish, kept: Mapping[int, KeptShard] = NOTHING_KEPT) -> Iterator[Line]:
+def audited(
+    records: Iterable[Stored], wish: Wish, wanted: Wanted, kept: Mapping[int, KeptShard] = NOTHING_KEPT
+) -> Iterator[Line]:
     """Audit records of the log; those of one shard come together.
 
     They come from the shard's first on, or from the last batch that a kept one has: it must be the same batch. Where it
@@ -176,7 +158,7 @@ def audited(records: Iterable[Stored], wish: Wish, kept: Mapping[int, KeptShard]
         first = next(of_shard)
         fold = _begun(shard, first.offset, first.value or b"", wish, kept.get(shard))
         if fold is None:
-            yield Line(STALE, [(shard,)])
+            yield Stale(shard)
             continue
         for _, _, offset, _, value in chain((first,), of_shard):
             if fold.after is not None:
@@ -187,7 +169,8 @@ def audited(records: Iterable[Stored], wish: Wish, kept: Mapping[int, KeptShard]
             if is_void or fold.damage is not damage:
                 fold.unreadable.append(offset)
             yield from fold.kept(is_over=False)
-        yield from fold.lines()
+        yield from fold.kept(is_over=True)
+        yield shard_report(fold.facts(), wanted)
 
 
 def _begun(shard: int, offset: int, payload: bytes, wish: Wish, kept: KeptShard | None) -> AuditFold | None:
@@ -200,8 +183,3 @@ def _begun(shard: int, offset: int, payload: bytes, wish: Wish, kept: KeptShard 
         return None
     is_same = (fold.chain_offset, fold.chain) == (offset, chain_hash(payload))
     return fold if is_same else None
-
-
-def _of_command(shard: int, offset: int, index: int, at_ms: int, outcome: Outcome) -> _Values:
-    named = (outcome.cluster, outcome.id, outcome.type, outcome.by, outcome.reason, outcome.plan)
-    return (at_ms, shard, offset, index, *named)

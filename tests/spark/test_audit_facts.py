@@ -8,17 +8,19 @@ from pyspark.sql import SparkSession
 
 from events.codec import encode_record
 from events.records import Genesis
-from spark.audit.facts import Facts
 from spark.audit.gathering import gather
 from spark.audit.parts import ShardPart, Wish, parse_offsets, written
-from spark.audit.report import Report, Wanted, report
+from spark.audit.report import Report, report
 from spark.audit.sections import SECTIONS
+from spark.audit.shards import audited
+from spark.audit.told import ShardReport, Wanted
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle, valid
 from tests.spark.kafka_rows import Stored, frame, shard
-from tests.spark.pure import PureJob
+from tests.spark.pure import PureJob, in_order
 
 EVERYTHING = Wish()
+ALL = Wanted()
 
 
 def records_of(seed: int) -> list[Stored]:
@@ -26,9 +28,17 @@ def records_of(seed: int) -> list[Stored]:
     return [one for number, kept in enumerate(log.shards) for one in shard(*kept.records, partition=number)]
 
 
-def facts_of(spark: SparkSession, records: list[Stored], wish: Wish = EVERYTHING) -> Facts:
+def report_of(spark: SparkSession, records: list[Stored], wish: Wish = EVERYTHING) -> Report:
     ends = {one.partition: one.offset + 1 for one in records}
-    return gather(frame(spark, records), wish, dict.fromkeys(ends, 0), ends).facts
+    return gather(frame(spark, records), wish, ALL, dict.fromkeys(ends, 0), ends).report
+
+
+def pure_report(records: list[Stored], wanted: Wanted) -> Report:
+    """Audit everything without Spark."""
+    ends = {one.partition: one.offset + 1 for one in records}
+    lines = audited(in_order(records), EVERYTHING, wanted)
+    shards = [line for line in lines if isinstance(line, ShardReport)]
+    return report(shards, EVERYTHING, dict.fromkeys(ends, 0), ends, wanted.sections)
 
 
 def assert_as_the_oracle(found: Report, oracle: AuditOracle) -> None:
@@ -65,16 +75,15 @@ def records() -> list[Stored]:
 
 
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, records: list[Stored]) -> Facts:
-    return facts_of(spark, records)
+def whole(spark: SparkSession, records: list[Stored]) -> Report:
+    return report_of(spark, records)
 
 
-def test_the_whole_log_is_told_as_a_plain_fold_tells_it(records: list[Stored], whole: Facts) -> None:
-    found = report(whole, Wanted())
-    assert_as_the_oracle(found, AuditOracle(records))
-    assert found.offsets == f"0:0-{len(records) - 1}"
-    assert found.totals["completed"] == 11
-    assert found.totals["unreadable_records"] == 0
+def test_the_whole_log_is_told_as_a_plain_fold_tells_it(records: list[Stored], whole: Report) -> None:
+    assert_as_the_oracle(whole, AuditOracle(records))
+    assert whole.offsets == f"0:0-{len(records) - 1}"
+    assert whole.totals["completed"] == 11
+    assert whole.totals["unreadable_records"] == 0
 
 
 def test_a_part_between_two_moments_is_resolved_to_offsets_that_give_the_same_again(
@@ -82,32 +91,32 @@ def test_a_part_between_two_moments_is_resolved_to_offsets_that_give_the_same_ag
 ) -> None:
     times = sorted({batch.at_ms for batch in valid(records)})
     since_ms, until_ms = times[len(times) // 3], times[2 * len(times) // 3]
-    by_time = report(facts_of(spark, records, Wish(since_ms, until_ms)), Wanted())
+    by_time = report_of(spark, records, Wish(since_ms, until_ms))
     assert_as_the_oracle(by_time, AuditOracle(records, since_ms, until_ms))
     assert 0 < len(by_time.sections["commands"]) < len(AuditOracle(records).commands)
-    by_offset = report(facts_of(spark, records, Wish(offsets=parse_offsets(by_time.offsets))), Wanted())
+    by_offset = report_of(spark, records, Wish(offsets=parse_offsets(by_time.offsets)))
     assert by_offset == by_time
 
 
 def test_offsets_of_one_shard_leave_the_others_out(spark: SparkSession) -> None:
     records = records_of(81)
-    found = report(facts_of(spark, records, Wish(offsets={1: (10, 25)})), Wanted())
+    found = report_of(spark, records, Wish(offsets={1: (10, 25)}))
     assert_as_the_oracle(found, AuditOracle(records, offsets={1: (10, 25)}))
     assert {row["shard"] for row in found.sections["commands"]} == {1}
 
 
 def test_a_part_in_which_nothing_was_decided_is_empty(spark: SparkSession, records: list[Stored]) -> None:
     last = max(batch.at_ms for batch in valid(records))
-    found = report(facts_of(spark, records, Wish(since_ms=last + 1)), Wanted())
+    found = report_of(spark, records, Wish(since_ms=last + 1))
     assert found.sections["commands"] == ()
     assert {row["ended_ms"] for row in found.sections["reassignments"]} <= {None}
     assert found.offsets == ""
 
 
-def test_the_figures_of_the_stream_are_the_same(records: list[Stored], whole: Facts) -> None:
+def test_the_figures_of_the_stream_are_the_same(records: list[Stored], whole: Report) -> None:
     job = PureJob().take(records)
     assert len({key[:-1] for key in job.rows["ended"]}) < len(job.rows["ended"]), "two ended in one record"
-    found = report(whole, Wanted())
+    found = whole
     for name, total in (("accepted_commands", "accepted_commands"), ("completed", "completed")):
         assert sum(row[name] or 0 for row in job.rows["requests"].values()) == found.totals[total]
     ended = [row for row in found.sections["reassignments"] if row["ended_ms"] is not None]
@@ -120,46 +129,61 @@ def test_the_figures_of_the_stream_are_the_same(records: list[Stored], whole: Fa
         assert row["finished_ms"] == known["finished_ms"]
 
 
-def test_filters_keep_what_they_name(whole: Facts) -> None:
-    everything = report(whole, Wanted())
-    plan = everything.sections["reassignments"][0]["plan"]
-    of_plan = report(whole, Wanted(plan=plan))
+def test_filters_keep_what_they_name(records: list[Stored], whole: Report) -> None:
+    def told(wanted: Wanted) -> Report:
+        return pure_report(records, wanted)
+
+    plan = whole.sections["reassignments"][0]["plan"]
+    of_plan = told(Wanted(plan=plan))
     assert {row["plan"] for section in ("plans", "commands", "reassignments") for row in of_plan.sections[section]} == {
         plan
     }
-    of_topic = report(whole, Wanted(topic="orders"))
+    of_topic = told(Wanted(topic="orders"))
     assert {row["topic"] for row in of_topic.sections["reassignments"]} == {"orders"}
     assert {row["topic"] for row in of_topic.sections["refusals"]} <= {"orders"}
-    assert 0 < len(of_topic.sections["commands"]) < len(everything.sections["commands"])
-    assert report(whole, Wanted(by="ana")).sections == everything.sections
+    assert 0 < len(of_topic.sections["commands"]) < len(whole.sections["commands"])
+    assert told(Wanted(by="ana")).sections == whole.sections
     for nothing in (Wanted(by="nobody"), Wanted(cluster="elsewhere"), Wanted(plan="none"), Wanted(topic="none")):
-        assert not any(report(whole, nothing).sections.values())
+        assert not any(told(nothing).sections.values())
 
 
-def test_totals_are_of_the_rows_that_are_shown(whole: Facts) -> None:
-    found = report(whole, Wanted(topic="orders"))
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section_alone_is_told_as_among_all_and_with_the_same_totals(section: str) -> None:
+    records = records_of(81)
+    whole, found = pure_report(records, ALL), pure_report(records, Wanted(sections=(section,)))
+    assert found.sections == {section: whole.sections[section]}
+    assert (found.totals, found.parts) == (whole.totals, whole.parts)
+    assert found.sections[section]
+
+
+def test_totals_are_of_the_rows_that_are_shown(records: list[Stored]) -> None:
+    found = pure_report(records, Wanted(topic="orders"))
     rows = found.sections["reassignments"]
     assert found.totals["reassignments"] == len(rows)
+    assert found.totals["commands"] == len(found.sections["commands"])
+    assert found.totals["plans"] == len(found.sections["plans"])
+    assert found.totals["refusals"] == len(found.sections["refusals"])
     assert found.totals["bytes_copied"] == sum(row["bytes_copied"] for row in rows)
+    assert found.totals["cancels_asked_for"] == sum(row["cancelled_by"] is not None for row in rows)
     (who,) = found.sections["requesters"]
     assert who["completed"] + who["rolled_back"] + who["stopped"] + who["failed"] + who["under_way"] == len(rows)
 
 
 def test_what_is_fenced_is_in_no_figure_and_what_cannot_be_read_is_counted(
-    spark: SparkSession, records: list[Stored], whole: Facts
+    spark: SparkSession, records: list[Stored], whole: Report
 ) -> None:
     stale = next(one.value for one in records if one.offset == 3)
     assert stale is not None
     written_late = [*records, *(Stored(records[0].topic, 0, len(records) + more, 1, stale) for more in (0, 1))]
     unreadable = Stored(records[0].topic, 0, len(written_late), 1, b"\xc1")
-    found = report(facts_of(spark, [*written_late, unreadable]), Wanted())
-    assert found.sections == report(whole, Wanted()).sections
+    found = report_of(spark, [*written_late, unreadable])
+    assert found.sections == whole.sections
     assert found.totals["unreadable_records"] == 1
 
 
 def test_a_new_log_has_nothing_to_show(spark: SparkSession) -> None:
     records = shard(encode_record(Genesis(schema=1, shards=1, shard=0)))
-    found = report(facts_of(spark, records), Wanted())
+    found = report_of(spark, records)
     assert not any(found.sections.values())
     assert found.totals["commands"] == 0
 

@@ -20,7 +20,7 @@ from events.refusals import Refusal, RefusalCode
 from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
 from spark.audit.gathering import gather
 from spark.audit.parts import Wish
-from spark.audit.report import Wanted, report
+from spark.audit.told import Wanted
 from spark.executing import contributions
 from spark.folding.carry import unpacked
 from spark.folding.contribution import CARRY, Contribution
@@ -156,7 +156,7 @@ def test_a_command_that_is_decided_in_several_records_is_counted_once(spark: Spa
     assert difference(Oracle().read(log, NAMES.progress).tables(), tables_of(job.rows), ("requests", "refusals")) == []
     (counted,) = job.table("requests")
     assert (counted["accepted_commands"], counted["refused_commands"]) == (1, 0)
-    found = report(gather(frame(spark, log), Wish(), {0: 0}, {0: len(log)}).facts, Wanted())
+    found = gather(frame(spark, log), Wish(), Wanted(), {0: 0}, {0: len(log)}).report
     (command,) = found.sections["commands"]
     assert (command["verdict"], command["accepted"], command["refused"]) == ("accepted", 1, 1)
 

@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.audit import running, shards
-from spark.audit.gathering import facts
-from spark.audit.kept import KeptShard, Place, decoded, encoded, thinned
+from spark.audit.kept import Kept, KeptShard, Place, decoded, encoded, thinned
 from spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
 from spark.audit.parts import Wish
-from spark.audit.report import Report, Wanted, report
+from spark.audit.report import Report, report
 from spark.audit.running import Log
-from spark.audit.shards import KEPT, STALE, audited
+from spark.audit.shards import Stale, audited
+from spark.audit.told import ShardReport, Wanted
 from spark.reading import LogSource
 from tests.shard.random_logs import random_log
 from tests.spark.audit_oracle import valid
@@ -24,6 +24,7 @@ from tests.spark.pure import in_order
 SEEDS = range(4)
 RECORDS = 120
 EVERYTHING = Wish()
+ALL = Wanted()
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +37,11 @@ def read(
 ) -> tuple[Report, list[KeptShard]]:
     """Audit a log as an audit does that has these kept shards; returns the report and what it keeps."""
     starts = {0: 0} | {number: one.chain_offset for number, one in kept.items()}
-    lines = list(audited(in_order(one for one in log if one.offset >= starts[one.partition]), wish, kept))
-    assert not any(line.kind == STALE for line in lines)
-    found = report(facts(lines, wish, {0: 0}, {0: len(log)}), Wanted(plan=plan))
-    read_back = [decoded(content) for line in lines if line.kind == KEPT for _, _, _, content in line.rows]
+    records = in_order(one for one in log if one.offset >= starts[one.partition])
+    lines = list(audited(records, wish, Wanted(plan=plan), kept))
+    assert not any(isinstance(line, Stale) for line in lines)
+    found = report([line for line in lines if isinstance(line, ShardReport)], wish, {0: 0}, {0: len(log)})
+    read_back = [decoded(line.content) for line in lines if isinstance(line, Kept)]
     return found, [one for one in read_back if one is not None]
 
 
@@ -101,8 +103,8 @@ def test_what_is_kept_of_a_shard_that_was_kept_is_the_same(tmp_path: Path) -> No
 def test_a_shard_of_another_log_is_known_by_its_last_batch() -> None:
     _, kept = read(shard(*random_log(1, RECORDS)), EVERYTHING, None, {})
     other = shard(*random_log(2, RECORDS))
-    lines = list(audited(in_order(other[kept[3].chain_offset :]), EVERYTHING, {0: kept[3]}))
-    assert lines == [shards.Line(STALE, [(0,)])]
+    lines = list(audited(in_order(other[kept[3].chain_offset :]), EVERYTHING, ALL, {0: kept[3]}))
+    assert lines == [Stale(0)]
 
 
 def test_a_damaged_file_and_one_of_another_version_are_removed(tmp_path: Path) -> None:
@@ -175,22 +177,22 @@ def test_an_audit_reads_from_where_another_has_kept_the_shard(
     monkeypatch.setattr(running, "open_session", lambda *_, **__: spark)
     monkeypatch.setattr(running, "read_batch", read_batch)
     monkeypatch.setattr(spark, "stop", lambda: None)
-    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING)
+    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING, ALL)
     since_ms = max(batch.at_ms for batch in valid(log)) + 1
     log = whole
     grown = Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path)
-    later = running.audited(grown, Wish(since_ms))
+    later = running.audited(grown, Wish(since_ms), ALL)
     wanted, _ = read(log, Wish(since_ms), None, {})
-    assert report(later, Wanted()) == wanted
+    assert later == wanted
     shutil.rmtree(tmp_path / "kept")
     (tmp_path / "kept").write_text("a file where a directory should be")
-    assert report(running.audited(grown, Wish(since_ms)), Wanted()) == wanted
+    assert running.audited(grown, Wish(since_ms), ALL) == wanted
     (tmp_path / "kept").unlink()
     log = whole[:80]
-    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING)
+    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING, ALL)
     assert wanted.sections["commands"]
     log = shard(*random_log(2, RECORDS))
-    running.audited(grown, Wish(since_ms))
+    running.audited(grown, Wish(since_ms), ALL)
     place = began[1]
     assert began == [0, place, 0, 0, place, 0], "it is read again from the beginning where it is another log"
     assert 70 < place < 80

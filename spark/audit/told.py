@@ -1,0 +1,300 @@
+"""What one shard adds to an audit: rows and sums, made where the shard was folded, so that little is sent. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from msgspec import Struct
+
+from spark.audit.facts import Decided, Row, ShardDamage, ShardFacts
+from spark.audit.sections import SECTIONS
+from spark.folding.records import PART
+
+REQUESTERS, PLANS, COMMANDS, REASSIGNMENTS, REFUSALS = SECTIONS
+# The totals that are sums.
+COUNTS = (
+    *("commands", "accepted_commands", "refused_commands", "repeated_commands", "refusals", "plans", "reassignments"),
+    *("completed", "rolled_back", "stopped", "failed", "under_way", "cancels_asked_for"),
+    *("bytes_copied", "bytes_unknown"),
+)
+# In which order rows are shown, by columns of their section; rows of a shard that are equal in these keep their order.
+_ORDERS: Mapping[str, tuple[str, ...]] = {
+    PLANS: ("opened_ms", "cluster", "plan"),
+    COMMANDS: ("at_ms", "shard", "offset"),
+    REASSIGNMENTS: ("began_ms", "shard", "began_offset", "topic", "partition"),
+    REFUSALS: ("at_ms", "shard", "offset"),
+}
+_VERDICTS = {"accepted": "accepted_commands", "refused": "refused_commands", "duplicate": "repeated_commands"}
+_UNDONE = {"rolled-back": "rollback", "stopped": "stop"}
+_ENDED = {name: name.replace("-", "_") for name in ("completed", "rolled-back", "stopped", "failed")}
+_PLAN_COUNTS = (
+    "accepted",
+    "completed",
+    "rolled_back",
+    "stopped",
+    "failed",
+    "withdrawn",
+    "bytes_copied",
+    "bytes_unknown",
+)
+_Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows are asked for; None means all. `by` is who asked, for a plan, a command or a cancel.
+
+    Rows are told of `sections` alone; requesters and totals are told always.
+    """
+
+    cluster: str | None = None
+    plan: str | None = None
+    topic: str | None = None
+    by: str | None = None
+    sections: Collection[str] = tuple(SECTIONS)
+
+    def has(self, cluster: str, plan: str | None, topics: Collection[str | None], by: Collection[str | None]) -> bool:
+        """Whether something of a cluster is asked for that is about these topics and was asked for by these."""
+        return (
+            self.cluster in {None, cluster}
+            and self.plan in {None, plan}
+            and (self.topic is None or self.topic in topics)
+            and (self.by is None or self.by in by)
+        )
+
+
+class ShardReport(Struct, kw_only=True, tag="report"):
+    """What a shard adds to an audit: see `ShardFacts` for its part, which `first` and `after` are of.
+
+    `counts` are sums by the names of totals, `requesters` the same by requester and column, `completed_ms` how long
+    each completed reassignment took, and `rows` those of the sections, in their order, with the columns of these.
+    """
+
+    shard: int
+    first: int | None
+    after: int | None
+    unreadable: tuple[int, ...]
+    damage: ShardDamage | None
+    counts: dict[str, int]
+    completed_ms: list[int]
+    requesters: dict[str, dict[str, int]]
+    rows: dict[str, list[tuple[Any, ...]]]
+
+
+class _Command:
+    """A command of the part audited; what was too much for one record is one command."""
+
+    __slots__ = ("counts", "decided", "topics")
+
+    def __init__(self, decided: Decided) -> None:
+        self.decided = decided
+        self.counts = {"accepted": 0, "unchanged": 0, "refused": 0}
+        self.topics: set[str | None] = set()
+        self.add(decided)
+
+    def add(self, decided: Decided) -> None:
+        """Add a part of the command."""
+        outcome = decided.outcome
+        for name, found in (
+            ("accepted", outcome.accepted),
+            ("unchanged", outcome.unchanged),
+            ("refused", outcome.refusals),
+        ):
+            self.counts[name] += len(found)
+            self.topics.update(one.topic for one in found)
+
+
+class _Telling:
+    """Sums and rows of a shard under construction."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.counts: dict[str, int] = {}
+        self.requesters: dict[str, dict[str, int]] = {}
+        self.rows: dict[str, list[Row]] = {name: [] for name in wanted.sections if name != REQUESTERS}
+
+    def of(self, requester: str) -> dict[str, int]:
+        """Return what is counted of a requester."""
+        return self.requesters.setdefault(requester, {})
+
+    def shaped(self) -> dict[str, list[_Values]]:
+        """Give the rows of each section exactly its columns, and their order."""
+        return {name: in_order(name, map(itemgetter(*SECTIONS[name].names), rows)) for name, rows in self.rows.items()}
+
+
+def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
+    """Tell what a shard adds to an audit of what is asked for."""
+    telling = _Telling(wanted)
+    decided = sorted(facts.decided, key=lambda one: one[:4])
+    named = _tell_commands(decided, wanted, telling)
+    _tell_refusals(decided, wanted, telling)
+    lives = [life for life in _with_causes(facts.lives, decided) if _is_wanted(life, wanted)]
+    named.update((life["cluster"], life["plan"]) for life in lives)
+    completed_ms = _tell_lives(lives, telling)
+    if REASSIGNMENTS in telling.rows:
+        telling.rows[REASSIGNMENTS] += _reassignments(lives, facts)
+    plans = named & facts.plans.keys()
+    telling.counts["plans"] = len(plans)
+    if PLANS in telling.rows:
+        telling.rows[PLANS] += (_plan(key, facts.plans[key]) for key in plans)
+    return ShardReport(
+        shard=facts.shard,
+        first=facts.first,
+        after=facts.after,
+        unreadable=tuple(facts.unreadable),
+        damage=facts.damage,
+        counts=telling.counts,
+        completed_ms=completed_ms,
+        requesters=telling.requesters,
+        rows=telling.shaped(),
+    )
+
+
+def in_order(section: str, rows: Iterable[_Values]) -> list[_Values]:
+    """Sort rows that have the columns of their section."""
+    places = [SECTIONS[section].names.index(column) for column in _ORDERS[section]]
+    return sorted(rows, key=lambda row: [-1 if row[place] is None else row[place] for place in places])
+
+
+def _add(counts: dict[str, int], name: str, more: int = 1) -> None:
+    counts[name] = counts.get(name, 0) + more
+
+
+def _named(decided: Decided) -> Row:
+    outcome = decided.outcome
+    return {
+        "at_ms": decided.at_ms,
+        "shard": decided.shard,
+        "offset": decided.offset,
+        "cluster": outcome.cluster,
+        "id": outcome.id,
+        "command": outcome.type,
+        "by": outcome.by,
+        "reason": outcome.reason,
+        "plan": outcome.plan,
+    }
+
+
+def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> set[_Values]:
+    """Tell the commands that are asked for, and return the plans that they name."""
+    plans: set[_Values] = set()
+    for command in _commands(decided):
+        outcome, verdict = command.decided.outcome, command.decided.verdict
+        if not wanted.has(outcome.cluster, outcome.plan, command.topics, (outcome.by,)):
+            continue
+        of = telling.of(outcome.by)
+        _add(of, "commands")
+        _add(telling.counts, "commands")
+        if verdict in _VERDICTS:
+            _add(telling.counts, _VERDICTS[verdict])
+        if verdict == "refused":
+            _add(of, "refused_commands")
+        if outcome.plan is not None:
+            plans.add((outcome.cluster, outcome.plan))
+        if COMMANDS in telling.rows:
+            telling.rows[COMMANDS].append(_named(command.decided) | {"verdict": verdict} | command.counts)
+    return plans
+
+
+def _commands(decided: Iterable[Decided]) -> Iterable[_Command]:
+    commands: list[_Command] = []
+    first: dict[_Values, _Command] = {}
+    for one in decided:
+        name = (one.outcome.cluster, one.outcome.id)
+        if one.verdict == PART and name in first:
+            first[name].add(one)
+            continue
+        command = _Command(one)
+        if one.verdict != "duplicate":
+            first[name] = command
+        commands.append(command)
+    return commands
+
+
+def _tell_refusals(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> None:
+    for one in decided:
+        outcome = one.outcome
+        for refusal in outcome.refusals:
+            if not wanted.has(outcome.cluster, outcome.plan, (refusal.topic,), (outcome.by,)):
+                continue
+            _add(telling.of(outcome.by), "refusals")
+            _add(telling.counts, "refusals")
+            if REFUSALS in telling.rows:
+                about = {"topic": refusal.topic, "partition": refusal.partition}
+                told = {"code": str(refusal.code), "detail": refusal.detail}
+                telling.rows[REFUSALS].append(_named(one) | about | told)
+
+
+def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[Row]:
+    """Yield lives; where nothing had been sent, the record that decided the cancel has ended them, too."""
+    by_offset: dict[int, list[Decided]] = {}
+    for one in decided:
+        if one.verdict in {"accepted", PART}:
+            by_offset.setdefault(one.offset, []).append(one)
+    causes: dict[int, dict[_Values, Decided]] = {}
+    for life in lives:
+        mode, offset = _UNDONE.get(life["state"]), life["offset"]
+        if mode is None or life["cancelled_by"] is not None or offset not in by_offset:
+            yield life
+            continue
+        if offset not in causes:
+            causes[offset] = {
+                (one.outcome.cluster, partition.topic, partition.partition): one
+                for one in by_offset[offset]
+                for partition in one.outcome.accepted
+            }
+        cause = causes[offset].get((life["cluster"], life["topic"], life["partition"]))
+        if cause is None:
+            yield life
+        else:
+            who = {"cancelled_by": cause.outcome.by, "cancel_reason": cause.outcome.reason}
+            yield life | {"cancel_mode": mode} | who
+
+
+def _is_wanted(life: Row, wanted: Wanted) -> bool:
+    return wanted.has(life["cluster"], life["plan"], (life["topic"],), (life["requester"], life["cancelled_by"]))
+
+
+def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
+    """Count reassignments, and return how long each completed one took."""
+    completed_ms: list[int] = []
+    # By requester and state: how many, and what was copied.
+    found: dict[_Values, list[int]] = {}
+    for life in lives:
+        state = life["state"]
+        sums = found.get((life["requester"], state))
+        if sums is None:
+            sums = found[life["requester"], state] = [0, 0, 0, 0]
+        sums[0] += 1
+        sums[1] += life["bytes_copied"] or 0
+        sums[2] += life["bytes_unknown"] or 0
+        sums[3] += life["cancelled_by"] is not None
+        if state == "completed":
+            completed_ms.append(life["ended_ms"] - life["began_ms"])
+    for (requester, state), (count, copied, unknown, cancels) in found.items():
+        for counts in (telling.counts, telling.of(requester)):
+            _add(counts, "reassignments", count)
+            _add(counts, _ENDED.get(state, "under_way"), count)
+            _add(counts, "bytes_copied", copied)
+            _add(counts, "bytes_unknown", unknown)
+        _add(telling.counts, "cancels_asked_for", cancels)
+    return sorted(completed_ms)
+
+
+def _reassignments(lives: Iterable[Row], facts: ShardFacts) -> Iterator[Row]:
+    nothing: Row = {}
+    for life in lives:
+        ended_ms = life["ended_ms"]
+        yield {
+            **life,
+            "plan_reason": facts.plans.get((life["cluster"], life["plan"]), nothing).get("reason"),
+            "duration_ms": None if ended_ms is None else ended_ms - life["began_ms"],
+        }
+
+
+def _plan(key: _Values, known: Row) -> Row:
+    row: Row = {name: known.get(name) for name in SECTIONS[PLANS].names}
+    row |= {"cluster": key[0], "plan": key[1]} | {name: row[name] or 0 for name in _PLAN_COUNTS}
+    if row["finished_ms"] is not None and row["opened_ms"] is not None:
+        row["duration_ms"] = row["finished_ms"] - row["opened_ms"]
+    return row

@@ -95,6 +95,10 @@ class LogMaker:
         await self._owner.settle()
         self.model.advance(STEP_MS)
 
+    def pause(self, duration_ms: int) -> None:
+        """Let time pass in which nothing is asked for."""
+        self.model.advance(duration_ms)
+
     async def finish(self) -> None:
         """Go on until nothing is under way."""
         for _ in range(MAX_STEPS):
@@ -113,10 +117,11 @@ def layout(number: int) -> tuple[int, ...]:
     return tuple(1 + (number + place) % BROKERS for place in range(REPLICAS))
 
 
-async def varied_log(events: int, per_turn: int = 1000) -> LogMaker:
+async def varied_log(events: int, per_turn: int = 1000, pause_ms: int = 0) -> LogMaker:
     """Make a log of at least that many events: large, middling and single moves, throttles, rollbacks, broker news.
 
-    A longer log begins with the shorter one, of equal `per_turn`: so many partitions are moved before the next turn.
+    A longer log begins with the shorter one, of equal `per_turn`: so many partitions are moved before the next turn,
+    which comes after a pause.
     """
     partitions = 2000
     maker = LogMaker(partitions, Limits(max_partitions_in_flight=1250, max_moves_per_broker=60))
@@ -135,6 +140,7 @@ async def varied_log(events: int, per_turn: int = 1000) -> LogMaker:
                 await maker.step()
         await maker.decide(*_broker_news(maker, chance))
         await maker.finish()
+        maker.pause(pause_ms)
     return maker
 
 

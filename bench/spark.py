@@ -15,7 +15,7 @@ from aiokafka import TopicPartition as KafkaPartition
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
 from bench.rig import POLL_S, Rig, fresh_cluster, run_program
 from bench.spark_job import Job, running_job
-from bench.spark_log import PROBES, SAMPLED, UNDER_WAY, Sampling, WrittenLog, script, write_log
+from bench.spark_log import PAUSE_MS, PROBES, SAMPLED, UNDER_WAY, Sampling, WrittenLog, script, write_log
 from drover.cluster.kafka import KafkaDriver
 from drover.journal.connection import LogConnection
 from drover.journal.reader import FETCH_BYTES, LogReader
@@ -326,9 +326,12 @@ async def _audit_plan(rig: Rig) -> float:
     return took
 
 
+PAUSE_H = PAUSE_MS // 3_600_000
 METHOD = f"""\
 A real four-broker Kafka. A log like that of the replay benchmark, of twelve clusters in six shards, and one of a
-quarter of its length; both end with {UNDER_WAY} reassignments under way in each cluster, all others have finished.
+quarter of its length; both end with {UNDER_WAY} reassignments under way in each cluster, all others have finished. By
+the log's time {PAUSE_H} hours pass between two rounds of requests, so that plans grow old: a day after its end a plan
+leaves the state, and what is carried between batches.
 *Bare drain*: aiokafka reads every record, and nothing is done with it. *Plain Python*: every record is read, decoded
 and folded by all rules (`LogReader`, `ShardFold`) in one process; both are the median of {FULL.readings}. *Stream*:
 `drover spark run` as a user starts it, from when its queries run to the last event in the tables, the warming up of

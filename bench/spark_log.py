@@ -23,6 +23,8 @@ from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
 from events.topics import DEFAULT_SHARDS, shard_of
 
 UNDER_WAY = 300
+# What is asked for comes three times a day; a plan that has ended is kept for a day (`drover.plans`).
+PAUSE_MS = 8 * 3_600_000
 PROBES = 12
 CHUNK = 500
 # Copies under way at the same time, each sampled once a second.
@@ -44,7 +46,7 @@ class Script:
 
 async def script(events: int, per_turn: int) -> Script:
     """Make a log of at least so many events that ends with reassignments under way; all others have finished."""
-    maker = await varied_log(events, per_turn)
+    maker = await varied_log(events, per_turn, PAUSE_MS)
     await maker.decide(maker.alter(range(UNDER_WAY)))
     length = len(maker.log)
     for number in range(PROBES):

@@ -46,7 +46,7 @@ class JobOptions:
     directory: Path
     master: str | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
-    trigger_ms: int = 1000
+    trigger_ms: int = 2000
     max_records_per_batch: int = 100_000
     keeps_history: bool = False
     keeps_days: int | None = None

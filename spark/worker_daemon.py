@@ -3,6 +3,8 @@
 Spark runs it as `python -m`, on every machine that has executors, in place of its own `pyspark.daemon`.
 """
 
+import gc
+
 from pyspark.daemon import manager
 from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
@@ -10,6 +12,8 @@ import spark.executing  # noqa: F401 - for the workers that are forked from here
 
 # Imports pandas, which Spark's workers want before they call our functions.
 require_minimum_pandas_version()
+# No worker need look for garbage among what was imported, or copy its pages by doing so.
+gc.freeze()
 
 if __name__ == "__main__":
     manager()

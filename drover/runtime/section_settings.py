@@ -20,7 +20,7 @@ class SparkSettings:
 
     directory: str = ".local/spark"
     master: str | None = None
-    trigger_ms: int = 1000
+    trigger_ms: int = 2000
     max_records_per_batch: int = 100_000
     keeps_history: bool = False
     keeps_days: int = 90

@@ -18,6 +18,7 @@ from drover.jars import ensure
 from spark.class_archive import java_options
 from spark.java_home import java_home
 from spark.java_process import keep_accumulators_quiet, start_java
+from spark.warming import imported_meanwhile
 
 LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
@@ -26,6 +27,8 @@ _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _CLASS_PATH = "spark.driver.extraClassPath"
 # Spark's scripts run one Java to put together the command line of the other.
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# The first call of Java with an argument imports it, and pandas with it.
+_NEEDED_BY_CALLS = "pyspark.testing"
 _LOG4J = """\
 status = error
 rootLogger.level = {level}
@@ -61,14 +64,20 @@ LOCAL: Mapping[str, str] = {
 
 
 def open_session(
-    name: str, *, directory: Path, master: str | None = None, settings: Mapping[str, str] | None = None
+    name: str,
+    *,
+    directory: Path,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    needed: Sequence[str] = (),
 ) -> SparkSession:
     """Open Spark, or take the session that spark-submit has opened for this process.
 
     Downloads the jars of the set `spark` once; resolves nothing at run time. What Spark logs goes to `spark.log` in
     `directory`, what Java prints to `java.log`, scratch files below it. `master` defaults to what spark-submit said,
-    else two threads of this machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing
-    Java or jar, and `SparkJobError` for a Java that does not start.
+    else two threads of this machine; `settings` are Spark's own, and win. Modules that are `needed` afterwards are
+    imported while Java starts. Raises `ConfigurationError` for a missing Java or jar, and `SparkJobError` for a Java
+    that does not start.
     """
     directory.mkdir(parents=True, exist_ok=True)
     jars = ensure("spark")
@@ -102,7 +111,7 @@ def open_session(
         # What spark-submit itself says before this is for its own configuration.
         session.sparkContext.setLogLevel("WARN")
     else:
-        with _handed_over(directory, own):
+        with _handed_over(directory, own), imported_meanwhile(_NEEDED_BY_CALLS, *needed):
             start_java({**({} if master is None else {"spark.master": master}), **given}, directory / "java.log")
             session = builder.getOrCreate()
     keep_accumulators_quiet(session.sparkContext)

@@ -1,16 +1,40 @@
-"""Python workers that are forked before the first batch needs them."""
+"""What is made ready while Java starts and plans: modules, and the process from which Python workers are forked."""
 
+import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 # A session must not end under it.
 ENDS_WITHIN_S = 30.0
+
+
+@contextmanager
+def imported_meanwhile(*modules: str) -> Iterator[None]:
+    """Import modules in a thread: starting Java leaves this process, and one of two processors, nothing to do.
+
+    One that cannot be imported fails later, where it is needed.
+    """
+    thread = threading.Thread(target=_import, args=modules, name="imports", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _import(*modules: str) -> None:
+    for name in modules:
+        with suppress(ImportError):
+            importlib.import_module(name)
 
 
 @contextmanager
@@ -32,5 +56,5 @@ def _use_a_worker(session: SparkSession) -> None:
         session.range(1).mapInArrow(_same, "id bigint").collect()
 
 
-def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _same(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     yield from batches

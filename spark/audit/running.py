@@ -4,21 +4,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from drover.errors import SparkJobError
-from spark.audit.gathering import Gathered, gather
 from spark.audit.kept_files import KeptFiles
 from spark.audit.parts import Wish
 from spark.audit.report import Report
 from spark.audit.told import Wanted
-from spark.audit.verifying import Verification, verify
 from spark.reading import LogSource, read_batch
 from spark.session import open_session
 from spark.warming import workers_warmed_up
+
+if TYPE_CHECKING:
+    from spark.audit.gathering import Gathered
+    from spark.audit.verifying import Verification
+
+# Imported while Java starts: they bring Arrow, and every capability's tables.
+_NEEDED = ("spark.audit.gathering", "spark.audit.verifying", "spark.audit.files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,9 @@ class Log:
         Raises `ConfigurationError` where Spark cannot be had, `SparkJobError` with the cause when it fails.
         """
         topic = self.source.topics.events
-        session = open_session("drover audit", directory=self.directory, master=self.master, settings=self.settings)
+        session = open_session(
+            "drover audit", directory=self.directory, master=self.master, settings=self.settings, needed=_NEEDED
+        )
         try:
             with workers_warmed_up(session):
                 yield lambda starts: read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})
@@ -76,7 +84,9 @@ def audited(log: Log, wish: Wish, wanted: Wanted) -> Report:
 
 def _gathered(
     log: Log, wish: Wish, wanted: Wanted, files: KeptFiles, read: Callable[[Mapping[int, int]], DataFrame]
-) -> Gathered:
+) -> "Gathered":
+    from spark.audit.gathering import gather  # noqa: PLC0415 - see _NEEDED
+
     shards = (shard for shard in log.ends if wish.has_shard(shard))
     nearest = {shard: files.nearest(shard, log.ends[shard], wish, wanted.plan) for shard in shards}
     kept = {shard: one for shard, one in nearest.items() if one is not None}
@@ -88,8 +98,10 @@ def _gathered(
     return gather(read(starts), wish, wanted, log.starts, log.ends, kept)
 
 
-def verified(log: Log, shard: int | None = None) -> Verification:
+def verified(log: Log, shard: int | None = None) -> "Verification":
     """Hold every shard of the log, or one, against the log's rules; see `Log.reading` for what it raises."""
+    from spark.audit.verifying import verify  # noqa: PLC0415 - see _NEEDED
+
     starts = {number: start if shard in {None, number} else log.ends[number] for number, start in log.starts.items()}
     with log.reading() as read:
         return verify(read(starts), len(log.ends))

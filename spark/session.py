@@ -98,11 +98,7 @@ def open_session(
     }
     options[_JVM_OPTIONS] = f"{_quiet(directory)} {own.pop(_JVM_OPTIONS, '')}".strip()
     if not is_submitted:
-        scratch = scratch_of_this_process(directory)
-        options["spark.local.dir"] = str(scratch)
-        spark = f"{pyspark.__path__[0]} {pyspark.__version__} {options.get(_CLASS_PATH, '')}"
-        archive = " ".join(f'"{option}"' for option in java_options(spark, scratch))
-        options[_JVM_OPTIONS] += f" -Djava.io.tmpdir={scratch} {archive}".rstrip()
+        _keep_in_scratch(options, scratch_of_this_process(directory))
     given = {key: value for key, value in options.items() if key not in own}
     for key, value in ({**given, **own} if is_submitted else given).items():
         builder = builder.config(key, value)
@@ -116,6 +112,14 @@ def open_session(
             session = builder.getOrCreate()
     keep_accumulators_quiet(session.sparkContext)
     return session
+
+
+def _keep_in_scratch(options: dict[str, str], scratch: Path) -> None:
+    """Have temporary files in a folder of this process, and the class data archive where there is one."""
+    options["spark.local.dir"] = str(scratch)
+    spark = f"{pyspark.__path__[0]} {pyspark.__version__} {options.get(_CLASS_PATH, '')}"
+    archive = " ".join(f'"{option}"' for option in java_options(spark, scratch))
+    options[_JVM_OPTIONS] += f" -Djava.io.tmpdir={scratch} {archive}".rstrip()
 
 
 def _class_path(jars: Sequence[Path], master: str | None, own: dict[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Events about what moves may do while partitions lose replicas."""
+"""Events that restrict moves while replicas lag, and that end the restrictions."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from events.partitions import PartitionReference
 
 
 class AllowanceReason(StrEnum):
-    """Why a broker may do less than its limits say, or more than before."""
+    """Why the number of slots of a broker has changed."""
 
     LOSING_REPLICAS = "losing-replicas"
     RECOVERED = "recovered"
@@ -15,9 +15,9 @@ class AllowanceReason(StrEnum):
 
 
 class BrokerAllowanceChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-allowance-changed"):
-    """The slots of a broker are halved so many times from here on, and one is always left; 0 is all of them.
+    """A broker has fewer or more slots from here on: those of the limits, halved `halvings` times, and at least one.
 
-    What runs goes on. `detail` names a partition that has lost a replica which no move explains.
+    Copies that run go on. `detail` is a sentence for a person: which replica lags, or why the broker gets slots back.
     """
 
     broker: int
@@ -28,9 +28,9 @@ class BrokerAllowanceChanged(Event, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class StartsSuspended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="starts-suspended"):
-    """No copy begins from here on, except copies of the partitions named: it may repair them.
+    """Partitions are below min.insync.replicas: from here on no copy begins, except of these partitions.
 
-    They have fewer replicas in sync than min.insync.replicas. `count` is how many there are; the first are named.
+    `count` is how many there are, and `partitions` names the first of them: a copy may repair them.
     """
 
     count: int
@@ -38,7 +38,7 @@ class StartsSuspended(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
 
 
 class StartsResumed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="starts-resumed"):
-    """Copies may begin again."""
+    """No partition is below min.insync.replicas any more: copies may begin again."""
 
 
 AdaptationEvent = BrokerAllowanceChanged | StartsSuspended | StartsResumed

@@ -82,7 +82,7 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     even noted. `max_leader_movements` is how many leaders may be on their way to another broker. With
     `lazy_leadership` a change of the list of brokers that should not lead moves no leadership by itself (R491-4).
     `balances_after_return` lets a balance of leaders begin when a broker is back. With `adapts_to_health`
-    moves do less while partitions lose replicas, see `events.adaptation`.
+    brokers get fewer slots while replicas there lag, see `events.adaptation`.
     """
 
     max_partitions_in_flight: int

@@ -1,4 +1,4 @@
-"""The fold of what moves may do while partitions lose replicas."""
+"""The fold of the events that restrict moves while replicas lag."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

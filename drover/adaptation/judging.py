@@ -1,7 +1,8 @@
-"""What partitions that lack replicas mean for moves; pure. Times are of the log."""
+"""How partitions with replicas out of sync change what may begin; pure. Times are of the log unless named otherwise."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from drover.adaptation.state import AdaptationState
 from drover.facts import PartitionFacts
@@ -10,55 +11,86 @@ from events.partitions import PartitionReference, TopicPartition
 
 # A broker's slots are halved at most once in this time, and doubled again at most once in that time without a cause.
 LOWER_EVERY_MS, RECOVER_EVERY_MS = 10_000, 60_000
+# A replica that is out of sync for a shorter time is no cause: a broker may be shutting down, or a move just ending.
+LAGGING_FOR_MS = 10_000
 MOST_HALVINGS = 3
 # So many partitions are named in an event.
 MOST_NAMED = 500
 
 
+class Replica(NamedTuple):
+    """One replica of a partition."""
+
+    key: TopicPartition
+    broker: int
+
+
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The partitions that lack replicas in sync, as one look showed them, and what explains that.
+    """The partitions with replicas out of sync, as the cluster was last seen, and what explains them.
 
-    `moving` are those that Kafka or Drover moves; `live` are the brokers that live: what is not in sync on a dead one
-    is no matter of load. `busy` are the brokers that Drover copies into or out of. `min_isr` holds
-    min.insync.replicas by topic; a topic that is missing has 1.
+    `moving` holds the brokers that are being added, by partition that Kafka or Drover moves. `lagging` are the replicas
+    that have been out of sync for `LAGGING_FOR_MS` without an explanation. `busy` are the brokers that Drover copies
+    into or out of. `min_isr` holds min.insync.replicas by topic; a topic that is missing has 1.
     """
 
-    lacking: Mapping[TopicPartition, PartitionFacts]
-    moving: Collection[TopicPartition]
-    live: Collection[int]
+    under_replicated: Mapping[TopicPartition, PartitionFacts]
+    moving: Mapping[TopicPartition, Collection[int]]
+    lagging: Collection[Replica]
     busy: Collection[int]
     min_isr: Mapping[str, int]
 
 
+def unexplained(
+    under_replicated: Mapping[TopicPartition, PartitionFacts],
+    moving: Collection[TopicPartition],
+    live: Collection[int],
+) -> Iterator[Replica]:
+    """Yield the replicas out of sync that no move explains and whose broker lives: a dead one is not overloaded."""
+    for key, facts in under_replicated.items():
+        if key not in moving:
+            for broker in facts.replicas:
+                if broker in live and broker not in facts.isr:
+                    yield Replica(key, broker)
+
+
 def below_min_isr(health: Health) -> tuple[TopicPartition, ...]:
-    """List the partitions with fewer replicas in sync than min.insync.replicas, in order."""
-    found = (key for key, facts in health.lacking.items() if len(facts.isr) < health.min_isr.get(key.topic, 1))
-    return tuple(sorted(found))
+    """List the partitions with fewer replicas in sync than min.insync.replicas, in order.
+
+    A partition that has fewer replicas than that, without those that a move is adding, needs no more than it has.
+    """
+    return tuple(sorted(key for key, facts in health.under_replicated.items() if _is_below(key, facts, health)))
+
+
+def _is_below(key: TopicPartition, facts: PartitionFacts, health: Health) -> bool:
+    adding = health.moving.get(key, ())
+    own = sum(broker not in adding for broker in facts.replicas)
+    return len(facts.isr) < min(own, health.min_isr.get(key.topic, 1))
 
 
 def causes(health: Health) -> dict[int, str]:
-    """Name, for each busy broker that has a part in it, a partition that lost a live replica though nothing moves it.
+    """Name a lagging replica for each busy broker that hosts one, or leads a partition of one.
 
-    The broker whose replica lags has a part in it, and the leader that it fetches from.
+    The leader is included because the replica fetches from it.
     """
     found: dict[int, str] = {}
-    for key, facts in sorted(health.lacking.items()):
-        if key in health.moving:
+    for key, broker in sorted(health.lagging):
+        facts = health.under_replicated.get(key)
+        if facts is None or key in health.moving:
             continue
-        for broker in facts.replicas:
-            if broker in facts.isr or broker not in health.live:
-                continue
-            for part in (broker, facts.leader):
-                if part is not None and part in health.busy:
-                    found.setdefault(part, f"replica {broker} of {key} is not in sync, and no move explains it")
+        for concerned in (broker, facts.leader):
+            if concerned is not None and concerned in health.busy:
+                found.setdefault(concerned, f"replica {broker} of {key} is not in sync, and no move explains it")
     return found
 
 
 def judge(
-    state: AdaptationState, health: Health, at_ms: int
+    state: AdaptationState, health: Health, last_cause_ms: Mapping[int, int], at_ms: int
 ) -> Iterator[BrokerAllowanceChanged | StartsSuspended | StartsResumed]:
-    """Yield what changes: which brokers may do less or more, and whether copies begin."""
+    """Yield what changes: which brokers get fewer or more slots, and whether copies may begin.
+
+    `last_cause_ms` tells when each lowered broker last had a cause, as far as the caller knows.
+    """
     yield from _suspension(state, below_min_isr(health))
     found = causes(health)
     for broker, detail in sorted(found.items()):
@@ -67,13 +99,14 @@ def judge(
         if halvings < MOST_HALVINGS and (known is None or at_ms - known.since_ms >= LOWER_EVERY_MS):
             yield _changed(state, broker, halvings + 1, AllowanceReason.LOSING_REPLICAS, detail)
     for broker, known in sorted(state.allowances.items()):
-        if broker not in found and at_ms - known.since_ms >= RECOVER_EVERY_MS:
-            detail = f"for {RECOVER_EVERY_MS // 1000} s no partition there has lost a replica that no move explains"
+        quiet_since_ms = max(known.since_ms, last_cause_ms.get(broker, known.since_ms))
+        if broker not in found and at_ms - quiet_since_ms >= RECOVER_EVERY_MS:
+            detail = f"for {RECOVER_EVERY_MS // 1000} s no replica has lagged there that no move explains"
             yield _changed(state, broker, known.halvings - 1, AllowanceReason.RECOVERED, detail)
 
 
 def switch_off(state: AdaptationState) -> Iterator[BrokerAllowanceChanged | StartsResumed]:
-    """Yield what ends when nothing is to be adapted any more."""
+    """Yield the end of every restriction, once `adapts_to_health` is false."""
     for broker in sorted(state.allowances):
         yield _changed(state, broker, 0, AllowanceReason.SWITCHED_OFF, "adapts_to_health is false")
     if state.suspension is not None:

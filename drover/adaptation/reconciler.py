@@ -1,8 +1,8 @@
-"""Looks at every partition now and then while something moves, and adapts what may begin to what it finds."""
+"""Looks at every partition now and then while something moves, and restricts what may begin to what it finds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from drover.adaptation.judging import Health, judge, switch_off
+from drover.adaptation.judging import LAGGING_FOR_MS, Health, Replica, causes, judge, switch_off, unexplained
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler
 from drover.capability.messages import Input, Moment
@@ -11,18 +11,27 @@ from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
-# How often every partition is looked at, and how much longer than a look the time to the next one is.
+# How often every partition is looked at, and how many times the duration of a look passes until the next one.
 SURVEY_EVERY_MS, SURVEY_SHARE = 10_000, 20
 # Of so many topics min.insync.replicas is asked for after a survey.
 MOST_ASKED = 50
 
 
 class AdaptationReconciler(Reconciler):
-    """Lowers what brokers may do while partitions lose replicas there; copies wait while one is below min ISR."""
+    """Lowers the slots of brokers where replicas lag; lets no copy begin while a partition is below min ISR.
+
+    What it remembers beside the state is lost with the ownership. A new owner finds out anew which replicas lag, and
+    counts the time without a cause from its own first look.
+    """
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
-        self._lacking: Mapping[TopicPartition, PartitionFacts] = {}
+        self._under_replicated: dict[TopicPartition, PartitionFacts] = {}
+        # Since when (monotonic ms) each replica has been out of sync without an explanation.
+        self._lagging_since_ms: dict[Replica, int] = {}
+        self._lagging: frozenset[Replica] = frozenset()
+        # When (ms of log time) each lowered broker last had a cause.
+        self._last_cause_ms: dict[int, int] = {}
         # One partition of each topic whose min.insync.replicas is to be read.
         self._asked: dict[TopicPartition, None] = {}
         self._next_survey_ms = 0
@@ -40,42 +49,87 @@ class AdaptationReconciler(Reconciler):
         del batch
         match entry:
             case Survey() if self._is_active:
-                took_ms = entry.ended_ms - entry.started_ms
-                self._next_survey_ms = entry.ended_ms + max(SURVEY_EVERY_MS, took_ms * SURVEY_SHARE)
-                self._lacking = {
-                    key: facts for key, facts in entry.partitions.items() if len(facts.isr) < len(facts.replicas)
-                }
-                by_topic = {key.topic: key for key in self._lacking}
-                self._asked = dict.fromkeys(list(by_topic.values())[:MOST_ASKED])
-                self._is_new = True
+                self._survey(entry)
             case Observation():
-                for key in [key for key in self._asked if key in entry.partitions]:
-                    del self._asked[key]
-                    self._is_new = True
+                for key in entry.partitions.keys() & (self._asked.keys() | self.state.below_min_isr):
+                    self._see(key, entry.partitions[key])
             case _:
                 return
 
+    def _survey(self, survey: Survey) -> None:
+        took_ms = survey.ended_ms - survey.started_ms
+        self._next_survey_ms = survey.ended_ms + max(SURVEY_EVERY_MS, took_ms * SURVEY_SHARE)
+        self._under_replicated = {
+            key: facts for key, facts in survey.partitions.items() if len(facts.isr) < len(facts.replicas)
+        }
+        before = self._lagging_since_ms
+        self._lagging_since_ms = {
+            replica: before.get(replica, survey.ended_ms)
+            for replica in unexplained(self._under_replicated, self._moving().keys(), survey.live_brokers)
+        }
+        self._lagging = frozenset(
+            replica
+            for replica, since_ms in self._lagging_since_ms.items()
+            if survey.ended_ms - since_ms >= LAGGING_FOR_MS
+        )
+        by_topic = {key.topic: key for key in self._under_replicated}
+        self._asked = dict.fromkeys(list(by_topic.values())[:MOST_ASKED])
+        self._is_new = True
+
+    def _forget(self) -> None:
+        self._under_replicated, self._lagging_since_ms, self._lagging = {}, {}, frozenset()
+        self._last_cause_ms, self._asked, self._is_new = {}, {}, False
+
+    def _see(self, key: TopicPartition, facts: PartitionFacts | None) -> None:
+        """Take in one partition after a survey: it may have changed meanwhile."""
+        was_asked = key in self._asked
+        known = self._under_replicated.get(key)
+        self._asked.pop(key, None)
+        if facts is None or len(facts.isr) == len(facts.replicas):
+            self._under_replicated.pop(key, None)
+        else:
+            self._under_replicated[key] = facts
+        if was_asked or known != self._under_replicated.get(key):
+            self._is_new = True
+
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Record what the last survey changes."""
+        """Record what the last look changes."""
         state = self.state
         if not state.limits.adapts_to_health:
             if state.allowances or state.suspension is not None:
                 batch.emit_all(tuple(switch_off(state)))
             return
+        if not self._is_active:
+            if self._under_replicated or self._last_cause_ms:
+                self._forget()
+            return
         if not self._is_new or not state.is_right_cluster:
             return
         self._is_new = False
         health = Health(
-            lacking=self._lacking,
-            moving=self.observed.moves.keys() | state.in_flight.keys(),
-            live=self.observed.live,
+            under_replicated=self._under_replicated,
+            moving=self._moving(),
+            lagging=self._lagging,
             busy={port.broker for port in state.loads},
             min_isr=self.observed.min_isr,
         )
-        batch.emit_all(tuple(judge(state, health, batch.at_ms)))
+        for broker in causes(health):
+            self._last_cause_ms[broker] = batch.at_ms
+        for broker in state.allowances:
+            self._last_cause_ms.setdefault(broker, batch.at_ms)
+        batch.emit_all(tuple(judge(state, health, self._last_cause_ms, batch.at_ms)))
+
+    def _moving(self) -> Mapping[TopicPartition, Collection[int]]:
+        """Tell which partitions move, whoever moves them, and which brokers each is getting."""
+        moving: dict[TopicPartition, Collection[int]] = {}
+        for key in self.state.in_flight:
+            step = self.state.reassignments[key].step
+            moving[key] = () if step is None else step.adding
+        moving.update((key, move.adding) for key, move in self.observed.moves.items())
+        return moving
 
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at one partition of each topic that lacks replicas: that tells its min.insync.replicas."""
+        """Look at one under-replicated partition of each topic: that tells the topic's min.insync.replicas."""
         del moves, now
         yield from self._asked
 

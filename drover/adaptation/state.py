@@ -1,4 +1,4 @@
-"""The slice of the state that says what moves may do less than the limits allow."""
+"""The slice of the state with the restrictions while replicas lag: slots of brokers, and whether copies may begin."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from events.partitions import TopicPartition
 
 
 class Allowance(Struct, frozen=True):
-    """How often the slots of a broker are halved, since when (ms of log time), and the partition because of which."""
+    """How often the slots of a broker are halved, since when (ms of log time), and which replica caused it."""
 
     halvings: int
     detail: str
@@ -17,9 +17,9 @@ class Allowance(Struct, frozen=True):
 
 
 class Suspension(Struct, frozen=True):
-    """Since when (ms of log time) no copy begins, and how many partitions have too few replicas in sync.
+    """Since when (ms of log time) no copy begins, and how many partitions are below min.insync.replicas.
 
-    The first of them are named: their own copies begin.
+    `partitions` are the first of them, whose own copies begin nevertheless.
     """
 
     count: int
@@ -29,7 +29,7 @@ class Suspension(Struct, frozen=True):
 
 @dataclass(eq=False)
 class AdaptationState(ClusterSlice):
-    """Brokers that may do less than the limits say, and whether any copy begins at all.
+    """The brokers with fewer slots than the limits give them, and the suspension of new copies, if there is one.
 
     `below_min_isr` are the partitions that the suspension names.
     """
@@ -44,20 +44,20 @@ class AdaptationState(ClusterSlice):
     below_min_isr: frozenset[TopicPartition] = index(frozenset)
 
     def suspend(self, suspension: Suspension | None) -> None:
-        """Set or end the suspension, and keep the index true."""
+        """Set or end the suspension, and update the index."""
         self.suspension = suspension
         self.below_min_isr = frozenset(() if suspension is None else suspension.partitions)
 
     def rebuild_indexes(self) -> None:
-        """Index the suspension anew."""
+        """Rebuild the index of the partitions that the suspension names."""
         super().rebuild_indexes()
         self.suspend(self.suspension)
 
     def slots_of(self, broker: int, limit: int) -> int:
-        """Return how many of a broker's slots moves may use now: at least one."""
+        """Return how many slots of a broker moves may use now: at least one."""
         known = self.allowances.get(broker)
         return limit if known is None else max(1, limit >> known.halvings)
 
     def is_suspended(self, key: TopicPartition) -> bool:
-        """Whether no copy of a partition begins."""
+        """Whether a copy of this partition has to wait until the suspension ends."""
         return self.suspension is not None and key not in self.below_min_isr

@@ -1,4 +1,4 @@
-"""No table needs what moves may do less: the log tells it."""
+"""The events of this capability go into no table of telemetry; the log has them."""
 
 from drover.tables.telling import CapabilityTables
 from events.adaptation import BrokerAllowanceChanged, StartsResumed, StartsSuspended

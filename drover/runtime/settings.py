@@ -194,7 +194,7 @@ class ClusterSettings:
     max_replica_copies_in_flight: int | None = None
     max_bytes_in_flight: int | None = None
     max_moves_per_rack: int | None = None
-    adapts_to_health: bool = False
+    adapts_to_health: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""

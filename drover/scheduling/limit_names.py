@@ -146,7 +146,7 @@ KNOWN: tuple[KnownLimit, ...] = (
     ),
     KnownLimit("lazy_leadership", "whether a listed broker keeps what it leads until an election", Unit.SWITCH),
     KnownLimit("balances_after_return", "whether leaders are balanced when a broker is back", Unit.SWITCH),
-    KnownLimit("adapts_to_health", "whether moves do less while partitions lose replicas", Unit.SWITCH),
+    KnownLimit("adapts_to_health", "whether brokers get fewer slots while replicas there lag", Unit.SWITCH),
     KnownLimit(
         "heal.failure_interval_ms",
         "how long a broker is away before its replicas are replaced",

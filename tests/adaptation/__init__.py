@@ -1,1 +1,1 @@
-"""What moves may do while partitions lose replicas."""
+"""Fewer slots while replicas lag, and no new copies below min.insync.replicas."""

@@ -1,6 +1,7 @@
-"""What partitions that lack replicas mean: which brokers may do less, for how long, and whether copies begin."""
+"""Lagging replicas: which brokers get fewer slots, for how long, and when no copy begins."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +12,11 @@ from drover.adaptation.judging import (
     MOST_NAMED,
     RECOVER_EVERY_MS,
     Health,
+    below_min_isr,
     causes,
     judge,
     switch_off,
+    unexplained,
 )
 from drover.facts import PartitionFacts
 from drover.state.cluster import ClusterState
@@ -24,6 +27,8 @@ from tests.reassignment.support import PATIENT
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 LIVE = frozenset({1, 2, 3, 4})
+NOTHING_MOVES: Mapping[TopicPartition, tuple[int, ...]] = {}
+NEVER: Mapping[int, int] = {}
 
 
 def facts(isr: tuple[int, ...], replicas: tuple[int, ...] = (1, 2, 3), leader: int | None = 1) -> PartitionFacts:
@@ -31,18 +36,19 @@ def facts(isr: tuple[int, ...], replicas: tuple[int, ...] = (1, 2, 3), leader: i
 
 
 def health(
-    lacking: Mapping[TopicPartition, PartitionFacts],
+    under_replicated: Mapping[TopicPartition, PartitionFacts],
     *,
-    moving: frozenset[TopicPartition] = frozenset(),
+    moving: Mapping[TopicPartition, tuple[int, ...]] = NOTHING_MOVES,
     live: frozenset[int] = LIVE,
     busy: frozenset[int] = LIVE,
     min_isr: int = 1,
 ) -> Health:
-    return Health(lacking, moving, live, busy, {"orders": min_isr})
+    lagging = frozenset(unexplained(under_replicated, moving.keys(), live))
+    return Health(under_replicated, moving, lagging, busy, {"orders": min_isr})
 
 
-def judged(state: ClusterState, found: Health, at_ms: int) -> list[object]:
-    events = list(judge(state, found, at_ms))
+def judged(state: ClusterState, found: Health, at_ms: int, last_cause_ms: Mapping[int, int] = NEVER) -> list[object]:
+    events = list(judge(state, found, last_cause_ms, at_ms))
     for event in events:
         apply(state, event, at_ms)
     return list(events)
@@ -55,8 +61,29 @@ def test_a_live_replica_that_lags_lowers_its_broker_and_the_leader_where_they_ar
 
 
 def test_what_moves_or_a_dead_broker_explain_lowers_nobody() -> None:
-    assert causes(health({KEY: facts((1, 2))}, moving=frozenset({KEY}))) == {}
+    assert causes(health({KEY: facts((1, 2))}, moving={KEY: (3,)})) == {}
     assert causes(health({KEY: facts((1, 2))}, live=frozenset({1, 2, 4}))) == {}
+    assert list(unexplained({KEY: facts((1, 2))}, {KEY}, LIVE)) == []
+    # It lagged when every partition was looked at, and meanwhile somebody has begun to move it, or it has caught up.
+    lagging = health({KEY: facts((1, 2))})
+    assert causes(replace(lagging, moving={KEY: ()})) == {}
+    assert causes(replace(lagging, under_replicated={})) == {}
+
+
+def test_a_partition_with_fewer_replicas_than_its_minimum_is_below_it_only_if_it_has_lost_one() -> None:
+    alone, growing = facts((1,), replicas=(1,)), facts((1,), replicas=(1, 2))
+    assert below_min_isr(health({KEY: alone}, min_isr=2)) == ()
+    assert below_min_isr(health({KEY: growing}, min_isr=2, moving={KEY: (2,)})) == ()
+    assert below_min_isr(health({KEY: growing}, min_isr=2)) == (KEY,)
+    assert below_min_isr(health({KEY: facts((1,))}, min_isr=2, moving={KEY: (3,)})) == (KEY,)
+
+
+def test_a_broker_gets_slots_back_only_a_minute_after_its_last_cause() -> None:
+    state = ClusterState("local")
+    judged(state, health({KEY: facts((1, 2))}, busy=frozenset({3})), 0)
+    good, last_ms = health({}), 5 * RECOVER_EVERY_MS
+    assert judged(state, good, last_ms + RECOVER_EVERY_MS - 1, {3: last_ms}) == []
+    assert len(judged(state, good, last_ms + RECOVER_EVERY_MS, {3: last_ms})) == 1
 
 
 def test_a_broker_is_lowered_by_halves_and_recovers_slowly() -> None:
@@ -106,8 +133,8 @@ def test_too_few_in_sync_suspend_all_but_the_repairs_until_there_are_enough() ->
 
 
 def test_of_many_partitions_only_the_first_are_named() -> None:
-    lacking = {TopicPartition("orders", number): facts((1,)) for number in range(MOST_NAMED + 7)}
-    events = list(judge(ClusterState("local"), health(lacking, busy=frozenset(), min_isr=2), 0))
+    found = {TopicPartition("orders", number): facts((1,)) for number in range(MOST_NAMED + 7)}
+    events = list(judge(ClusterState("local"), health(found, busy=frozenset(), min_isr=2), NEVER, 0))
     (event,) = events
     assert isinstance(event, StartsSuspended)
     assert (event.count, len(event.partitions)) == (MOST_NAMED + 7, MOST_NAMED)
@@ -121,7 +148,7 @@ def test_switched_off_everything_is_as_the_limits_say() -> None:
     assert (state.allowances, state.suspension) == ({}, None)
 
 
-LACKING = st.dictionaries(
+UNDER_REPLICATED = st.dictionaries(
     st.integers(0, 5).map(lambda number: TopicPartition("orders", number)),
     st.tuples(st.sampled_from([(1, 2, 3, 4), (3, 1, 4, 2), (4, 3, 2, 1)]), st.integers(1, 3)),
     max_size=3,
@@ -129,14 +156,14 @@ LACKING = st.dictionaries(
 
 
 @PATIENT
-@given(st.lists(st.tuples(LACKING, st.integers(0, 90_000), st.sets(st.integers(1, 4))), max_size=12))
+@given(st.lists(st.tuples(UNDER_REPLICATED, st.integers(0, 90_000), st.sets(st.integers(1, 4))), max_size=12))
 def test_changes_are_bounded_in_size_and_pace_and_judging_twice_changes_nothing(
     looks: list[tuple[Mapping[TopicPartition, tuple[tuple[int, ...], int]], int, set[int]]],
 ) -> None:
     state, at_ms, changed_ms = ClusterState("local"), 0, dict[int, int]()
-    for lacking, pause_ms, live in looks:
+    for found_by_key, pause_ms, live in looks:
         at_ms += pause_ms
-        shown = {key: facts(order[:count], order, order[0]) for key, (order, count) in lacking.items()}
+        shown = {key: facts(order[:count], order, order[0]) for key, (order, count) in found_by_key.items()}
         found = health(shown, live=frozenset(live), min_isr=2)
         for event in judged(state, found, at_ms):
             if isinstance(event, BrokerAllowanceChanged):
@@ -145,5 +172,5 @@ def test_changes_are_bounded_in_size_and_pace_and_judging_twice_changes_nothing(
                 since_ms = changed_ms.get(event.broker) if event.previous_halvings else None
                 assert since_ms is None or at_ms - since_ms >= pace_ms
                 changed_ms[event.broker] = at_ms
-        assert list(judge(state, found, at_ms)) == []
+        assert list(judge(state, found, NEVER, at_ms)) == []
         assert all(1 <= known.halvings <= MOST_HALVINGS for known in state.allowances.values())

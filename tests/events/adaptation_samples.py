@@ -1,4 +1,4 @@
-"""Samples of the messages about what moves may do while partitions lose replicas; see `tests.events.samples`."""
+"""Samples of the events that restrict moves while replicas lag; see `tests.events.samples`."""
 
 from events import adaptation, clusters, records
 from events.partitions import PartitionReference

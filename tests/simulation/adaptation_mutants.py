@@ -1,4 +1,4 @@
-"""Deliberate faults of what moves may do while partitions lose replicas."""
+"""Deliberate faults in how moves are restricted while replicas lag."""
 
 from tests.simulation.mutant import Mutant
 
@@ -9,23 +9,44 @@ ADAPTATION_MUTANTS = (
     Mutant(
         "blame-moves-for-what-they-explain",
         JUDGING,
-        "        if key in health.moving:\n",
-        "        if key in health.min_isr:\n",
+        "if facts is None or key in health.moving:",
+        "if facts is None:",
         layer=JUDGED,
     ),
     Mutant(
         "blame-the-living-for-the-dead",
         JUDGING,
-        "if broker in facts.isr or broker not in health.live:",
-        "if broker in facts.isr:",
+        "if broker in live and broker not in facts.isr:",
+        "if broker not in facts.isr:",
         layer=JUDGED,
     ),
     Mutant(
         "recover-at-once",
         JUDGING,
-        "if broker not in found and at_ms - known.since_ms >= RECOVER_EVERY_MS:",
+        "if broker not in found and at_ms - quiet_since_ms >= RECOVER_EVERY_MS:",
         "if broker not in found:",
         layer=JUDGED,
+    ),
+    Mutant(
+        "recover-as-soon-as-the-cause-ends",
+        JUDGING,
+        "max(known.since_ms, last_cause_ms.get(broker, known.since_ms))",
+        "known.since_ms",
+        layer=JUDGED,
+    ),
+    Mutant(
+        "suspend-because-a-move-adds-a-replica",
+        JUDGING,
+        "own = sum(broker not in adding for broker in facts.replicas)",
+        "own = len(facts.replicas) + 0 * len(adding)",
+        layer=JUDGED,
+    ),
+    Mutant(
+        "blame-what-has-lagged-for-a-moment",
+        "drover/adaptation/reconciler.py",
+        "if survey.ended_ms - since_ms >= LAGGING_FOR_MS",
+        "if survey.ended_ms >= since_ms",
+        layer=ADAPTING,
     ),
     Mutant(
         "begin-while-too-few-are-in-sync",

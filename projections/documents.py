@@ -101,6 +101,25 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
             yield (path, _encode(said, TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
 
 
+def current_batch(view: ClusterView, scope: Scope) -> Iterator[Document]:
+    """Yield one node per topic of which a step runs: KIP-435's current batch, in the names of KIP-455 (R435-2)."""
+    for topic in scope.topics:
+        running = view.batch.get(topic)
+        said = None
+        if running is not None:
+            partitions = [
+                {
+                    "partition_index": number,
+                    "current_replicas": running[number].current,
+                    "target_replicas": running[number].target,
+                }
+                for number in sorted(running)
+            ]
+            said = {"version": 1, "name": topic, "partitions": partitions}
+        data = None if said is None else _encode(said, SMALL_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}")
+        yield (f"/drover/current_batch/{topic}", data)
+
+
 def failed_brokers(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield one node per failed broker with the first time anybody saw it (R46-1)."""
     for broker in scope.brokers:
@@ -167,6 +186,7 @@ DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
     freeze,
     reassignments,
     topics,
+    current_batch,
     failed_brokers,
     heal_chunks,
     blacklist,

@@ -20,10 +20,18 @@ PARENTS = (
     "/config",
     "/config/brokers",
     "/drover",
+    "/drover/current_batch",
     "/drover/heal",
     "/drover/plans",
 )
-SUBTREES = ("/admin/failed_brokers", "/admin/reassignments", "/brokers/topics", "/drover/heal", "/drover/plans")
+SUBTREES = (
+    "/admin/failed_brokers",
+    "/admin/reassignments",
+    "/brokers/topics",
+    "/drover/current_batch",
+    "/drover/heal",
+    "/drover/plans",
+)
 SHARED = frozenset(
     {
         "/admin/cancel_reassignment_in_progress",

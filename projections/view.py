@@ -48,6 +48,13 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
     topic_id: str = ""
 
 
+class BatchEntry(msgspec.Struct, frozen=True, gc=False):
+    """The step of one partition that runs: the replicas before it, and those it leads to (KIP-435)."""
+
+    current: tuple[int, ...]
+    target: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class Entries:
     """The encoded entries of one plan document, in their order, and how many bytes they are."""
@@ -91,7 +98,8 @@ class Scope:
         """The most changes that documents of these things can take: a partition's may be deleted and made again."""
         flags = self.accepted + self.cancelled + self.queue + self.freeze + 2 * self.blacklist
         return (
-            2 * (len(self.partitions) + len(self.topics))
+            2 * len(self.partitions)
+            + 3 * len(self.topics)
             + len(self.plans)
             + len(self.chunks)
             + len(self.brokers)
@@ -103,7 +111,7 @@ class Scope:
 class ClusterView:
     """One managed cluster as the events up to `apply`'s last one make it, ready to be shown."""
 
-    __slots__ = ("accepted", "cancelled", "chunks", "queue", "state", "topics", "under_way")
+    __slots__ = ("accepted", "batch", "cancelled", "chunks", "queue", "state", "topics", "under_way")
 
     def __init__(self, name: str) -> None:
         self.state = ClusterState(name)
@@ -113,6 +121,8 @@ class ClusterView:
         # What each topic's znode lists, and how many reassignments (and not moves of others) each topic has.
         self.topics: dict[str, dict[int, Listing]] = {}
         self.under_way: dict[str, int] = {}
+        # The step that runs of each partition, by topic: what KIP-435 calls the current batch.
+        self.batch: dict[str, dict[int, BatchEntry]] = {}
         self.cancelled = 0
 
     def apply(self, event: AnyEvent, at_ms: int, scope: Scope) -> None:
@@ -184,6 +194,7 @@ class ClusterView:
         self, key: TopicPartition, before: Reassignment | None, after: Reassignment | None, scope: Scope
     ) -> None:
         scope.partitions.add(key)
+        self._step(key, None if after is None else step_of(after), scope)
         cancelled = (after is not None and after.is_cancelled) - (before is not None and before.is_cancelled)
         if cancelled:
             self.cancelled += cancelled
@@ -214,6 +225,18 @@ class ClusterView:
         if not self.under_way[key.topic]:
             del self.under_way[key.topic]
         self._came_or_went(key, before, chunk, scope)
+
+    def _step(self, key: TopicPartition, step: BatchEntry | None, scope: Scope) -> None:
+        running = self.batch.get(key.topic, {})
+        if running.get(key.partition) == step:
+            return
+        scope.topics.add(key.topic)
+        if step is not None:
+            self.batch.setdefault(key.topic, running)[key.partition] = step
+            return
+        del running[key.partition]
+        if not running:
+            del self.batch[key.topic]
 
     def _came_or_went(self, key: TopicPartition, which: Reassignment, chunk: Chunk, scope: Scope) -> None:
         scope.accepted = True
@@ -258,6 +281,16 @@ def listing_of(reassignment: Reassignment | None, unmanaged: UnmanagedMove | Non
     if step is None or reassignment.phase not in _LISTED or reassignment.current == step.replicas:
         return Listing(reassignment.current, topic_id=topic_id)
     return _moving(step.expected, step.replicas, topic_id)
+
+
+def step_of(reassignment: Reassignment) -> BatchEntry | None:
+    """Tell which step of a reassignment Kafka may be carrying out; None between two steps and while it waits."""
+    step = reassignment.step
+    if reassignment.phase in _RESTORED:
+        return BatchEntry(reassignment.current, reassignment.restoring or reassignment.destination)
+    if step is None or reassignment.phase not in _LISTED or reassignment.current == step.replicas:
+        return None
+    return BatchEntry(step.expected, step.replicas)
 
 
 # A cluster has few different pairs of lists, and this is asked at every event of a partition.

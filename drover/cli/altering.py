@@ -61,6 +61,8 @@ def check_rate_of(options: Mapping[str, Any]) -> None:
         check_rate(options["throttle"], force=options["force"])
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--throttle'") from None
+    if options["throttle_may_rise_to"] is not None and options["throttle_may_rise_to"] < options["throttle"]:
+        raise click.UsageError("--throttle-may-rise-to is below --throttle, from which it rises")
 
 
 def make_commands(

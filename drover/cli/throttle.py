@@ -45,9 +45,12 @@ def set_(
     plan = plans[0] if plans else None
     connection, cluster = connect(invocation)
     request = make_request(invocation, "throttle", cluster, options)
-    command = Throttle(
-        **request.envelope, plan=plan, bytes_per_second=rate, clear=rate is None, may_rise_to=may_rise_to
-    )
+    try:
+        command = Throttle(
+            **request.envelope, plan=plan, bytes_per_second=rate, clear=rate is None, may_rise_to=may_rise_to
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     send_one(connection, command, request)
 
 

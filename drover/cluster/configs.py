@@ -89,8 +89,15 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
         return parse_rates(described.own) if described.result.accepted else None
 
     ordered = sorted(set(brokers))
-    answers = await asyncio.gather(*(one(broker) for broker in ordered))
-    return {broker: rates for broker, rates in zip(ordered, answers, strict=True) if rates is not None}
+    # All are waited for: a driver that is closed after the first refusal must have no call under way.
+    answers = await asyncio.gather(*(one(broker) for broker in ordered), return_exceptions=True)
+    rates: dict[int, BrokerRates] = {}
+    for broker, answer in zip(ordered, answers, strict=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer is not None:
+            rates[broker] = answer
+    return rates
 
 
 def _not_allowed(what: str, answer: CallResult) -> ClusterAccessError:

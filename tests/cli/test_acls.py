@@ -58,8 +58,8 @@ def test_a_program_gets_one_row_for_each_acl(config: Path, part: str) -> None:
     assert len({tuple(row.values()) for row in rows}) == len(rows) > 3
 
 
-def test_an_operator_may_write_commands_and_nothing_else(config: Path) -> None:
+def test_an_operator_may_write_commands_and_change_nothing_else(config: Path) -> None:
     rows = json.loads(run(config, "--part", "operator", "-o", "json"))["acls"]
     written = {row["name"] for row in rows if row["operation"] == "Write"}
     assert written == {"mine.alter", "mine.cancel", "mine.blacklist", "mine.broker-failed"}
-    assert {row["operation"] for row in rows} == {"Describe", "Read", "Write"}
+    assert {row["operation"] for row in rows} == {"Describe", "DescribeConfigs", "Read", "Write"}

@@ -212,9 +212,10 @@ class Installation:
 
         await wait_for(shown, f"topic {name} to be there")
         if kilobytes:
-            await self._fill(name, layout, kilobytes)
+            await self.fill(name, layout, kilobytes)
 
-    async def _fill(self, name: str, layout: Mapping[int, Sequence[int]], kilobytes: int) -> None:
+    async def fill(self, name: str, layout: Mapping[int, Sequence[int]], kilobytes: int) -> None:
+        """Write so much to each partition."""
         producer = LogProducer(self.connection, "filler")
         await producer.start()
         record = os.urandom(RECORD_BYTES)

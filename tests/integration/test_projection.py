@@ -15,10 +15,13 @@ from projections.options import ZooKeeperOptions
 from projections.position import decode_position
 from projections.store import Create, Delete, Store
 from projections.zookeeper import ZooKeeperStore
+from tests.integration.story import read_story
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 REQUEST = "/admin/reassignment_requests/request_0000000001"
+# The replicas before a step of a partition, and after it.
+Step = tuple[tuple[int, ...], tuple[int, ...]]
 KEYS = [TopicPartition("shown", number) for number in range(3)]
 
 
@@ -69,6 +72,7 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
         async def stands(path: str) -> bool:
             return path in await zookeeper.read([path])
 
+        await a_stepped_plan_shows_its_current_batch(made, zookeeper, f"{root}/{MANAGED}")
         await write_void_records(made)
         assert (await made.drover("freeze", "--reason", "hold it")).code == 0
         base = f"{root}/{MANAGED}"
@@ -96,6 +100,35 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
         assert not await stands(f"{base}{REQUEST}")
         made.workers["beside"].terminate()
         assert await made.gone("beside") == 0
+
+
+async def a_stepped_plan_shows_its_current_batch(made: Installation, zookeeper: Store, base: str) -> None:
+    """Read KIP-435's current batch while a plan runs by swaps: always one step of the log, and no more at the end."""
+    await made.create_topic("stepped", {0: [1, 2]}, kilobytes=1024)
+    key, path = TopicPartition("stepped", 0), f"{base}/drover/current_batch/stepped"
+    sent = await made.alter("stepped", {key: [3, 4]}, "--stepping", "swap", "--throttle", "200kB/s")
+    assert sent.code == 0, sent.errors
+    seen: list[Step] = []
+
+    async def ended() -> bool:
+        node = (await zookeeper.read([path])).get(path)
+        if node is not None:
+            document = json.loads(node.data)
+            (running,) = document["partitions"]
+            assert (document["name"], running["partition_index"]) == ("stepped", 0)
+            step = (tuple(running["current_replicas"]), tuple(running["target_replicas"]))
+            if step not in seen:
+                seen.append(step)
+        return node is None and (await made.plan("stepped")).completed == 1
+
+    await wait_for(ended, "the plan to end and its batch to be gone", timeout_s=60)
+    events = (await read_story(made.connection)).events["stepped", 0]
+    steps = [(tuple(one["expected"]), tuple(one["replicas"])) for one in events if one.get("call") == "step"]
+    assert len(steps) > 2, "the plan was to take steps"
+    assert seen == [step for step in steps if step in seen], "a batch that no step is, or not in the order of the steps"
+    copied = [step for step in steps if set(step[1]) - set(step[0])]
+    assert len(copied) == 2
+    assert set(copied) <= set(seen), "a step that copies for seconds was not seen"
 
 
 async def judged_by_hand(made: Installation, zookeeper: Store, base: str) -> None:

@@ -128,6 +128,22 @@ def test_the_freeze_node_stands_while_nothing_may_start() -> None:
     assert tree(frozen, ClusterUnfrozen(cluster="prod", by="ana", reason="over")) == {}
 
 
+def test_the_current_batch_has_the_step_that_runs_of_each_partition() -> None:
+    batch = "/drover/current_batch/orders"
+    assert batch not in tree(opened(), queued(0), queued(1))
+    found = tree(opened(), queued(0), queued(1), sent(1), sent(0), accepted(0))
+    step = {"current_replicas": [1, 2, 3], "target_replicas": [4, 2, 3]}
+    assert read(found[batch]) == {
+        "version": 1,
+        "name": "orders",
+        "partitions": [{"partition_index": 0, **step}, {"partition_index": 1, **step}],
+    }
+    between = StepConfirmed(cluster="prod", topic="orders", partition=0, step=1, replicas=(1, 2, 3, 4))
+    (left,) = read(tree(opened(), queued(0), queued(1), sent(1), sent(0), accepted(0), between)[batch])["partitions"]
+    assert left["partition_index"] == 1
+    assert batch not in tree(opened(), queued(0), sent(0), accepted(0), completed(0))
+
+
 def test_each_reassignment_has_a_node_that_says_how_far_it_is() -> None:
     blocked = ReassignmentBlocked(
         cluster="prod", topic="orders", partition=0, why=Blocker.DEAD_DESTINATION, detail="broker 4 is dead"

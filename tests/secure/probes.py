@@ -72,6 +72,10 @@ def operation(prober: Prober, acl: Acl) -> Callable[[Prober, str], Awaitable[Non
             return take_inventory
         case Part.OPERATOR, Place.MANAGED, Resource.TOPIC, Operation.DESCRIBE:
             return count_partitions
+        case Part.OPERATOR, Place.MANAGED, Resource.CLUSTER, Operation.DESCRIBE_CONFIGS:
+            return read_rates
+        case Part.OPERATOR, Place.MANAGED, Resource.TOPIC, Operation.DESCRIBE_CONFIGS:
+            return read_topic_configs
         case Part.WORKER, Place.LOG, Resource.GROUP, Operation.READ:
             return join
         case Part.WORKER, Place.LOG, Resource.TOPIC, Operation.READ:
@@ -193,6 +197,28 @@ async def take_inventory(prober: Prober, _name: str) -> None:
     async with _driver(prober) as driver:
         inventory = await driver.inventory()
     assert TopicPartition(prober.topic, 0) in inventory.replica_bytes
+
+
+async def read_rates(prober: Prober, _name: str) -> None:
+    """As `drover throttles` and `drover throttle restore` read the brokers' rates."""
+    async with _driver(prober) as driver:
+        assert await driver.broker_rates((1, 2, 3))
+
+
+async def read_topic_configs(prober: Prober, _name: str) -> None:
+    """As `drover throttles` reads throttled replicas, and `drover alter --dry-run` min.insync.replicas."""
+    partition = TopicPartition(prober.topic, 0)
+    async with _driver(prober) as driver:
+        listed, looked = await asyncio.gather(
+            driver.throttled_replicas([prober.topic]),
+            driver.observe([partition], with_min_isr=True),
+            return_exceptions=True,
+        )
+    refused = [isinstance(answer, DroverError) for answer in (listed, looked)]
+    assert refused[0] == refused[1], f"one is allowed without the other: {listed}, {looked}"
+    for answer in (listed, looked):
+        if isinstance(answer, BaseException):
+            raise answer
 
 
 async def throttle(prober: Prober, _name: str) -> None:

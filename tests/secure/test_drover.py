@@ -50,6 +50,11 @@ async def test_a_throttled_move_shows_and_is_rolled_back(serving: Serving) -> No
         return found["bytes_done"] is not None
 
     await wait_for(shown, "the bytes of the copy in the status")
+    throttles = await serving.operator("throttles", "-o", "json")
+    assert throttles.code == 0, throttles.errors
+    assert {row["whose"] for row in json.loads(throttles.output)["brokers"]} == {"ours"}
+    left = await serving.operator("throttle", "restore", "--reason", "nothing is left over")
+    assert left.errors.strip() == "There is nothing to delete: no throttle is left over."
     cancelled = await serving.operator("cancel", "--rollback", "--plan", "slow", "--reason", "enough")
     assert cancelled.code == 0, cancelled.errors
 

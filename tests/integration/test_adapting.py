@@ -1,0 +1,150 @@
+"""A live broker's replica lags beside moves that do not explain it: fewer slots, no new copies, and back again."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgpack
+import pytest
+import pytest_asyncio
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+
+from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas, SetBrokerRates
+from drover.cluster.sockets import DIRECT
+from drover.facts import BrokerRates, ThrottledReplicas
+from events.partitions import TopicPartition
+from tests.integration.story import read_all, read_story
+from tests.integration.support import Installation, wait_for
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+WHY = ("--reason", "integration test")
+LOWERED, SUSPENDED, RESUMED, CALL = KINDS = (
+    "broker-allowance-changed",
+    "starts-suspended",
+    "starts-resumed",
+    "call-intended",
+)
+# Broker 1 leads all of them; Drover copies from it to broker 4, and broker 3 has no part in that.
+MOVED = tuple(TopicPartition("walks", number) for number in range(6))
+LAGGING, WAITING = TopicPartition("lags", 0), TopicPartition("waits", 0)
+# Throttled at its leader, too: a broker that starts fetches for a moment before it knows its own throttle.
+AT_LEADER, AT_FOLLOWER = ThrottledReplicas(("0:1",), ()), ThrottledReplicas((), ("0:3",))
+NONE = BrokerRates(None, None)
+
+
+@pytest_asyncio.fixture
+async def beside(drover: Installation) -> AsyncIterator[Installation]:
+    """The Drover of the folder, which adapts to nothing at first; broker 3 is up and unthrottled afterwards."""
+    await limits(drover, "set", "adapts_to_health=false", "max_moves_per_broker=2")
+    yield drover
+    await drover.cluster.start(3)
+    await drover.driver.change_throttles([SetBrokerRates(3, NONE), RemoveThrottledReplicas("lags", AT_FOLLOWER)])
+    await limits(drover, "reset", "--all")
+
+
+async def limits(drover: Installation, *arguments: str) -> None:
+    finished = await drover.drover("limits", *arguments, *WHY)
+    assert finished.code == 0, finished.errors
+
+
+async def said(drover: Installation) -> str:
+    return (await drover.drover("status")).output
+
+
+async def events(drover: Installation) -> list[dict[str, Any]]:
+    """Every restriction and every call for a move of the log, in order, by an independent reading."""
+    records = await read_all(drover.connection, drover.connection.topics.events)
+    batches = [msgpack.unpackb(stored.value) for shard in records.values() for stored in shard]
+    return [event for batch in batches for event in batch.get("events", ()) if event["type"] in KINDS]
+
+
+async def let_broker_3_lag(drover: Installation) -> None:
+    """Restart it with a backlog and a throttle: it lives, fetches, and stays out of sync."""
+    await drover.create_topic("lags", {0: [1, 3]})
+    lists = [AddThrottledReplicas("lags", entries) for entries in (AT_LEADER, AT_FOLLOWER)]
+    throttled = await drover.driver.change_throttles([SetBrokerRates(3, BrokerRates(None, 1000)), *lists])
+    assert all(result.accepted for result in throttled.values())
+    await drover.cluster.kill(3)
+
+    async def shrunk() -> bool:
+        return (await drover.facts(LAGGING)).isr == (1,)
+
+    await wait_for(shrunk, "broker 3 to leave the ISR")
+    await drover.fill("lags", {0: [1]}, kilobytes=8192)
+    await drover.cluster.start(3)
+    admin = KafkaAdminClient(bootstrap_servers=drover.cluster.bootstrap, proxy_url=DIRECT)
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, "lags", {"min.insync.replicas": "2"})])
+    admin.close()
+    seen = await drover.driver.observe([LAGGING])
+    assert 3 in seen.live_brokers
+    assert (await drover.facts(LAGGING)).isr == (1,)
+
+
+async def test_lagging_replicas_lower_a_broker_and_below_min_isr_only_repairs_begin(beside: Installation) -> None:
+    drover = beside
+    await drover.create_topic("walks", {key.partition: [1, 2] for key in MOVED}, kilobytes=4096)
+    await drover.create_topic("waits", {0: [2, 1]})
+    assert (await drover.alter("walks", dict.fromkeys(MOVED, (1, 4)), "--throttle", "50kB/s")).code == 0
+    await let_broker_3_lag(drover)
+    # Switched off, nobody looks.
+    assert {event["type"] for event in await events(drover)} == {CALL}
+    assert (await drover.managed()).reassignments, "the moves have ended already"
+
+    await limits(drover, "set", "adapts_to_health=true")
+    await lowered_and_suspended(drover)
+    await only_the_repair_begins(drover)
+
+    await limits(drover, "set", "adapts_to_health=false")
+
+    async def unrestricted() -> bool:
+        state = await drover.managed()
+        return not state.allowances and state.suspension is None
+
+    await wait_for(unrestricted, "every restriction to end")
+    found = await events(drover)
+    assert {event["type"] for event in found} == set(KINDS)
+    lowered, *_, last = [event for event in found if event["type"] == LOWERED]
+    assert (lowered["broker"], lowered["halvings"], lowered["why"]) == (1, 1, "losing-replicas")
+    assert (last["broker"], last["halvings"], last["why"]) == (1, 0, "switched-off")
+    assert (await drover.drover("cancel", "--rollback", "--plan", "walks", *WHY)).code == 0
+    await drover.wait_until_settled(timeout_s=120)
+    assert (await read_story(drover.connection)).faults == []
+
+
+async def lowered_and_suspended(drover: Installation) -> None:
+    async def restricted() -> bool:
+        state = await drover.managed()
+        return bool(state.allowances) and state.suspension is not None
+
+    await wait_for(restricted, "the lagging replica to be noticed", timeout_s=60)
+    state = await drover.managed()
+    # Broker 3 lags, and Drover copies nothing there: only its leader has slots to lose.
+    assert set(state.allowances) == {1}
+    assert state.below_min_isr == {LAGGING}
+    output = await said(drover)
+    assert "broker 1 may use 1/2 of its slots: replica 3 of lags:0 is not in sync, and no move explains it" in output
+    assert "lags:0 has fewer replicas in sync than min.insync.replicas" in output
+
+
+async def only_the_repair_begins(drover: Installation) -> None:
+    assert (await drover.alter("waits", {WAITING: [2, 4]})).code == 0
+
+    async def withheld() -> bool:
+        return "withheld, 1 partition has fewer replicas in sync than min.insync.replicas" in await said(drover)
+
+    await wait_for(withheld, "status to say what the plan waits for", pause_s=0.5)
+    await drover.driver.change_throttles([RemoveThrottledReplicas("lags", AT_LEADER)])
+    assert (await drover.facts(LAGGING)).isr == (1,), "the replica has caught up too early"
+    assert (await drover.alter("repair", {LAGGING: [1, 4]})).code == 0
+
+    async def both_done() -> bool:
+        plans = (await drover.managed()).plans
+        return plans["repair"].completed == plans["waits"].completed == 1
+
+    await wait_for(both_done, "the repair to end, and then the other", timeout_s=60)
+    assert (await drover.managed()).suspension is None
+    told = [(event["type"], event.get("topic")) for event in await events(drover)]
+    restricted = told[told.index((SUSPENDED, None)) :]
+    resumed = restricted.index((RESUMED, None))
+    assert restricted.index((CALL, "lags")) < resumed < restricted.index((CALL, "waits"))
+    assert (CALL, "walks") not in restricted[:resumed]

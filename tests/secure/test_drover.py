@@ -30,6 +30,8 @@ def plan(secure: SecureCluster, name: str, topic: str, replicas: list[int]) -> s
 
 async def test_a_move_is_asked_for_made_and_told(serving: Serving) -> None:
     file = plan(serving.secure, "whole", "orders", [3, 2])
+    tried = await serving.operator("alter", file, "--plan", "whole", "--dry-run")
+    assert tried.code == 0, tried.errors
     sent = await serving.operator("alter", file, "--plan", "whole", "--reason", "try", "--follow")
     assert sent.code == 0, sent.errors
     assert await serving.replicas("orders") == (3, 2)
@@ -53,7 +55,7 @@ async def test_a_throttled_move_shows_and_is_rolled_back(serving: Serving) -> No
     throttles = await serving.operator("throttles", "-o", "json")
     assert throttles.code == 0, throttles.errors
     assert {row["whose"] for row in json.loads(throttles.output)["brokers"]} == {"ours"}
-    left = await serving.operator("throttle", "restore", "--reason", "nothing is left over")
+    left = await serving.operator("throttle", "restore", "--topic", "slow", "--reason", "nothing is left")
     assert left.errors.strip() == "There is nothing to delete: no throttle is left over."
     cancelled = await serving.operator("cancel", "--rollback", "--plan", "slow", "--reason", "enough")
     assert cancelled.code == 0, cancelled.errors

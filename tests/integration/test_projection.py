@@ -123,7 +123,11 @@ async def a_stepped_plan_shows_its_current_batch(made: Installation, zookeeper: 
 
     await wait_for(ended, "the plan to end and its batch to be gone", timeout_s=60)
     events = (await read_story(made.connection)).events["stepped", 0]
-    steps = [(tuple(one["expected"]), tuple(one["replicas"])) for one in events if one.get("call") == "step"]
+    steps = [
+        (tuple(one["expected"]), tuple(one["replicas"]))
+        for one in events
+        if (one["type"], one.get("call")) == ("call-intended", "step")
+    ]
     assert len(steps) > 2, "the plan was to take steps"
     assert seen == [step for step in steps if step in seen], "a batch that no step is, or not in the order of the steps"
     copied = [step for step in steps if set(step[1]) - set(step[0])]

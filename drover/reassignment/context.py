@@ -37,6 +37,7 @@ def context_of(
         stepping=stepping_of(state, reassignment),
         listed=state.listed_for(reassignment.key.topic),
         completion=completion_of(state),
+        racks=observed.racks,
     )
 
 

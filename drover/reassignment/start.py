@@ -68,6 +68,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             drops_last=reassignment.returning_to is not None,
             listed=() if is_reorder(reassignment) else context.listed,
             completion=context.completion,
+            racks=context.racks,
         )
         step = next_step(reassignment, context.stepping, now)
         if reassignment.phase is Phase.PREPARED and prepared and step and set(step.adding) <= set(prepared.adding):

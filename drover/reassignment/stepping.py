@@ -5,8 +5,8 @@ some in sync, then drops as many, and repeats (R435-7); `single` is one call, as
 min.insync.replicas every stepping only adds, because that is the repair.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from drover.leadership.order import deprioritise
 from drover.reassignment.phase import Stage
@@ -23,7 +23,7 @@ class Situation:
     `original` is where the reassignment began. `is_short` says that fewer replicas are in sync than min.insync.replicas
     asks for of the present list. `drops_last` asks for steps that only add, and one at the end that drops. `listed` are
     the brokers that should not lead; `target` is in the order in which they come last (X8). `completion` is the
-    trait of the cluster's version.
+    trait of the cluster's version. `racks` are those of the brokers, as far as they are known.
     """
 
     current: tuple[int, ...]
@@ -38,6 +38,7 @@ class Situation:
     drops_last: bool = False
     listed: Collection[int] = ()
     completion: Completion = Completion.ADDED_UNLESS_SHRINKING
+    racks: Mapping[int, str | None] = field(default_factory=dict)
 
     @property
     def holds_up(self) -> tuple[int, ...]:
@@ -128,12 +129,13 @@ def swap(now: Situation) -> tuple[int, ...] | None:
 
     What min.insync.replicas lacks is added first. Then the target's first replica is brought in sync, so that it can
     lead before the present leader goes. Then at most `max_replicas_per_step` are added and dropped at a time: what is
-    dead or out of sync goes first, the leader last. The list is never shorter than the shorter end of the way, and what
-    stays in sync is never less than min.insync.replicas asks for. A member of the target that is dead takes no room:
-    another one is copied meanwhile. The last step sends exactly the target. That no drop hands leadership to a listed
-    broker is a gate's to see to (`drover.reassignment.start`).
+    dead or out of sync goes first, then what is not alone in its rack (S4), the leader last. The list is never shorter
+    than the shorter end of the way, and what stays in sync is never less than min.insync.replicas asks for. A member of
+    the target that is dead takes no room: another one is copied meanwhile. The last step sends exactly the target. That
+    no drop hands leadership to a listed broker is a gate's to see to (`drover.reassignment.start`).
     """
-    missing, live, extra, most = now.missing, now.live_missing, _drop_order(now), now.max_replicas_per_step
+    missing, live, most = now.missing, now.live_missing, now.max_replicas_per_step
+    extra = removing(now.current, now.target)
     lacks = max(0, now.min_isr - now.in_sync(now.current))
     if now.is_short and live:
         # At the end of the list: no leader moves below min.insync.replicas.
@@ -147,7 +149,7 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     over = len(now.current) - len(now.target)
     lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])
     added = live[: max(0, most - max(0, over - lagging))]
-    drops = extra[: max(0, min(len(added) + over, max(most, over)))]
+    drops = _drop_order(now, added)[: max(0, min(len(added) + over, max(most, over)))]
     while drops and not _keeps_enough(now, added, drops):
         drops = drops[:-1]
     stays_behind = any(one not in drops and one not in now.isr for one in extra)
@@ -160,13 +162,23 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     return None if missing and ahead == now.current else now.target
 
 
-def _drop_order(now: Situation) -> tuple[int, ...]:
-    """List what has to go: dead and out-of-sync replicas first, the leader last."""
+def _drop_order(now: Situation, added: Collection[int]) -> tuple[int, ...]:
+    """List what has to go: dead and out-of-sync replicas first, the leader last, the only one of a rack late."""
+    order: list[int] = []
+    stay = [*now.current, *added]
 
-    def goes_late(broker: int) -> tuple[bool, bool]:
-        return broker == now.leader, broker in now.isr and broker in now.live
+    def goes_late(broker: int) -> tuple[bool, bool, bool]:
+        rack = now.racks.get(broker)
+        is_alone = rack is not None and not any(now.racks.get(other) == rack for other in stay if other != broker)
+        return broker == now.leader, broker in now.isr and broker in now.live, is_alone
 
-    return tuple(sorted(removing(now.current, now.target), key=goes_late))
+    left = list(removing(now.current, now.target))
+    while left:
+        first = min(left, key=goes_late)
+        left.remove(first)
+        stay.remove(first)
+        order.append(first)
+    return tuple(order)
 
 
 def _keeps_enough(now: Situation, added: Collection[int], drops: Collection[int]) -> bool:

@@ -4,8 +4,8 @@ A mismatch is unconfirmed at first. Only one that persists over two observations
 metadata lags behind the controller.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from drover.facts import PartitionFacts
@@ -47,7 +47,8 @@ class Context:
     `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     `failed` are the brokers that somebody has reported as failed. `stepping` is the plan's, or else the cluster's.
-    `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait.
+    `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait. `racks` are those of
+    the brokers that have been seen.
     """
 
     cluster: str
@@ -65,6 +66,7 @@ class Context:
     stepping: Stepping = Stepping.GROW
     listed: Collection[int] = ()
     completion: Completion = Completion.ADDED_UNLESS_SHRINKING
+    racks: Mapping[int, str | None] = field(default_factory=dict)
 
     @property
     def guard(self) -> GuardFacts:

@@ -231,3 +231,28 @@ def _keeps_to_swaps_bounds(
     # A pure shrink is sent by the starter only when all of it is in sync.
     gated = not added and any(broker not in before.isr for broker in ahead)
     assert gated or after >= min(before.min_isr, in_sync, len(before.target))
+
+
+RACKS = {broker: "abc"[broker % 3] for broker in ALL}
+
+
+def test_a_swap_drops_what_is_not_alone_in_its_rack() -> None:
+    """S4: brokers 1, 2 and 3 are in three racks, as are 5, 4 and 6, in another order."""
+    now = replace(situation((1, 2, 3), (5, 4, 6)), racks=RACKS)
+    assert [len({RACKS[broker] for broker in ahead}) for ahead in route(now)] == [3, 3, 3, 3]
+    assert route(now) == ((5, 1, 2, 3), (5, 1, 3), (5, 4, 3), (5, 4, 6))
+    assert route(replace(now, racks={})) == ((5, 1, 2, 3), (5, 2, 3), (5, 4, 3), (5, 4, 6))
+
+
+@PATIENT
+@given(
+    original=LISTS, target=LISTS, most=st.integers(1, 5), racks=st.lists(st.integers(0, 3), min_size=10, max_size=10)
+)
+def test_on_no_way_by_swaps_a_partition_is_in_fewer_racks_than_at_either_end(
+    original: tuple[int, ...], target: tuple[int, ...], most: int, racks: list[int]
+) -> None:
+    known = {broker: str(rack) for broker, rack in enumerate(racks)}
+    now = replace(situation(original, target, most), racks=known)
+    least = min(len({known[broker] for broker in end}) for end in (original, target))
+    for ahead in route(now):
+        assert len({known[broker] for broker in ahead}) >= least

@@ -68,7 +68,7 @@ def test_limits_go_by_the_names_of_kip_435_and_of_cruise_control(
     text: str, limits: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "other.toml").write_text(f"{ONE_CLUSTER}{text}\n")
-    assert load_settings(tmp_path / "other.toml").clusters["one"].limits == Limits(**limits)
+    assert load_settings(tmp_path / "other.toml").clusters["one"].limits == Limits(**limits, adapts_to_health=True)
 
 
 def test_a_limit_under_two_names_and_one_that_makes_no_sense_are_refused(tmp_path: Path) -> None:

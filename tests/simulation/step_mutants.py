@@ -30,6 +30,12 @@ STEP_MUTANTS = (
         layer="tests/reassignment/test_stepping.py",
     ),
     Mutant(
+        "swap-away-the-last-replica-of-a-rack",
+        STEPPING,
+        "broker in now.isr and broker in now.live, is_alone",
+        "broker in now.isr and broker in now.live, not is_alone",
+    ),
+    Mutant(
         "swap-into-a-long-list",
         STEPPING,
         "    added = live[: max(0, most - max(0, over - lagging))]",

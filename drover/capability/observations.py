@@ -35,8 +35,6 @@ class ObservationCache:
         self.racks: Mapping[int, str | None] = {}
         self.moves: Mapping[TopicPartition, Move] = {}
         self.min_isr: dict[str, int] = {}
-        # Also of brokers that have died since.
-        self.racks: dict[int, str | None] = {}
         self.partitions: dict[TopicPartition, CachedObservation] = {}
         self._topic_ids: dict[str, str] = {}
         self._calling: set[TopicPartition] = set()
@@ -52,7 +50,6 @@ class ObservationCache:
         self._see_racks(observation.racks)
         self.moves = observation.moves
         self.min_isr.update(observation.min_isr)
-        self.racks.update(observation.racks)
         counted: dict[TopicPartition, PartitionFacts | None] = {}
         for key, facts in observation.partitions.items():
             if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):

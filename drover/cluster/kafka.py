@@ -95,7 +95,6 @@ class KafkaDriver:
             moves=agreed_moves(before.moves, after.moves),
             partitions=agreed_partitions(partitions, before.moves, _described(partitions, metadata), after.moves),
             min_isr=await self._min_isrs(existing, deadline) if with_min_isr else {},
-            racks=metadata.racks,
         )
 
     async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:

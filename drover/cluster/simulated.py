@@ -238,7 +238,6 @@ class SimulatedDriver:
             moves=agreed_moves(before.moves, after),
             partitions=agreed_partitions(partitions, before.moves, described, after),
             min_isr={name: self.model.min_isr(name) for name in topics} if with_min_isr else {},
-            racks={broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()},
         )
 
     def _inventory(self) -> Inventory:

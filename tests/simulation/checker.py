@@ -256,15 +256,8 @@ class Checker:
     def _adopted(self, event: ReassignmentAdopted) -> None:
         """What others or late calls have begun is taken over in order to be cancelled: nothing of it is as usual."""
         rules.s6_lives_do_not_overlap(self, event)
-        life = Life(
-            event.key,
-            event.plan,
-            event.topic_id,
-            event.original,
-            event.original,
-            self.world.now_ms,
-            step=event.replicas,
-        )
+        now_ms, original = self.world.now_ms, event.original
+        life = Life(event.key, event.plan, event.topic_id, original, original, now_ms, step=event.replicas)
         life.asked_back = life.touched = True
         self.lives[event.cluster, event.key] = life
 

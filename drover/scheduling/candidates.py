@@ -9,40 +9,17 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 
+from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.scheduling.rank import Lane, Rank
 from drover.scheduling.resources import HasRoom, Needs, Resource
 from drover.scheduling.shares import Shares
+from drover.scheduling.waiting_entry import Entry, Where
 from events.partitions import TopicPartition
 
 # A move that so many others have passed at a resource is passed no more: what it needs is kept for it.
 PATIENCE = 100
-
-
-class Where(Enum):
-    """The place of a waiting reassignment in the index."""
-
-    READY = "ready"
-    PARKED = "parked"
-    LOOKING = "looking"
-    IN_LINE = "in-line"
-    PUT_OFF = "put-off"
-
-
-@dataclass(slots=True)
-class _Entry:
-    rank: Rank
-    where: Where
-    turn: int
-    needs: Needs = ()
-    passed: int = 0
-    share: int = WHOLE_SLOT  # of a slot, in sixteenths
-    # What it was expected to take when the look was asked for.
-    expected: Needs = ()
-    # What has room again, if that is why it is ready.
-    woken_by: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +48,7 @@ class Candidates:
     shares: Shares
     # How many may have a look at a time.
     max_looks: int = 0
-    _entries: dict[TopicPartition, _Entry] = field(default_factory=dict)
+    _entries: dict[TopicPartition, Entry] = field(default_factory=dict)
     _turn: int = 0
     _ready: dict[Lane, list[tuple[Rank, int, TopicPartition, Resource | None]]] = field(default_factory=dict)
     # The lanes with something ready, by a turn that may be too early by now; and the turn under which each is queued.
@@ -83,6 +60,8 @@ class Candidates:
     # Resources that were full when something was parked for them, or was not woken because of them, and the least share
     # that was lacking there: what waits is looked through again when so much is free.
     _full: dict[Resource, int] = field(default_factory=dict)
+    # Those of them where something became free since; what is no port is asked every time.
+    _freed: dict[Resource, None] = field(default_factory=dict)
     _line: list[_Item] = field(default_factory=list)
     _put_off: list[tuple[int, int, TopicPartition]] = field(default_factory=list)
     _recheck: list[TopicPartition] = field(default_factory=list)
@@ -129,7 +108,7 @@ class Candidates:
         kept = before is not None and needs in {None, before.needs}
         if not kept:
             self._release(key, before)
-        entry = _Entry(rank, where, self._turn, expected=expected, share=share)
+        entry = Entry(rank, where, self._turn, expected=expected, share=share)
         if kept and before is not None:
             entry.needs, entry.passed = before.needs, before.passed
         elif needs is not None:
@@ -139,27 +118,34 @@ class Candidates:
             self.expected[resource] += share
         return self._turn
 
-    def _leave(self, key: TopicPartition, entry: _Entry | None) -> None:
+    def _leave(self, key: TopicPartition, entry: Entry | None) -> None:
         if entry is None:
             return
         if entry.where is Where.LOOKING:
             del self.looks[key]
         for resource in entry.expected:
             self.expected[resource] -= entry.share
+        self.free(entry.expected)
         if entry.woken_by is not None:
             # Whether or not it has taken the room, find the next one.
-            self._note_full((entry.woken_by,), LEAST_SHARE)
+            self._note_freed(entry.woken_by)
 
-    def _release(self, key: TopicPartition, entry: _Entry | None) -> None:
+    def _release(self, key: TopicPartition, entry: Entry | None) -> None:
         """Keep nothing for it any longer; whatever waits there may be next."""
         for resource in () if entry is None else dict.fromkeys(entry.needs):
             if self.reserved.get(resource) == key:
                 del self.reserved[resource]
-                self._note_full((resource,), LEAST_SHARE)
+                self._note_freed(resource)
 
     def _note_full(self, resources: Iterable[Resource], share: int) -> None:
         for one in resources:
             self._full[one] = min(share, self._full.get(one, share))
+            if not isinstance(one, Port):
+                self._freed[one] = None
+
+    def _note_freed(self, resource: Resource) -> None:
+        self._full[resource] = LEAST_SHARE
+        self._freed[resource] = None
 
     def _turn_of(self, rank: Rank) -> _Turn:
         return (rank.tier, self.shares.served(rank.plan) if rank.tier else 0, rank)
@@ -225,6 +211,15 @@ class Candidates:
             self._release(key, entry)
             entry.needs, entry.passed = (), 0
 
+    def free(self, resources: Iterable[Resource]) -> None:
+        """Note where something became free."""
+        for resource in resources:
+            self._freed[resource] = None
+
+    def free_all(self) -> None:
+        """Note that something may have become free anywhere."""
+        self.free(self._full)
+
     # -- back again
 
     def seen(self, key: TopicPartition) -> None:
@@ -268,13 +263,19 @@ class Candidates:
 
     def wake_parked(self, room: HasRoom) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
-        for resource, share in tuple(self._full.items()):
+        freed, self._freed = self._freed, {}
+        for resource in freed:
+            share = self._full.get(resource)
+            if share is None:
+                continue
             owner = self.reserved.get(resource)
             if owner is not None:
                 self._offer_owner(owner, resource, room)
             if room.has_room(resource, share):
                 del self._full[resource]
                 self.wake_next(resource, room)
+            elif not isinstance(resource, Port):
+                self._freed[resource] = None
 
     def wake_next(self, resource: Resource, room: HasRoom) -> None:
         """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here."""

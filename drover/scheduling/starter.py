@@ -21,7 +21,7 @@ from drover.reassignment.route import next_call
 from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.verdict import Context, blocked, gone
-from drover.scheduling.candidates import Candidate, Candidates, Where
+from drover.scheduling.candidates import Candidate, Candidates
 from drover.scheduling.likely_step import likely_step
 from drover.scheduling.preparing import election_after
 from drover.scheduling.rack_traffic import RackTraffic
@@ -34,6 +34,7 @@ from drover.scheduling.start_pace import StartPace
 from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
+from drover.scheduling.waiting_entry import Where
 from drover.scheduling.wanting import Wanting
 from drover.state.cluster import ClusterState
 from events.adaptation import StartsSuspended
@@ -90,6 +91,8 @@ class Starter(Reconciler):
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
         self._throttles_version = 0
+        # The steps that weigh on brokers.
+        self._weighing: dict[TopicPartition, Step] = {}
         self._live: frozenset[int] = frozenset()
         self._is_behind = False
 
@@ -98,6 +101,8 @@ class Starter(Reconciler):
         del now
         self._racks.refresh()
         self._limit_looks()
+        for key in self.state.in_flight:
+            self._note_weight(key)
         for key in (*self.state.before_step, *self.state.pending):
             self._offer(key)
 
@@ -117,6 +122,7 @@ class Starter(Reconciler):
         if isinstance(event, PartitionEvent):
             key = event.key
             self._racks.follow(key)
+            self._note_weight(key)
             if key in self.state.pending or key in self.state.before_step:
                 if key not in self.candidates or self.ranking.is_outdated(key, self.candidates.rank(key)):
                     self._fresh[key] = None
@@ -127,11 +133,22 @@ class Starter(Reconciler):
                 self._unconfirmed.forget(key)
             elif isinstance(event, LeaderElectionEnded):
                 self.ranking.offer_again(self.candidates, (key,))
-        elif isinstance(event, LeaderOrdersAnswered):
+            return
+        self.candidates.free_all()
+        if isinstance(event, LeaderOrdersAnswered):
             self.ranking.offer_again(self.candidates, event.keys)
         elif isinstance(event, LimitsSet | LimitsChanged | StartsSuspended):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()
+
+    def _note_weight(self, key: TopicPartition) -> None:
+        """Note which ports a partition has left since it was last looked at."""
+        entry, before = self.state.reassignments.get(key), self._weighing.pop(key, None)
+        step = None if entry is None else entry.weighing_step
+        if step is not None:
+            self._weighing[key] = step
+        if before is not None and before is not step:
+            self.candidates.free(before.load)
 
     def _offer(self, key: TopicPartition) -> None:
         seen = self.observed.partitions.get(key)
@@ -216,6 +233,7 @@ class Starter(Reconciler):
         if self.observed.live != self._live:
             # Which replica a step adds, and whether it can be added at all, depends on who is alive.
             self._live = self.observed.live
+            self.candidates.free_all()
             self.candidates.recheck_parked()
         if self._throttles.version != self._throttles_version:
             self._throttles_version = self._throttles.version

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
-from drover.scheduling.candidates import PATIENCE, Candidates, Where
+from drover.scheduling.candidates import PATIENCE, Candidates
 from drover.scheduling.rank import Rank
-from drover.scheduling.resources import Needs, Resource
+from drover.scheduling.resources import HasRoom, Needs, Resource
 from drover.scheduling.shares import Shares
+from drover.scheduling.waiting_entry import Where
 from events.partitions import TopicPartition
 from events.plans import Priority
 from tests.reassignment.support import PATIENT
@@ -57,6 +58,12 @@ class Rooms:
         return [one for one in needs if not self.has_room(one, share) or reserved.get(one, key) != key]
 
 
+def wake(candidates: Candidates, room: HasRoom) -> None:
+    """Wake what may start, as when something has become free anywhere."""
+    candidates.free_all()
+    candidates.wake_parked(room)
+
+
 def tried(candidates: Candidates) -> list[int]:
     found = []
     for candidate in candidates.ready():
@@ -79,13 +86,13 @@ def test_what_is_parked_comes_back_one_at_a_time_when_there_is_room_at_all_it_ne
     candidates.park(key_of(2), rank(2), ways(1), ways(1))
     candidates.park(key_of(3), rank(3), ways(1), ways(1))
     rooms.full.discard(way(1))
-    candidates.wake_parked(rooms)
+    wake(candidates, rooms)
     assert [candidates.where(key_of(number)) for number in (1, 2, 3)] == [Where.PARKED, Where.READY, Where.PARKED]
     candidates.drop(key_of(2))
-    candidates.wake_parked(rooms)
+    wake(candidates, rooms)
     assert candidates.where(key_of(3)) is Where.READY
     rooms.full.discard(way(2))
-    candidates.wake_parked(rooms)
+    wake(candidates, rooms)
     assert tried(candidates) == [1, 3]
 
 
@@ -94,9 +101,9 @@ def test_one_that_was_woken_and_ends_before_it_is_tried_lets_the_next_one_come()
     candidates = index()
     for number in (1, 2):
         candidates.park(key_of(number), rank(number), ways(6), ways(6))
-    candidates.wake_parked(Rooms(candidates))
+    wake(candidates, Rooms(candidates))
     candidates.drop(key_of(1))
-    candidates.wake_parked(Rooms(candidates))
+    wake(candidates, Rooms(candidates))
     assert tried(candidates) == [2]
 
 
@@ -151,7 +158,7 @@ def test_whoever_has_room_starts_as_in_a_scan_of_all(moves: Sequence[tuple[set[i
             assert 0 <= rooms.taken[broker] <= LIMIT * WHOLE_SLOT
 
     def go() -> None:
-        candidates.wake_parked(rooms)
+        wake(candidates, rooms)
         for candidate in candidates.ready():
             number = candidate.key.partition
             full = rooms.lacking(needs_of[number], candidate.key, shares[number])
@@ -228,7 +235,7 @@ def test_what_never_finds_all_it_needs_free_at_once_is_passed_a_bounded_number_o
     for turn in range(200):
         free, other = way(1 + turn % 2), way(2 - turn % 2)
         rooms.full = {other} if free not in candidates.reserved else set()
-        candidates.wake_parked(rooms)
+        wake(candidates, rooms)
         started = [candidate.key for candidate in candidates.ready()]
         for key in started:
             candidates.pass_by(key, candidates.rank(key), (free,))

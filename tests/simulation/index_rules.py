@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.scheduling import queue_entries
-from drover.scheduling.candidates import Where
 from drover.scheduling.queue_reconciler import QueueReconciler
 from drover.scheduling.starter import Starter
+from drover.scheduling.waiting_entry import Where
 from drover.shard.managed import ManagedCluster
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import TopicDemand
@@ -103,3 +103,7 @@ def _starter_agrees(starter: Starter) -> None:
         assert candidates._entries[key].share == share, "S7: the share of a slot that it waits for"
         comes_back = any(candidates._full.get(one, share + 1) <= share or one in woken for one in needs)
         assert comes_back, f"S7: nothing will wake {key}, which needs {needs}"
+    if starter._live == starter.observed.live:
+        for resource in candidates._full.keys() - candidates._freed.keys():
+            has_room = starter._room.has_room(resource, candidates._full[resource])
+            assert not has_room, f"S7: nobody has noticed that {resource} has room again"

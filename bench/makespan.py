@@ -16,6 +16,8 @@ from events.clusters import Budgets
 MOVES, SEEDS = 300, 3
 # As many partitions at a time as Cruise Control's cap lets twelve brokers copy.
 AT_A_TIME = 60
+# Copies are about as large if the largest is not so many times as large as the median.
+ALIKE = 3
 Baselines: dict[str, Callable[[Instance], Policy]] = {
     "all at once": lambda _: all_at_once(),
     "waves": lambda _: waves(AT_A_TIME),
@@ -46,10 +48,13 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
 def fitting(instance: Instance) -> Limits:
     """Return the limits as docs/limits.md advises: as many copies per broker as fill a port, in whole steps.
 
-    Where racks have uplinks, as many copies per rack as its uplink is ports wide.
+    A half more where all copies are about as large. Where racks have uplinks, as many copies per rack as its uplink is
+    ports wide.
     """
     streams, replicas = instance.streams_per_port, max(len(shift.added) for shift in instance.shifts)
-    copies = math.ceil(streams / replicas) * replicas
+    sizes = [shift.bytes for shift in instance.shifts]
+    is_even = max(sizes) < ALIKE * statistics.median(sizes)
+    copies = math.ceil(streams * (1.5 if is_even else 1) / replicas) * replicas if streams > 1 else replicas
     if copies == 1:
         copies = Limits().max_moves_per_broker
     between_racks = None if instance.uplink is None else round(copies * instance.uplink / instance.port)
@@ -63,12 +68,13 @@ def fitting(instance: Instance) -> Limits:
 async def _play(instance: Instance) -> Played:
     bound_s = instance.bound_s
     drover = await Drive(instance, fitting(instance)).run()
+    drover_s = round(drover.seconds, 3)
     by_default = await Drive(instance, Limits()).run()
     outcomes: dict[str, Outcome] = {name: play(instance, make(instance)) for name, make in Baselines.items()}
-    others = {name: outcome.seconds / bound_s for name, outcome in outcomes.items()}
+    others = {name: round(outcome.seconds, 3) / bound_s for name, outcome in outcomes.items()}
     found = Played(
         instance,
-        drover.seconds / bound_s,
+        drover_s / bound_s,
         by_default.seconds / bound_s,
         others,
         drover.peak_extra,
@@ -118,8 +124,9 @@ uplinks of two ports for four brokers, partitions that are written to, and 100 p
 replaced. *Bound*: the busiest port or uplink, or the longest single copy; no schedule beats it. Drover looks every
 150 ms and reads sizes every second, as a worker does; 50 ms from a call to the first byte for everybody. Its limits
 are those that limits.md advises: the defaults where one stream fills a port, otherwise as many copies per broker as
-fill one (3 and 8); whole replacements with three replicas per step and as many copies as fill a port in whole steps
-(3, 3 and 9); where racks have uplinks, twice as many copies per rack, since an uplink is two ports wide. *Default
+fill one (3 and 8), and a half more where all are about as large (5 and 12); whole replacements with three replicas per
+step and as many copies as fill a port in whole steps (3, 3 and 9); where racks have uplinks, twice as many copies per
+rack, since an uplink is two ports wide. Times are to the millisecond, as Drover's clock is in the model. *Default
 limits*: one replica per step and five copies per broker and way, which leave three eighths of a port idle at streams
 of an eighth. Baselines on the same instances: everything in one request; waves of 60 partitions, the next one when
 all of the one before have ended; 60 at a time by name with a look every second (KIP-1335); Cruise Control's loop: at

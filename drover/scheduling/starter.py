@@ -36,6 +36,7 @@ from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
 from drover.scheduling.waiting_entry import Where
 from drover.scheduling.wanting import Wanting
+from drover.scheduling.weighing import Weighing
 from drover.state.cluster import ClusterState
 from events.adaptation import StartsSuspended
 from events.base import PartitionEvent
@@ -91,8 +92,7 @@ class Starter(Reconciler):
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
         self._throttles_version = 0
-        # The steps that weigh on brokers.
-        self._weighing: dict[TopicPartition, Step] = {}
+        self._weighing = Weighing(state)
         self._live: frozenset[int] = frozenset()
         self._is_behind = False
 
@@ -102,7 +102,7 @@ class Starter(Reconciler):
         self._racks.refresh()
         self._limit_looks()
         for key in self.state.in_flight:
-            self._note_weight(key)
+            self._weighing.follow(key)
         for key in (*self.state.before_step, *self.state.pending):
             self._offer(key)
 
@@ -122,11 +122,12 @@ class Starter(Reconciler):
         if isinstance(event, PartitionEvent):
             key = event.key
             self._racks.follow(key)
-            self._note_weight(key)
+            self.candidates.free(self._weighing.follow(key))
             if key in self.state.pending or key in self.state.before_step:
                 if key not in self.candidates or self.ranking.is_outdated(key, self.candidates.rank(key)):
+                    # What it needs is found out once it is ranked beside what came with it.
                     self._fresh[key] = None
-                    self._offer(key)
+                    self.candidates.offer(key, self._weigh(key))
             else:
                 self._drop(key)
             if isinstance(event, Ending):
@@ -141,23 +142,17 @@ class Starter(Reconciler):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()
 
-    def _note_weight(self, key: TopicPartition) -> None:
-        """Note which ports a partition has left since it was last looked at."""
-        entry, before = self.state.reassignments.get(key), self._weighing.pop(key, None)
-        step = None if entry is None else entry.weighing_step
-        if step is not None:
-            self._weighing[key] = step
-        if before is not None and before is not step:
-            self.candidates.free(before.load)
-
-    def _offer(self, key: TopicPartition) -> None:
+    def _weigh(self, key: TopicPartition) -> Rank:
+        """Note what a reassignment is to copy, and rank it."""
         seen = self.observed.partitions.get(key)
         if seen is not None and seen.facts is not None and seen.facts.leader is not None:
             self._leaders[key] = seen.facts.leader
-        entry = self.state.reassignments[key]
         self.ranking.weigh(key, self._leaders.get(key))
-        rank = self.ranking.rank(key)
-        if not self._is_parked(key, rank, self._likely_step(entry)):
+        return self.ranking.rank(key)
+
+    def _offer(self, key: TopicPartition) -> None:
+        rank = self._weigh(key)
+        if not self._is_parked(key, rank, self._likely_step(self.state.reassignments[key])):
             self.candidates.offer(key, rank)
 
     def _drop(self, key: TopicPartition) -> None:

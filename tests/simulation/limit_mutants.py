@@ -80,6 +80,13 @@ LIMIT_MUTANTS = (
         layer="tests/scheduling/test_budgets.py",
     ),
     Mutant(
+        "notice-no-port-that-is-left",
+        "drover/scheduling/starter.py",
+        "            self.candidates.free(self._weighing.follow(key))\n",
+        "            self._weighing.follow(key)\n",
+        layer="tests/scheduling/test_budgets.py",
+    ),
+    Mutant(
         "forget-the-racks",
         "drover/scheduling/rack_traffic.py",
         "                self._taken[way] += step.slot_share\n",

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
-from drover.scheduling.rank import Lane, Rank
+from drover.scheduling.lanes import Item, Lanes, Turn
+from drover.scheduling.rank import Rank
 from drover.scheduling.resources import HasRoom, Needs, Resource
 from drover.scheduling.shares import Shares
 from drover.scheduling.waiting_entry import Entry, Where
@@ -30,18 +31,15 @@ class Candidate:
     woken_by: Resource | None
 
 
-_Item = tuple[Rank, int, TopicPartition]
-# What comes first: in flight before pending, the plan that was served least, the rank.
-_Turn = tuple[int, int, Rank]
 # What waits for the same, as the same share of a slot.
-_Group = tuple[Needs, int, Lane]
+_Group = tuple[Needs, int]
 
 
 @dataclass(slots=True)
 class Candidates:
     """The index. Heaps hold items of (rank, turn, key); an item whose turn is outdated is dropped.
 
-    There is one heap per plan, or per plan and needs, so that plans take turns; `reserved` says for whom a resource is
+    Plans take turns at what is ready, and at each need; `reserved` says for whom a resource is
     kept.
     """
 
@@ -50,11 +48,8 @@ class Candidates:
     max_looks: int = 0
     _entries: dict[TopicPartition, Entry] = field(default_factory=dict)
     _turn: int = 0
-    _ready: dict[Lane, list[tuple[Rank, int, TopicPartition, Resource | None]]] = field(default_factory=dict)
-    # The lanes with something ready, by a turn that may be too early by now; and the turn under which each is queued.
-    _lanes: list[tuple[_Turn, Lane]] = field(default_factory=list)
-    _lane_turns: dict[Lane, _Turn] = field(default_factory=dict)
-    _parked: dict[_Group, list[_Item]] = field(default_factory=dict)
+    _ready: Lanes = field(init=False)
+    _parked: dict[_Group, Lanes] = field(default_factory=dict)
     _needing: dict[Resource, dict[_Group, None]] = field(default_factory=dict)
     reserved: dict[Resource, TopicPartition] = field(default_factory=dict)
     # Resources that were full when something was parked for them, or was not woken because of them, and the least share
@@ -62,12 +57,18 @@ class Candidates:
     _full: dict[Resource, int] = field(default_factory=dict)
     # Those of them where something became free since; what is no port is asked every time.
     _freed: dict[Resource, None] = field(default_factory=dict)
-    _line: list[_Item] = field(default_factory=list)
+    _line: list[Item] = field(default_factory=list)
     _put_off: list[tuple[int, int, TopicPartition]] = field(default_factory=list)
     _recheck: list[TopicPartition] = field(default_factory=list)
     looks: dict[TopicPartition, None] = field(default_factory=dict)
     # How much those with a look, or in line for one, are expected to take, in sixteenths of a slot.
     expected: Counter[Resource] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._ready = self._lanes()
+
+    def _lanes(self) -> Lanes:
+        return Lanes(self._turn_of, self._is_current)
 
     def __contains__(self, key: TopicPartition) -> bool:
         """Whether a reassignment waits at all."""
@@ -147,7 +148,7 @@ class Candidates:
         self._full[resource] = LEAST_SHARE
         self._freed[resource] = None
 
-    def _turn_of(self, rank: Rank) -> _Turn:
+    def _turn_of(self, rank: Rank) -> Turn:
         return (rank.tier, self.shares.served(rank.plan) if rank.tier else 0, rank)
 
     def _is_current(self, key: TopicPartition, turn: int) -> bool:
@@ -165,23 +166,20 @@ class Candidates:
         """Queue it for a try."""
         turn = self._move(key, rank, Where.READY)
         self._entries[key].woken_by = woken_by
-        heap = self._ready.setdefault(rank.lane, [])
-        heapq.heappush(heap, (rank, turn, key, woken_by))
-        if heap[0][1] == turn:
-            self._queue_lane(rank)
+        self._ready.push((rank, turn, key))
 
     def park(
         self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource], share: int = WHOLE_SLOT
     ) -> None:
         """Park it until everything that it needs has room for its share; `full` is what has none now."""
         turn = self._move(key, rank, Where.PARKED, needs=needs, share=share)
-        group = (needs, share, rank.lane)
-        heap = self._parked.get(group)
-        if heap is None:
-            heap = self._parked[group] = []
+        group = (needs, share)
+        lanes = self._parked.get(group)
+        if lanes is None:
+            lanes = self._parked[group] = self._lanes()
             for resource in needs:
                 self._needing.setdefault(resource, {})[group] = None
-        heapq.heappush(heap, (rank, turn, key))
+        lanes.push((rank, turn, key))
         self._note_full(full, share)
 
     def look(self, key: TopicPartition, rank: Rank, expected: Needs, share: int = WHOLE_SLOT) -> None:
@@ -282,22 +280,20 @@ class Candidates:
         if not room.has_room(resource, LEAST_SHARE):
             self._note_full((resource,), LEAST_SHARE)
             return
-        first: tuple[_Turn, _Item, _Group] | None = None
+        first: tuple[Turn, Item, _Group] | None = None
         for group in tuple(self._needing.get(resource, ())):
-            heap = self._head(group)
-            if heap is None:
+            head = self._head(group)
+            if head is None or (first is not None and head[0] >= first[0]):
                 continue
-            turn = self._turn_of(heap[0][0])
-            if first is not None and turn >= first[0]:
-                continue
-            needs, share, _ = group
-            full = room.lacking(needs, heap[0][2], share)
+            needs, share = group
+            full = room.lacking(needs, head[1][2], share)
             if full:
                 self._note_full(full, share)
             else:
-                first = (turn, heap[0], group)
+                first = (*head, group)
         if first is not None:
-            rank, _, key = heapq.heappop(self._parked[first[2]])
+            self._parked[first[2]].pop()
+            rank, _, key = first[1]
             self.offer(key, rank, resource)
 
     def kept(self, resource: Resource, key: TopicPartition | None = None) -> int:
@@ -324,9 +320,9 @@ class Candidates:
         turn = self._turn_of(rank)
         groups = dict.fromkeys(group for resource in needs for group in self._needing.get(resource, ()))
         for group in groups:
-            heap = self._head(group)
-            if heap is not None and heap[0][2] != key and self._turn_of(heap[0][0]) < turn:
-                self._pass(heap[0][2])
+            head = self._head(group)
+            if head is not None and head[1][2] != key and head[0] < turn:
+                self._pass(head[1][2])
 
     def _pass(self, key: TopicPartition) -> None:
         entry = self._entries[key]
@@ -334,47 +330,21 @@ class Candidates:
         if entry.passed >= PATIENCE and not any(one in self.reserved for one in entry.needs):
             self.reserved.update(dict.fromkeys(entry.needs, key))
 
-    def _head(self, group: _Group) -> list[_Item] | None:
-        """Drop what is no longer parked there; None if nothing is left."""
-        heap = self._parked[group]
-        while heap and not self._is_current(heap[0][2], heap[0][1]):
-            heapq.heappop(heap)
-        if heap:
-            return heap
-        del self._parked[group]
-        for resource in dict.fromkeys(group[0]):
-            del self._needing[resource][group]
-            if not self._needing[resource]:
-                del self._needing[resource]
-        return None
-
-    def _queue_lane(self, rank: Rank) -> None:
-        turn = self._lane_turns[rank.lane] = self._turn_of(rank)
-        heapq.heappush(self._lanes, (turn, rank.lane))
-
-    def _next_lane(self) -> list[tuple[Rank, int, TopicPartition, Resource | None]] | None:
-        """Return the heap whose turn it is among those with something ready; None if nothing is."""
-        while self._lanes:
-            known, lane = heapq.heappop(self._lanes)
-            if self._lane_turns.get(lane) != known:
-                continue  # it was queued anew
-            heap = self._ready[lane]
-            while heap and not self._is_current(heap[0][2], heap[0][1]):
-                heapq.heappop(heap)
-            if not heap:
-                del self._ready[lane], self._lane_turns[lane]
-                continue
-            # Its turn may have become a later one, since its plan was served meanwhile.
-            self._queue_lane(heap[0][0])
-            if self._lane_turns[lane] <= known:
-                return heap
-        return None
+    def _head(self, group: _Group) -> tuple[Turn, Item] | None:
+        """Return what comes first there, and drop what is no longer parked; None if nothing is left."""
+        head = self._parked[group].head()
+        if head is None:
+            del self._parked[group]
+            for resource in dict.fromkeys(group[0]):
+                del self._needing[resource][group]
+                if not self._needing[resource]:
+                    del self._needing[resource]
+        return head
 
     def ready(self) -> Iterator[Candidate]:
         """Take the reassignments to try, in order; the caller says where each goes next, or drops it."""
-        while (heap := self._next_lane()) is not None:
-            _, _, key, woken_by = heapq.heappop(heap)
-            yield Candidate(key, woken_by)
+        while (item := self._ready.pop()) is not None:
+            yield Candidate(item[2], self._entries[item[2]].woken_by)
 
     def next_due_ms(self) -> int | None:
         """Tell when the next one that was put off comes back."""

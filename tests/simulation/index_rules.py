@@ -89,8 +89,8 @@ def _starter_agrees(starter: Starter) -> None:
     assert set(candidates._entries) == waiting, "S7: what waits for a step"
     looking = {key for key in waiting if candidates.where(key) is Where.LOOKING}
     assert set(candidates.looks) == looking, "S7: what is looked at"
-    items = ((group, item) for group, heap in candidates._parked.items() for item in heap)
-    parked = {key: (needs, share) for (needs, share, _), (_, turn, key) in items if candidates._is_current(key, turn)}
+    items = ((group, item) for group, lanes in candidates._parked.items() for item in lanes.items())
+    parked = {key: (needs, share) for (needs, share), (_, turn, key) in items if candidates._is_current(key, turn)}
     assert set(parked) == {key for key in waiting if candidates.where(key) is Where.PARKED}, "S7: what is parked"
     assert set(candidates.reserved.values()) <= waiting, "S7: what is reserved for nobody who waits"
     entries = {key: candidates._entries[key] for key in waiting}

@@ -100,7 +100,7 @@ class Starter(Reconciler):
         """Index everything that waits for a step."""
         del now
         self._racks.refresh()
-        self._limit_looks()
+        self._limit_looks(MAX_LOOKS)
         for key in self.state.in_flight:
             self._weighing.follow(key)
         for key in (*self.state.before_step, *self.state.pending):
@@ -174,7 +174,7 @@ class Starter(Reconciler):
         self._is_behind, most_starts = False, min(self._pace.room, self._starts.room(now_ms))
         if not most_starts:
             return  # the answers to open calls wake it, or the time
-        self._limit_looks()
+        self._limit_looks(most_starts)
         is_ranked = self._rank_anew()
         self._is_behind = self._wake(now_ms) or not is_ranked
         vain_tries = asked = starts = 0
@@ -199,6 +199,7 @@ class Starter(Reconciler):
                 asked += 1
             else:
                 vain_tries += 1
+        self._limit_looks(most_starts - starts)
         self.candidates.wake_line()
         self._starts.begin(starts, now_ms)
 
@@ -213,9 +214,10 @@ class Starter(Reconciler):
                 self._offer(key)
         return not self.ranking.has_resized
 
-    def _limit_looks(self) -> None:
+    def _limit_looks(self, most_starts: int) -> None:
+        """Look at no more than may start before the look is too old."""
         slots = max(0, self.state.limits.max_partitions_in_flight - len(self.state.in_flight))
-        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + 2 * min(slots, self._room.copies))
+        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * min(slots, self._room.copies)))
 
     def _is_full(self, key: TopicPartition) -> bool:
         state = self.state

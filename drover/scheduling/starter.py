@@ -1,6 +1,7 @@
 """Starting steps: what may begin now, in the order of acceptance, within the limits and behind the throttles."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -204,15 +205,15 @@ class Starter(Reconciler):
         self._starts.begin(starts, now_ms)
 
     def _rank_anew(self) -> bool:
-        """Rank what came in the last batch beside all that came with it, and some of what has a size now."""
-        for key in self._fresh:
-            if key in self.candidates:
+        """Rank some of what came beside what came with it, and some of what has a size now; the rest follows."""
+        for key in tuple(islice(self._fresh, MAX_RANKED)):
+            del self._fresh[key]
+            if self.candidates.where(key) in {Where.READY, Where.PARKED}:
                 self._offer(key)
-        self._fresh = {}
         for key in self.ranking.take_resized(MAX_RANKED):
             if self.candidates.where(key) in {Where.READY, Where.PARKED}:
                 self._offer(key)
-        return not self.ranking.has_resized
+        return not (self._fresh or self.ranking.has_resized)
 
     def _limit_looks(self, most_starts: int) -> None:
         """Look at no more than may start before the look is too old."""

@@ -104,6 +104,7 @@ def _starter_agrees(starter: Starter) -> None:
         comes_back = any(candidates._full.get(one, share + 1) <= share or one in woken for one in needs)
         assert comes_back, f"S7: nothing will wake {key}, which needs {needs}"
     if starter._live == starter.observed.live:
-        for resource in candidates._full.keys() - candidates._freed.keys():
-            has_room = starter._room.has_room(resource, candidates._full[resource])
-            assert not has_room, f"S7: nobody has noticed that {resource} has room again"
+        noticed = woken | candidates._freed.keys()
+        for key, (needs, share) in parked.items():
+            may_begin = not starter._room.lacking(needs, key, share)
+            assert not may_begin or noticed & set(needs), f"S7: nobody has noticed that {key} has room again"

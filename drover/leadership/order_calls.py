@@ -179,6 +179,8 @@ class OrderCalls:
         for key in list(self._answers)[:at_most]:
             ended_ms, answer = self._answers.pop(key)
             self._observed.call_ends(key, ended_ms)
+            if answer.outcome is OrderOutcome.REORDERED:
+                self._observed.call_made(key, self._state.intended_orders[key].replicas, ended_ms)
             yield key, answer
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from drover.cluster.configs import NOT_AUTHORIZED
 from drover.cluster.topics import TopicDescription, TopicSpec, create_topics, describe_topics
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.facts import INVALID_REPLICATION_FACTOR
@@ -119,7 +120,9 @@ async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple
                 f"{answer.message} Start at least {REPLICATION_FACTOR} brokers, then run `drover topics init` again"
             )
         if answer.code not in (0, TOPIC_ALREADY_EXISTS):
-            raise ConfigurationError(f"{name} could not be created: Kafka error {answer.code}, {answer.message}")
+            remedy = "; `drover acls` prints the ACLs that are needed" if answer.code in NOT_AUTHORIZED else ""
+            why = (answer.message or "").rstrip(".")
+            raise ConfigurationError(f"{name} could not be created: Kafka error {answer.code}, {why}{remedy}")
     await _wait_until_shown(connection, tuple(answers))
     await _begin_shards(connection, shards)
     return tuple(name for name, answer in answers.items() if answer.code == 0)

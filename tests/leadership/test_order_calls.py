@@ -54,6 +54,26 @@ def count(made: World, kind: type) -> int:
     return sum(isinstance(event, kind) for event in made.events())
 
 
+async def test_an_alter_right_after_a_reorder_does_not_take_the_list_from_before_for_the_original() -> None:
+    made = world()
+    made.driver.lag_metadata(1500)
+    await made.run(2000)
+    await made.send(demote(3))
+    await made.run(8000)
+    await made.send(restore(3))
+    for _ in range(50):
+        if lists(made) == LISTS and not made.state.intended_orders:
+            break
+        await made.run(100)
+    # As long as every look shows the list from before, the command has nothing to be decided by.
+    for _ in range(50):
+        await made.send(alter({FIRST: (1, 2, 4)}))
+        if made.state.reassignments:
+            break
+        await made.run(100)
+    assert made.state.reassignments[FIRST].original == LISTS[0]
+
+
 async def test_many_partitions_share_the_events_of_a_reorder() -> None:
     made = World()
     keys = [TopicPartition("many", number) for number in range(60)]

@@ -9,7 +9,7 @@ from drover.cluster.kafka import KafkaDriver
 from drover.errors import ClusterAccessError, ConfigurationError
 from drover.local import probe
 from drover.local.certificates import make_certificates
-from drover.local.layout import ADMIN, WORKER
+from drover.local.layout import ADMIN, OPERATOR, WORKER
 from drover.local.security import client_options
 from drover.runtime.watchdog import EXIT_FAULT
 from tests.integration.support import wait_for
@@ -44,7 +44,7 @@ async def test_a_move_is_asked_for_made_and_told(serving: Serving) -> None:
 async def test_a_throttled_move_shows_and_is_rolled_back(serving: Serving) -> None:
     before = await serving.replicas("slow")
     file = plan(serving.secure, "slow", "slow", [3, 2])
-    sent = await serving.operator("alter", file, "--plan", "slow", "--reason", "try", "--throttle", "20kB")
+    sent = await serving.operator("alter", file, "--plan", "slow", "--reason", "try", "--throttle", "2kB")
     assert sent.code == 0, sent.errors
 
     async def shown() -> bool:
@@ -68,9 +68,12 @@ async def test_a_throttled_move_shows_and_is_rolled_back(serving: Serving) -> No
 
 
 async def test_an_operator_may_not_do_what_the_setup_is_for(serving: Serving) -> None:
-    refused = await serving.operator("topics", "check")
+    config = serving.secure.directory / "elsewhere.toml"
+    text = serving.secure.local.config_of(OPERATOR).read_text()
+    config.write_text(text.replace("[log]\n", '[log]\nprefix = "elsewhere"\n'))
+    refused = await serving.secure.drover("topics", "init", config=config)
     assert refused.code == 2
-    assert "Topic authorization failed" in refused.errors
+    assert "could not be created: Kafka error 29, Authorization failed" in refused.errors
     assert "drover acls" in refused.errors
     assert len(refused.errors.splitlines()) == 1
 

@@ -20,13 +20,11 @@ TOPICS_PER_CALL = 50
 ROOT = Path(__file__).parents[1]
 
 SHARED_CLUSTER = "shared-cluster"
-# Folders whose tests share something that is started for them alone. Those of integration share an installation, and
-# mostly wait: in a process of their own they do so beside the others on the shared cluster.
-OWN_PARTS = frozenset({"docs", "faults", "integration", "local", "projections", "secure", "spark", "versions"})
+# Folders whose tests share something that is started for them alone.
+OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "secure", "spark", "versions"})
 # About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
-    "integration": 600,
-    SHARED_CLUSTER: 400,
+    SHARED_CLUSTER: 300,
     "faults": 150,
     "secure": 90,
     "simulation/test_seeds": 60,

@@ -20,6 +20,7 @@ from tests.spark.oracle_words import (
     AFTER_INTENT,
     AFTER_NOTHING,
     ENDS,
+    FOREIGN,
     NO_MATTER,
     UNBLOCKING,
     WEIGHTLESS,
@@ -175,7 +176,7 @@ class Oracle:
             now = set(event["expected"] if adopted else event.get("current") or event["original"])
             counts["replicas_planned"] += len(set(self.moves[key]["target"]) - now)
         move = self.moves.get(key)
-        if move is None or move["state"] in ENDS.values():
+        if move is None or move["state"] in ENDS.values() or tag in FOREIGN:
             return
         before, weighed = move["state"], self._weight(move)
         requester = self.plans[key[0], move["plan"]].get("requester", "")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aiokafka import AIOKafkaProducer
 
 from bench.results import AtMost, Benchmark, Row, check, percentile, say
-from bench.rig import EVEN_COPYING, MANAGED, Rig, drover_on, fresh_cluster
+from bench.rig import BURST_S, MANAGED, SMALL_FETCHES, Rig, drover_on, fresh_cluster
 from bench.tail import Tail
 from drover.local import LocalCluster
 from drover.scheduling.state import Limits
@@ -32,11 +32,6 @@ TOPIC, TRAFFIC = "orders", "traffic"
 ALARM_MS, INTERVAL_MS = 4000, 8000
 RECORDS, ONE_CHUNK = 16, 1000
 IDLE_S, PAUSE_S, PRODUCED = 15, 0.02, b"x" * 1024
-# The first fetch ignores the throttle, so it must be small. Throttles are averaged as by default: over fewer seconds
-# brokers stay below their rate, because a copy needs quota at both of its ends at the same moment.
-SMALL_FETCHES = {name: value for name, value in EVEN_COPYING.items() if name.startswith("replica.fetch")}
-# An average over Kafka's default of eleven windows of a second lets ten seconds' worth through at once.
-BURST_S = 10
 
 
 @dataclass(frozen=True, slots=True)

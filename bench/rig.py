@@ -38,6 +38,11 @@ EVEN_COPYING = {
     "replica.fetch.response.max.bytes": 4 * RECORD_BYTES,
     "replication.quota.window.num": 3,
 }
+# The first fetch ignores the throttle, so it must be small. Throttles are averaged as by default: over fewer seconds
+# brokers stay below their rate, because a copy needs quota at both of its ends at the same moment.
+SMALL_FETCHES = {name: value for name, value in EVEN_COPYING.items() if name.startswith("replica.fetch")}
+# An average over Kafka's default of eleven windows of a second lets ten seconds' worth through at once.
+BURST_S = 10
 
 Layouts = Mapping[TopicPartition, Sequence[int]]
 

@@ -260,8 +260,7 @@ class Oracle:
             self.plan_counts[cluster, move["next"]]["waiting"] -= 1
         self.requests[cluster, minute(at_ms), requester][state.replace("-", "_")] += 1
         self.durations[cluster, state].append(at_ms - move["began_ms"])
-        move |= {"state": state, "ended_ms": at_ms, "bytes_copied": copied}
-        move |= {"reason": event.get("why"), "detail": event.get("detail")}
+        move.update(state=state, ended_ms=at_ms, bytes_copied=copied, reason=event.get("why"), detail=event.get("detail"))
         self.ended[(*key, at_ms, stored.offset, self.index)] = {
             **{name: move[name] for name in ("plan", "state", "began_ms", "bytes_copied", "bytes_unknown", "reason")},
             "requester": requester,

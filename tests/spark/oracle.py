@@ -20,7 +20,6 @@ from tests.spark.oracle_words import (
     AFTER_INTENT,
     AFTER_NOTHING,
     ENDS,
-    FOREIGN,
     NO_MATTER,
     UNBLOCKING,
     WEIGHTLESS,
@@ -176,7 +175,7 @@ class Oracle:
             now = set(event["expected"] if adopted else event.get("current") or event["original"])
             counts["replicas_planned"] += len(set(self.moves[key]["target"]) - now)
         move = self.moves.get(key)
-        if move is None or move["state"] in ENDS.values() or tag in FOREIGN:
+        if move is None or move["state"] in ENDS.values() or tag.startswith("foreign-move-"):
             return
         before, weighed = move["state"], self._weight(move)
         requester = self.plans[key[0], move["plan"]].get("requester", "")
@@ -260,7 +259,8 @@ class Oracle:
             self.plan_counts[cluster, move["next"]]["waiting"] -= 1
         self.requests[cluster, minute(at_ms), requester][state.replace("-", "_")] += 1
         self.durations[cluster, state].append(at_ms - move["began_ms"])
-        move.update(state=state, ended_ms=at_ms, bytes_copied=copied, reason=event.get("why"), detail=event.get("detail"))
+        move |= {"state": state, "ended_ms": at_ms, "bytes_copied": copied}
+        move |= {"reason": event.get("why"), "detail": event.get("detail")}
         self.ended[(*key, at_ms, stored.offset, self.index)] = {
             **{name: move[name] for name in ("plan", "state", "began_ms", "bytes_copied", "bytes_unknown", "reason")},
             "requester": requester,

@@ -15,9 +15,7 @@ AFTER_ANSWER = {"step": "copying", "cancel": "cancelling", "restore": "restoring
 AFTER_INTENT = {"step": "intended", "cancel": "cancel-intended", "restore": "restore-intended"}
 AFTER_NOTHING = {"step": "prepared", "cancel": "rolling-back", "restore": "cancelling"}
 
-# Of moves of others: nothing of a reassignment changes.
-FOREIGN = {"foreign-move-seen", "foreign-move-ended"}
-NO_MATTER = {"reassignment-unblocked", "late-change-found", *FOREIGN}
+NO_MATTER = {"reassignment-unblocked", "late-change-found", "foreign-move-seen", "foreign-move-ended"}
 UNBLOCKING = {
     *("step-prepared", "call-intended", "call-accepted", "step-confirmed", "rollback-requested", "stop-requested"),
     *("rollback-skipped", "return-begun", "step-taken-back", "reassignment-unblocked"),

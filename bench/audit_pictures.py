@@ -15,8 +15,8 @@ from bench.page_pictures import PICTURES
 from spark.audit.page import Made, page
 from spark.audit.parts import Wish
 from spark.audit.report import report
+from spark.audit.shard_report import ShardReport, Wanted
 from spark.audit.shards import audited
-from spark.audit.told import ShardReport, Wanted
 from spark.folding.parts import Stored
 from tests.simulation import golden
 from tests.web.browser import find_browser

@@ -11,7 +11,6 @@ from drover.capability.messages import BytesSampled, Moment
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
 from drover.runtime.clusters import SAMPLE_MS
-from drover.scheduling.starter import Starter
 from drover.scheduling.state import Limits
 from events.commands import Alter, PartitionTarget
 from events.partitions import TopicPartition
@@ -35,17 +34,11 @@ class Drive:
         self._sampled_ms = -SAMPLE_MS
         self.peak_extra = 0
         self.last_s = 0.0
-        self._starter = self._find_starter()
         for topic in sorted({shift.key.topic for shift in instance.shifts}):
             layout = {key.partition: shift.before for key, shift in self._shifts.items() if key.topic == topic}
             self.model.create_topic(topic, layout)
         for key, shift in self._shifts.items():
             self.model.write(key, int(shift.bytes))
-
-    def _find_starter(self) -> Starter:
-        """Find what starts steps: only it knows whether the next look matters."""
-        reconcilers = self.owner.core.cluster(CLUSTER)._reconcilers  # noqa: SLF001 - see above
-        return next(one for one in reconcilers if isinstance(one, Starter))
 
     def now(self) -> Moment:
         return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
@@ -129,7 +122,9 @@ class Drive:
         """
         wake_ms = self.owner.core.wake_at_ms(self.now())
         event_s = self.network.next_event_s
-        is_asked = bool(self._starter.candidates.looks)
+        state = self.owner.state(CLUSTER)
+        wanted = self.owner.core.cluster(CLUSTER).wanted({}, self.now())
+        is_asked = any(key in state.pending or key in state.before_step for key in wanted)
         looks = 1 if is_asked or math.isinf(event_s) else int((event_s - self.network.now_s) * 1000 // LOOK_MS)
         step_ms = max(1, looks) * LOOK_MS
         if wake_ms is not None:

@@ -7,7 +7,7 @@ from events.partitions import PartitionReference
 
 
 class AllowanceReason(StrEnum):
-    """Why the number of slots of a broker has changed."""
+    """The cause of a change in a broker's number of slots."""
 
     LOSING_REPLICAS = "losing-replicas"
     RECOVERED = "recovered"

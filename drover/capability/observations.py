@@ -12,8 +12,8 @@ from events.partitions import TopicPartition
 FRESH_MS = 2000
 # A step starts only on a younger observation, which shows what others have done.
 FRESH_TO_START_MS = 500
-# How long brokers may still show what was before a call.
-LAG_MS = 2000
+# How long brokers' metadata may lag behind the controller.
+METADATA_LAG_MS = 2000
 # Beyond so many, those that are no longer fresh are dropped, some at a time.
 _KEEP = 20_000
 _DROP = 1000
@@ -42,14 +42,15 @@ class ObservationCache:
         self._calling: set[TopicPartition] = set()
         self._call_ended: dict[TopicPartition, int] = {}
         self._predecessors: dict[TopicPartition, int] = {}
-        # The lists that calls have just made, and until when other ones are taken for older; oldest first.
+        # The list that each answered call has left, and until when (monotonic) a look at another one is stale; oldest
+        # first.
         self._made: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}
 
     def see(self, observation: Observation) -> Observation:
         """Store an observation, and return the part that counts.
 
-        An observation that began before a partition's last call ended says nothing about that partition, nor does one
-        that began soon after it and does not show what the call has made: brokers' metadata lags.
+        An observation that began before a partition's last call ended says nothing about that partition. Nor does one
+        that began within `METADATA_LAG_MS` after it and does not show the list that `call_made` has named.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
         self._see_racks(observation.racks)
@@ -59,7 +60,7 @@ class ObservationCache:
         for key, facts in observation.partitions.items():
             if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):
                 continue
-            if facts is not None and self._is_older(key, facts, observation.started_ms):
+            if facts is not None and self._is_stale(key, facts, observation.started_ms):
                 continue
             # The oldest come first, so that those that are too old are found without a scan.
             self.partitions.pop(key, None)
@@ -102,9 +103,14 @@ class ObservationCache:
 
     # -- calls
 
-    def call_starts(self, key: TopicPartition) -> None:
-        """Ignore observations of a partition while this owner's call about it is under way."""
+    def call_starts(self, key: TopicPartition, *, changes_list: bool = True) -> None:
+        """Ignore observations of a partition while this owner's call about it is under way.
+
+        `changes_list` is False for an election.
+        """
         self._calling.add(key)
+        if changes_list:
+            self._made.pop(key, None)
         self.partitions.pop(key, None)
 
     def call_ends(self, key: TopicPartition, ended_ms: int) -> None:
@@ -114,13 +120,16 @@ class ObservationCache:
         self.partitions.pop(key, None)
 
     def call_made(self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
-        """Note the list that a call has made, which every broker will show soon."""
+        """Note the list that the controller has accepted: for `METADATA_LAG_MS` a look at another one does not count.
+
+        The next call that changes the list ends that. `ended_ms` is monotonic, as everywhere here.
+        """
         self._made.pop(key, None)
-        self._made[key] = replicas, ended_ms + LAG_MS
+        self._made[key] = replicas, ended_ms + METADATA_LAG_MS
         while next(iter(self._made.values()))[1] < ended_ms:
             del self._made[next(iter(self._made))]
 
-    def _is_older(self, key: TopicPartition, facts: PartitionFacts, started_ms: int) -> bool:
+    def _is_stale(self, key: TopicPartition, facts: PartitionFacts, started_ms: int) -> bool:
         replicas, until_ms = self._made.get(key, ((), 0))
         return started_ms < until_ms and facts.replicas != replicas
 

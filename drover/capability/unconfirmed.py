@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from drover.capability.observations import CachedObservation
+from drover.capability.observations import METADATA_LAG_MS, CachedObservation
 from events.partitions import TopicPartition
 
-# Brokers' metadata lags behind the controller.
-CONFIRM_AFTER_MS = 2000
+CONFIRM_AFTER_MS = METADATA_LAG_MS
 
 
 class Unconfirmed:

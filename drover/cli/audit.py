@@ -20,6 +20,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.runtime.settings import Settings
 from events.topics import shard_of
+from spark.audit.shard_report import Wanted
 
 if TYPE_CHECKING:
     from spark.audit.page import Made
@@ -100,7 +101,6 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     log = asyncio.run(_open(settings, wish.offsets))
     # Spark is not loaded to say that a flag is wrong.
     from spark.audit.running import audited  # noqa: PLC0415
-    from spark.audit.told import Wanted  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     sections = SECTIONS if asked["section"] is None else (asked["section"],)

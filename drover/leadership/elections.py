@@ -54,17 +54,17 @@ class Elections:
         self._inherited = dict.fromkeys(self._state.elections, until_ms)
         for key in self._inherited:
             self._observed.predecessor_calls(key, until_ms)
-            self._observed.call_starts(key)
+            self._observed.call_starts(key, changes_list=False)
 
     def propose(self, key: TopicPartition) -> None:
         """Note an intent that is not durable yet; from now on no look at its partition counts, so nothing begins."""
         self._proposed.append(key)
-        self._observed.call_starts(key)
+        self._observed.call_starts(key, changes_list=False)
 
     def keep_waiting(self, key: TopicPartition) -> None:
         """Go on ignoring looks at a partition whose reassignment has ended while an election is open."""
         if key in self._state.elections:
-            self._observed.call_starts(key)
+            self._observed.call_starts(key, changes_list=False)
 
     def committed(self) -> None:
         """Allow the calls whose intents are durable now."""

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from drover.capability.backoff import Backoff
-from drover.capability.observations import FRESH_MS, CachedObservation
-from drover.capability.unconfirmed import CONFIRM_AFTER_MS
+from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, CachedObservation
 from events.partitions import TopicPartition
 
 LONG_PAUSE = 10
@@ -54,27 +53,27 @@ class Worklist:
     # -- what brokers' metadata may not show yet
 
     def moved(self, keys: Iterable[TopicPartition], now_ms: int) -> None:
-        """Note moves that have just ended."""
+        """Note moves that have just ended; times are monotonic, in ms."""
         for key in keys:
             self._moved_ms.pop(key, None)
             self._moved_ms[key] = now_ms
 
     def elected(self, key: TopicPartition, before: int | None, now_ms: int) -> None:
-        """Note that a partition has just got another leader than the one before."""
+        """Note an election that has ended, and who led `before` it; times are monotonic, in ms."""
         self._elected.pop(key, None)
         self._elected[key] = before, now_ms
 
     def is_behind(self, key: TopicPartition, seen: CachedObservation) -> bool:
-        """Whether a look may show what was before the last move or election: brokers' metadata lags."""
-        if seen.started_ms - self._moved_ms.get(key, -CONFIRM_AFTER_MS) < CONFIRM_AFTER_MS:
+        """Whether a look may be older than the partition's last move or election, because brokers' metadata lags."""
+        if seen.started_ms - self._moved_ms.get(key, -METADATA_LAG_MS) < METADATA_LAG_MS:
             return True
         before, ended_ms = self._elected.get(key, (None, 0))
         leader = None if seen.facts is None else seen.facts.leader
-        return before is not None and leader == before and seen.started_ms - ended_ms < CONFIRM_AFTER_MS
+        return before is not None and leader == before and seen.started_ms - ended_ms < METADATA_LAG_MS
 
     def forget_old(self, now_ms: int) -> None:
-        """Forget what every broker knows by now."""
-        old_ms = now_ms - CONFIRM_AFTER_MS - FRESH_MS
+        """Drop the moves and elections that every broker's metadata shows by now."""
+        old_ms = now_ms - METADATA_LAG_MS - FRESH_MS
         while self._moved_ms and next(iter(self._moved_ms.values())) < old_ms:
             del self._moved_ms[next(iter(self._moved_ms))]
         while self._elected and next(iter(self._elected.values()))[1] < old_ms:

@@ -122,10 +122,10 @@ def _next_step(state: ClusterState, entry: Reassignment) -> WaitingReason:
 
 
 def _other_ends(state: ClusterState, entry: Reassignment) -> str:
-    """Say what else may be full: which racks are, and which lists, the log does not say."""
+    """Name the limits that may hold it up as well; the log does not say which rack or list is full."""
     between_racks, throttled = state.limits.budgets.max_moves_per_rack, state.rate_of(entry.plan) is not None
-    of_racks = "" if between_racks is None else f", and racks have an end (max_moves_per_rack is {between_racks})"
-    return of_racks + (", and a topic's list of throttled replicas has an end" if throttled else "")
+    of_racks = "" if between_racks is None else f", or a rack's uplink is full (max_moves_per_rack is {between_racks})"
+    return of_racks + (", or the topic's list of throttled replicas is full" if throttled else "")
 
 
 def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:

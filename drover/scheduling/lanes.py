@@ -1,4 +1,4 @@
-"""What waits for the same: one line for each plan, and the line whose turn it is, however many plans there are."""
+"""A queue of reassignments that serves plans in turn; finding the next one costs the same however many plans wait."""
 
 import heapq
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ Item = tuple[Rank, int, TopicPartition]
 
 @dataclass(slots=True)
 class Lanes:
-    """One heap of items per lane. `turn_of` is asked anew, and what `is_current` denies is dropped when it is met.
+    """One heap per lane, and a heap of the lanes by turn. Outdated items, as `is_current` tells, are dropped lazily.
 
-    A lane is queued under a turn that may be too early by now, since its plan was served or its first item has left
-    meanwhile; it is never too late.
+    The turn under which a lane is queued may be too early: its plan may have been served, or its first item may have
+    gone. It is never too late, so `head` corrects it when the lane comes first.
     """
 
     turn_of: Callable[[Rank], Turn]
@@ -38,7 +38,7 @@ class Lanes:
             heapq.heappush(self._queue, (turn, lane))
 
     def head(self) -> tuple[Turn, Item] | None:
-        """Return the item that comes first, with its turn; None if nothing is left."""
+        """Return the first item and its turn; None if there is none."""
         while self._queue:
             known, lane = self._queue[0]
             if self._turns.get(lane) != known:
@@ -59,11 +59,11 @@ class Lanes:
         return None
 
     def pop(self) -> Item | None:
-        """Take the item that comes first; None if nothing is left."""
+        """Remove and return the first item; None if there is none."""
         head = self.head()
         return None if head is None else heapq.heappop(self._heaps[head[1][0].lane])
 
     def items(self) -> Iterator[Item]:
-        """Yield every item, those that are outdated included."""
+        """Yield every item, outdated ones included."""
         for heap in self._heaps.values():
             yield from heap

@@ -1,43 +1,43 @@
-"""The copies between racks: what they take of the slots of each rack, where a limit bounds it."""
+"""The slots that copies between racks take of each rack's uplink, while `max_moves_per_rack` limits them."""
 
 from collections import Counter
 from collections.abc import Mapping
 
 from drover.capability.observations import ObservationCache
 from drover.reassignment.state import Step
-from drover.scheduling.resources import RackWay
+from drover.scheduling.resources import Uplink
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
 
-def rack_ways(step: Step, racks: Mapping[int, str | None]) -> tuple[RackWay, ...]:
-    """Return the ways out of and into racks that the copies of a step take, one by one.
+def uplinks_of(step: Step, racks: Mapping[int, str | None]) -> tuple[Uplink, ...]:
+    """Return the uplinks that the copies of a step pass, once per copy.
 
-    A copy within a rack takes none, nor does one from or to a broker whose rack is not known.
+    A copy within a rack passes none, nor does one from or to a broker whose rack is unknown.
     """
     source = None if step.leader is None else racks.get(step.leader)
     if source is None:
         return ()
     there = [rack for broker in step.adding if (rack := racks.get(broker)) is not None and rack != source]
-    return (RackWay(source, "out"),) * len(there) + tuple(RackWay(rack, "in") for rack in there)
+    return (Uplink(source, "out"),) * len(there) + tuple(Uplink(rack, "in") for rack in there)
 
 
 class RackTraffic:
-    """What weighs on each rack, in sixteenths of a slot; nothing is counted while no limit bounds it.
+    """Counts the slots in use on each rack's uplink, in sixteenths; counts nothing without `max_moves_per_rack`.
 
-    The log does not say which broker is in which rack, so this is gone with the ownership, and counted anew when a
-    broker is seen in another rack.
+    The log does not hold the brokers' racks. So a new owner counts anew, and so does this one when it sees a broker in
+    another rack.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         self._state = state
         self._observed = observed
         self._racks: Mapping[int, str | None] = {}
-        self._copies: dict[TopicPartition, tuple[tuple[RackWay, ...], int]] = {}
-        self._taken: Counter[RackWay] = Counter()
+        self._copies: dict[TopicPartition, tuple[tuple[Uplink, ...], int]] = {}
+        self._taken: Counter[Uplink] = Counter()
 
     def refresh(self) -> bool:
-        """Count everything anew if the racks, or whether they are bounded, have changed; return whether they have."""
+        """Recount if racks have changed, or if the limit was set or removed; return whether it did."""
         is_bounded = self._state.limits.budgets.max_moves_per_rack is not None
         racks = self._observed.racks if is_bounded else {}
         if racks is self._racks or racks == self._racks:
@@ -50,23 +50,23 @@ class RackTraffic:
         return True
 
     def follow(self, key: TopicPartition) -> None:
-        """Count a partition as it is now, in place of what it was."""
+        """Replace what a partition counted for by what its step takes now."""
         if not self._racks:
             return
-        ways, share = self._copies.pop(key, ((), 0))
-        for way in ways:
-            self._taken[way] -= share
+        uplinks, share = self._copies.pop(key, ((), 0))
+        for uplink in uplinks:
+            self._taken[uplink] -= share
         entry = self._state.reassignments.get(key)
         step = None if entry is None else entry.weighing_step
-        if step is not None and (ways := self.ways(step)):
-            self._copies[key] = ways, step.slot_share
-            for way in ways:
-                self._taken[way] += step.slot_share
+        if step is not None and (uplinks := self.uplinks(step)):
+            self._copies[key] = uplinks, step.slot_share
+            for uplink in uplinks:
+                self._taken[uplink] += step.slot_share
 
-    def ways(self, step: Step | None) -> tuple[RackWay, ...]:
-        """Return the ways that a step takes; none without a limit."""
-        return () if step is None or not self._racks else rack_ways(step, self._racks)
+    def uplinks(self, step: Step | None) -> tuple[Uplink, ...]:
+        """Return the uplinks that the copies of a step pass; none without a limit."""
+        return () if step is None or not self._racks else uplinks_of(step, self._racks)
 
-    def taken(self, way: RackWay) -> int:
-        """Return how many sixteenths of slots are taken."""
-        return self._taken.get(way, 0)
+    def taken(self, uplink: Uplink) -> int:
+        """Return the sixteenths of slots in use on an uplink."""
+        return self._taken.get(uplink, 0)

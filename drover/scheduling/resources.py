@@ -7,8 +7,8 @@ from drover.reassignment.ports import Port
 from events.partitions import TopicPartition
 
 
-class RackWay(NamedTuple):
-    """One way into a rack from the others, or out of it to them."""
+class Uplink(NamedTuple):
+    """One direction of a rack's uplink: copies into the rack from others, or out of it to others."""
 
     rack: str
     way: Literal["in", "out"]
@@ -40,9 +40,9 @@ class RunningPlan(NamedTuple):
     plan: str
 
 
-# What can be full, or lacking: a way into or out of a broker or a rack, a budget, the health of the cluster, a size,
-# a plan, a topic's list of throttled replicas by its name.
-Resource = Port | RackWay | Budget | Health | Knowledge | RunningPlan | str
+# What can be full, or lacking: a way into or out of a broker, a rack's uplink, a budget, the health of the cluster, a
+# size, a plan, a topic's list of throttled replicas by its name.
+Resource = Port | Uplink | Budget | Health | Knowledge | RunningPlan | str
 # Everything that a step needs room at; a resource that it needs several times is there as often.
 Needs = tuple[Resource, ...]
 

@@ -8,7 +8,7 @@ from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.reassignment.state import Step
 from drover.scheduling.candidates import Candidates
 from drover.scheduling.rack_traffic import RackTraffic
-from drover.scheduling.resources import Budget, Health, Knowledge, Needs, RackWay, Resource, RunningPlan
+from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resource, RunningPlan, Uplink
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -97,9 +97,9 @@ class Room:
                 is_live = resource.broker in self._observed.live
                 kept = self._candidates.kept(resource)
                 return not is_live or not self._is_full(resource, share, self._candidates.expected, kept)
-            case RackWay():
+            case Uplink():
                 kept = self._candidates.kept(resource)
-                return not self._is_rack_full(resource, share, self._candidates.expected, kept)
+                return not self._is_full(resource, share, self._candidates.expected, kept)
             case _:
                 return self.may_throttle(resource, 1)
 
@@ -121,33 +121,27 @@ class Room:
     ) -> list[Resource]:
         found: list[Resource] = []
         for one in dict.fromkeys(needs):
-            if isinstance(one, Port):
+            if isinstance(one, Port | Uplink):
                 kept = self._candidates.kept(one, key)
                 if self._is_full(one, needs.count(one) * share, expected, kept):
-                    found.append(one)
-            elif isinstance(one, RackWay):
-                kept = self._candidates.kept(one, key)
-                if self._is_rack_full(one, needs.count(one) * share, expected, kept):
                     found.append(one)
             elif not self.has_room(one, share):
                 found.append(one)
         return found
 
-    def _is_full(self, port: Port, wanted: int, expected: Mapping[Resource, int], kept: int) -> bool:
-        """Whether a port has not so many sixteenths of slots left.
+    def _is_full(self, port: Port | Uplink, wanted: int, expected: Mapping[Resource, int], kept: int) -> bool:
+        """Whether a port or an uplink has fewer sixteenths of slots left than are wanted.
 
-        One that is held takes nothing, and what exceeds the limit goes alone. `kept` is for one that has been passed
-        too often: the rest is used meanwhile.
+        A held port takes nothing. What exceeds a limit by itself goes alone. `kept` is reserved for a reassignment that
+        others have passed too often.
         """
-        held = self._state.held_brokers.get(port.broker)
-        if held is not None and held.holds(port.way):
-            return True
-        taken = self._state.slots.get(port, 0) + expected.get(port, 0) + kept
-        slots = self._state.slots_of(port.broker, limit_of(self._state.limits, port))
-        return bool(taken) and taken + wanted > slots * WHOLE_SLOT
-
-    def _is_rack_full(self, way: RackWay, wanted: int, expected: Mapping[Resource, int], kept: int) -> bool:
-        """Whether a way into or out of a rack has not so many sixteenths of slots left; what exceeds it goes alone."""
-        most = self._state.limits.budgets.max_moves_per_rack
-        taken = self._racks.taken(way) + expected.get(way, 0) + kept
-        return most is not None and bool(taken) and taken + wanted > most * WHOLE_SLOT
+        state = self._state
+        if isinstance(port, Uplink):
+            slots, in_use = state.limits.budgets.max_moves_per_rack, self._racks.taken(port)
+        else:
+            held = state.held_brokers.get(port.broker)
+            if held is not None and held.holds(port.way):
+                return True
+            slots, in_use = state.slots_of(port.broker, limit_of(state.limits, port)), state.slots.get(port, 0)
+        taken = in_use + expected.get(port, 0) + kept
+        return slots is not None and bool(taken) and taken + wanted > slots * WHOLE_SLOT

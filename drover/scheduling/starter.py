@@ -23,6 +23,7 @@ from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.verdict import Context, blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates
+from drover.scheduling.held_ports import HeldPorts
 from drover.scheduling.likely_step import likely_step
 from drover.scheduling.preparing import election_after
 from drover.scheduling.rack_traffic import RackTraffic
@@ -32,12 +33,11 @@ from drover.scheduling.resources import Budget, Needs, Resource
 from drover.scheduling.room import Room
 from drover.scheduling.shares import Shares
 from drover.scheduling.start_pace import StartPace
+from drover.scheduling.step_needs import StepNeeds
 from drover.scheduling.steps import intend_step, is_prepared, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
 from drover.scheduling.waiting_entry import Where
-from drover.scheduling.wanting import Wanting
-from drover.scheduling.weighing import Weighing
 from drover.state.cluster import ClusterState
 from events.adaptation import StartsSuspended
 from events.base import PartitionEvent
@@ -82,7 +82,7 @@ class Starter(Reconciler):
         self._unsized = Unsized(state, sizes)
         self._racks = RackTraffic(state, observed)
         self._room = Room(state, observed, throttles, self.candidates, self._racks)
-        self._wanting = Wanting(state, sizes, self._unsized, self._racks)
+        self._needs = StepNeeds(state, sizes, self._unsized, self._racks)
         # Those that are ranked anew beside what came with them.
         self._fresh: dict[TopicPartition, None] = {}
         self._lacked: list[Resource] = []
@@ -93,7 +93,7 @@ class Starter(Reconciler):
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
         self._throttles_version = 0
-        self._weighing = Weighing(state)
+        self._held_ports = HeldPorts(state)
         self._live: frozenset[int] = frozenset()
         self._is_behind = False
 
@@ -103,7 +103,7 @@ class Starter(Reconciler):
         self._racks.refresh()
         self._limit_looks(MAX_LOOKS)
         for key in self.state.in_flight:
-            self._weighing.follow(key)
+            self._held_ports.follow(key)
         for key in (*self.state.before_step, *self.state.pending):
             self._offer(key)
 
@@ -123,7 +123,7 @@ class Starter(Reconciler):
         if isinstance(event, PartitionEvent):
             key = event.key
             self._racks.follow(key)
-            self.candidates.free(self._weighing.follow(key))
+            self.candidates.free(self._held_ports.follow(key))
             if key in self.state.pending or key in self.state.before_step:
                 if key not in self.candidates or self.ranking.is_outdated(key, self.candidates.rank(key)):
                     # What it needs is found out once it is ranked beside what came with it.
@@ -306,8 +306,8 @@ class Starter(Reconciler):
         """Look before the start, if there is room for what the next step would be."""
         step = self._likely_step(reassignment)
         if not self._is_parked(reassignment.key, rank, step):
-            load: Needs = () if step is None else (*step.load, *self._racks.ways(step))
-            self.candidates.look(reassignment.key, rank, load, self._wanting.share(reassignment))
+            load: Needs = () if step is None else (*step.load, *self._racks.uplinks(step))
+            self.candidates.look(reassignment.key, rank, load, self._needs.share(reassignment))
 
     def _likely_step(self, reassignment: Reassignment) -> Step | None:
         return likely_step(self.state, self.observed, reassignment, self._leaders.get(reassignment.key))
@@ -316,16 +316,16 @@ class Starter(Reconciler):
         if step is None:
             return False
         reassignment = self.state.reassignments[key]
-        needs, full = self._wanting.of(reassignment, step, step.load, self._room.lacking)
+        needs, full = self._needs.of(reassignment, step, step.load, self._room.lacking)
         if full:
-            self.candidates.park(key, rank, needs, full, self._wanting.share(reassignment))
+            self.candidates.park(key, rank, needs, full, self._needs.share(reassignment))
         return bool(full)
 
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         needs, full = self._needed(reassignment, step)
         if full:
             self._lacked = full
-            self.candidates.park(reassignment.key, rank, needs, full, self._wanting.share(reassignment))
+            self.candidates.park(reassignment.key, rank, needs, full, self._needs.share(reassignment))
             held = reassignment.weighing_step
             dead = [] if held is None else [broker for broker in held.adding if broker not in self.observed.live]
             if dead:
@@ -348,7 +348,7 @@ class Starter(Reconciler):
             return (), []
         held = reassignment.weighing_step
         ports = without(step.load, reassignment.load)
-        return self._wanting.of(reassignment, step, ports, self._room.left, held)
+        return self._needs.of(reassignment, step, ports, self._room.left, held)
 
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""

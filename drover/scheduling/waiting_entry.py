@@ -1,4 +1,4 @@
-"""One waiting reassignment as the index keeps it."""
+"""The index entry of one waiting reassignment."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -20,7 +20,7 @@ class Where(Enum):
 
 @dataclass(slots=True)
 class Entry:
-    """One waiting reassignment: it needs room at `needs`, and waits for that if it is parked."""
+    """One waiting reassignment and the resources that it needs; a parked one waits until all of them have room."""
 
     rank: Rank
     where: Where

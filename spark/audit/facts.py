@@ -1,4 +1,4 @@
-"""What the log says of one shard, for an audit. Pure."""
+"""The facts of one shard that an audit reports, as read from the log. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ class ShardDamage(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What became of a command: outcome `number` of the record at `offset`, decided at `at_ms` (ms since epoch).
+    """The decision on a command: outcome `number` of the record at `offset`, decided at `at_ms` (ms since epoch).
 
-    `verdict` is the outcome's, or says that this is a further part of one that was begun in an earlier record.
+    `verdict` is the outcome's, or `PART` if an earlier record holds the beginning of this outcome.
     """
 
     at_ms: int
@@ -31,12 +31,13 @@ class Decided(NamedTuple):
 
 
 class ShardFacts(NamedTuple):
-    """What a shard says up to the end of the part audited, whose first batch is at `first`; None if it has none.
+    """The facts of one shard, up to the end of the audited part of the log.
 
-    `after` is the first batch behind the part, None if there is none. `plans` are all plans by cluster and name, as
-    they stood at that end; a row lacks the columns that nothing was put to. `lives` are the reassignments that ended in
-    the part, or were under way at its end. `decided` is of the part alone. `unreadable` are the records that could not
-    be read, and `damage` is up to the end of the part, unless somebody has declared that it is to be passed over.
+    `first` is the offset of the part's first batch, `after` that of the first batch behind it; None if there is none.
+    `plans` are all plans by cluster and name, as they were at that end; a row lacks the columns without a value.
+    `lives` are the reassignments that ended in the part, or were under way at its end. `decided` is of the part alone.
+    `unreadable` are the records that could not be read, and `damage` is up to the end of the part, unless somebody has
+    declared that it is to be passed over.
     """
 
     shard: int

@@ -1,4 +1,4 @@
-"""One reading of the log, and everything that an audit says of a part of it: a task for each shard.
+"""Reads the log once and makes the audit of a part of it, with one Spark task per shard.
 
 Runs in Spark's Python workers, which import this module by name: it must not open a session when it is imported.
 """
@@ -14,15 +14,15 @@ from pyspark.sql import DataFrame
 from spark.audit.kept import NOTHING_KEPT, Kept, KeptShard
 from spark.audit.parts import Wish
 from spark.audit.report import Offsets, Report, report
+from spark.audit.shard_report import ShardReport, Wanted
 from spark.audit.shards import Line, Stale, audited
-from spark.audit.told import ShardReport, Wanted
 from spark.executing import records_in, stored
 
 
 class Gathered(NamedTuple):
-    """What one reading brought: the audit, what to keep for later ones, and shards whose kept state is of another log.
+    """The results of one reading: the audit, the states of shards to keep for later audits, and stale shards.
 
-    Where there are such shards, the audit lacks them.
+    A shard is stale if its kept state is of another log. The audit lacks stale shards.
     """
 
     report: Report
@@ -46,7 +46,7 @@ def gather(
     ends: Offsets,
     kept: Mapping[int, KeptShard] = NOTHING_KEPT,
 ) -> Gathered:
-    """Read the log up to the end of the part that was asked for, and tell of it what is wanted.
+    """Read the log up to the end of the part `wish`, and report the rows that are `wanted`.
 
     `records` has the columns of Spark's Kafka source, holds the log's topic only, and is read once. It begins with the
     first record of each shard, or where it was kept; its partitions are as `spark.executing.contributions` wants them.

@@ -1,4 +1,4 @@
-"""What an audit says: what its shards say, one after the other, as rows and totals. Pure."""
+"""The audit as a whole: the reports of its shards, merged into ordered rows and totals. Pure."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from spark.audit.facts import Row, ShardDamage
 from spark.audit.parts import ShardPart, Wish, written
 from spark.audit.sections import SECTIONS
-from spark.audit.told import COUNTS, REQUESTERS, ShardReport, in_order
+from spark.audit.shard_report import COUNTS, REQUESTERS, ShardReport, in_order
 
 Rows = tuple[Row, ...]
 Offsets = Mapping[int, int]
@@ -46,9 +46,9 @@ class Report:
 def report(
     shards: Sequence[ShardReport], wish: Wish, starts: Offsets, ends: Offsets, sections: Collection[str] = SECTIONS
 ) -> Report:
-    """Bring together what the shards say; `starts` and `ends` are where each shard of the log begins and ends.
+    """Merge the reports of the shards; `starts` and `ends` are the first and the end offset of each shard of the log.
 
-    Each shard must have told the sections that are asked for.
+    Each report must have the rows of `sections`.
     """
     parts = wish.resolved(starts, ends, {one.shard: (one.first, one.after) for one in shards})
     return Report(

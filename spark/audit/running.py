@@ -14,7 +14,7 @@ from drover.errors import SparkJobError
 from spark.audit.kept_files import KeptFiles
 from spark.audit.parts import Wish
 from spark.audit.report import Report
-from spark.audit.told import Wanted
+from spark.audit.shard_report import Wanted
 from spark.reading import LogSource, read_batch
 from spark.session import open_session
 from spark.warming import workers_warmed_up
@@ -64,7 +64,7 @@ class Log:
 
 
 def audited(log: Log, wish: Wish, wanted: Wanted) -> Report:
-    """Tell of a part of the log what is wanted; see `Log.reading` for what it raises.
+    """Audit a part of the log; see `Log.reading` for what it raises.
 
     Reads each shard from where an earlier audit has kept it, if that is before the part, and keeps it for later ones.
     If a plan is wanted, what no record of it needs may be left out.

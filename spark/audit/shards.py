@@ -1,4 +1,4 @@
-"""One shard's part of an audit: folded from its beginning or from where it was kept, told from where the part begins.
+"""Folds one shard for an audit, from its first record or from a kept state, and reports the audited part.
 
 Pure.
 """
@@ -20,7 +20,7 @@ from spark.audit.facts import Decided, ShardDamage, ShardFacts
 from spark.audit.kept import NOTHING_KEPT, Kept, KeptShard, Place, encoded
 from spark.audit.lives import LIVES, under_way
 from spark.audit.parts import Wish
-from spark.audit.told import ShardReport, Wanted, shard_report
+from spark.audit.shard_report import ShardReport, Wanted, shard_report
 from spark.folding.carry import packed, unpacked
 from spark.folding.parts import Stored
 from spark.folding.records import verdicts
@@ -35,7 +35,7 @@ KEPT_EVERY_EVENTS = 100_000
 
 
 class Stale(Struct, tag="stale"):
-    """A shard whose kept state is of another log: nothing else is told of it."""
+    """A shard whose kept state is of another log; it has no report."""
 
     shard: int
 
@@ -117,13 +117,13 @@ class AuditFold(TellingFold):
             latest_ms=self.latest_ms,
             mentions=self.mentions,
             unreadable=tuple(self.unreadable),
-            plans=list(self.sheet.rows[_PLANS].items()),  # type: ignore[arg-type]  # its keys are two names
+            plans=[((str(cluster), str(plan)), row) for (cluster, plan), row in self.sheet.rows[_PLANS].items()],
             carried=packed(self, self.memories),
         )
         yield Kept(self.shard, Place(self.position, self.latest_ms), encoded(kept))
 
     def facts(self) -> ShardFacts:
-        """Say what the part holds, and the plans as they were at its end."""
+        """Return the facts of the audited part, and the plans as they were at its end."""
         self.fill_in()
         if self.first is None:
             self.sheet.rows[_LIVES].clear()

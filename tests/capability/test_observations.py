@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from drover.capability.observations import FRESH_MS, ObservationCache
+from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Observation, PartitionFacts
 from drover.reassignment.copy_pace import SizeSample
@@ -26,6 +26,18 @@ def test_an_observation_that_began_before_the_last_call_had_ended_says_nothing()
     assert observed.fresh(KEY, 120) is None
     assert set(observed.see(observation(100, 130)).partitions) == {KEY}
     assert observed.fresh(KEY, 130) is not None
+
+
+def test_a_list_from_before_an_answered_call_does_not_count_while_metadata_lags_or_until_the_next_call() -> None:
+    observed = ObservationCache()
+    observed.call_ends(KEY, 100)
+    observed.call_made(KEY, (3, 2, 1), 100)
+    assert not observed.see(observation(1000, 1010)).partitions
+    assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
+    observed.call_made(KEY, (3, 2, 1), 3000)
+    observed.call_starts(KEY)
+    observed.call_ends(KEY, 3100)
+    assert observed.see(observation(3100, 3200)).partitions
 
 
 def test_a_look_that_took_long_shows_what_was_when_it_began() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from drover.reassignment.state import Step
 from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.rack_traffic import rack_ways
-from drover.scheduling.resources import RackWay
+from drover.scheduling.rack_traffic import uplinks_of
+from drover.scheduling.resources import Uplink
 from drover.scheduling.state import Limits
 from events.clusters import Budgets
 from events.commands import ChangeLimits
@@ -39,7 +39,7 @@ async def test_copies_between_racks_have_a_bound_and_each_that_ends_makes_room_f
     await made.send(alter(BETWEEN))
     await made.run(1000)
     assert running(made) == [0, 1]
-    assert "racks have an end (max_moves_per_rack is 2)" in str(waiting_reason(made.state, KEYS[2]))
+    assert "a rack's uplink is full (max_moves_per_rack is 2)" in str(waiting_reason(made.state, KEYS[2]))
     made.model.join_isr(KEYS[0], 6)
     await made.run(1000)
     assert running(made) == [1, 2]
@@ -90,6 +90,6 @@ async def test_what_was_begun_without_a_bound_counts_when_one_is_set() -> None:
 def test_a_step_takes_a_way_out_and_a_way_in_for_each_copy_that_changes_racks() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "c", 5: None}
     step = Step(1, final=False, expected=(1,), replicas=(1, 2, 3, 4, 5, 6), leader=1)
-    assert rack_ways(step, racks) == (RackWay("a", "out"), RackWay("a", "out"), RackWay("b", "in"), RackWay("c", "in"))
-    assert rack_ways(Step(1, final=False, expected=(5,), replicas=(5, 3), leader=5), racks) == ()
-    assert rack_ways(Step(1, final=False, expected=(1,), replicas=(1, 3), leader=None), racks) == ()
+    assert uplinks_of(step, racks) == (Uplink("a", "out"), Uplink("a", "out"), Uplink("b", "in"), Uplink("c", "in"))
+    assert uplinks_of(Step(1, final=False, expected=(5,), replicas=(5, 3), leader=5), racks) == ()
+    assert uplinks_of(Step(1, final=False, expected=(1,), replicas=(1, 3), leader=None), racks) == ()

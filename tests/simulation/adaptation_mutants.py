@@ -50,7 +50,7 @@ ADAPTATION_MUTANTS = (
     ),
     Mutant(
         "begin-while-too-few-are-in-sync",
-        "drover/scheduling/wanting.py",
+        "drover/scheduling/step_needs.py",
         "        if step.adding and state.is_suspended(key):\n",
         "        if step.adding and state.is_suspended(key) and state.is_withheld:\n",
         layer=ADAPTING,
@@ -58,8 +58,8 @@ ADAPTATION_MUTANTS = (
     Mutant(
         "use-all-slots-of-a-lowered-broker",
         "drover/scheduling/room.py",
-        "slots = self._state.slots_of(port.broker, limit_of(self._state.limits, port))",
-        "slots = limit_of(self._state.limits, port)",
+        "state.slots_of(port.broker, limit_of(state.limits, port)), state.slots",
+        "limit_of(state.limits, port), state.slots",
         layer=ADAPTING,
     ),
     Mutant(

@@ -3,7 +3,7 @@
 from tests.simulation.mutant import Mutant
 
 ROOM = "drover/scheduling/room.py"
-WANTING = "drover/scheduling/wanting.py"
+STEP_NEEDS = "drover/scheduling/step_needs.py"
 WITHHELD = "tests/scheduling/test_withholding.py"
 LIMITS = "tests/scheduling/test_limits.py"
 SHARES = "tests/scheduling/test_slot_shares.py"
@@ -82,15 +82,15 @@ LIMIT_MUTANTS = (
     Mutant(
         "notice-no-port-that-is-left",
         "drover/scheduling/starter.py",
-        "            self.candidates.free(self._weighing.follow(key))\n",
-        "            self._weighing.follow(key)\n",
+        "            self.candidates.free(self._held_ports.follow(key))\n",
+        "            self._held_ports.follow(key)\n",
         layer="tests/scheduling/test_budgets.py",
     ),
     Mutant(
         "forget-the-racks",
         "drover/scheduling/rack_traffic.py",
-        "                self._taken[way] += step.slot_share\n",
-        "                self._taken[way] += step.slot_share // 2\n",
+        "                self._taken[uplink] += step.slot_share\n",
+        "                self._taken[uplink] += step.slot_share // 2\n",
         layer="tests/scheduling/test_racks.py",
     ),
     Mutant(
@@ -102,7 +102,7 @@ LIMIT_MUTANTS = (
     ),
     Mutant(
         "begin-what-is-paused",
-        WANTING,
+        STEP_NEEDS,
         "        if reassignment.plan in state.paused_plans:\n",
         "        if reassignment.plan in state.steppings and reassignment.plan in state.paused_plans:\n",
         layer=WITHHELD,
@@ -137,7 +137,7 @@ LIMIT_MUTANTS = (
     ),
     Mutant(
         "begin-before-sizes-are-known",
-        WANTING,
+        STEP_NEEDS,
         "        if step.adding and self._unsized.holds(key):",
         "        if not step.adding and self._unsized.holds(key):",
         layer="tests/scheduling/test_unsized.py",

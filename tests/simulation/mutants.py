@@ -104,7 +104,7 @@ MUTANTS = (
         "if key in self._calling:",
         layer="tests/capability/test_observations.py",
     ),
-    Mutant("believe-at-once", UNCONFIRMED, "CONFIRM_AFTER_MS = 2000", "CONFIRM_AFTER_MS = 0"),
+    Mutant("believe-at-once", UNCONFIRMED, "CONFIRM_AFTER_MS = METADATA_LAG_MS", "CONFIRM_AFTER_MS = 0"),
     Mutant(
         "ignore-topic-id", RECONCILE, "if seen is None or seen.topic_id != reassignment.topic_id:", "if seen is None:"
     ),
@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         "forget-loads",
         STARTER,
-        "return self._wanting.of(reassignment, step, ports, self._room.left, held)",
+        "return self._needs.of(reassignment, step, ports, self._room.left, held)",
         "return (), []",
     ),
     Mutant(

@@ -12,8 +12,8 @@ from spark.audit.gathering import gather
 from spark.audit.parts import ShardPart, Wish, parse_offsets, written
 from spark.audit.report import Report, report
 from spark.audit.sections import SECTIONS
+from spark.audit.shard_report import ShardReport, Wanted
 from spark.audit.shards import audited
-from spark.audit.told import ShardReport, Wanted
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle, valid
 from tests.spark.kafka_rows import Stored, frame, shard

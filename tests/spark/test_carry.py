@@ -3,8 +3,8 @@
 from drover.plans.reconciler import MAX_ENDED_PLANS
 from drover.shard.fold import ShardFold
 from drover.state.evolve import apply
-from events.base import Event
 from events.plans import PlanFinished, PlanOpened, PlansForgotten
+from events.records import AnyEvent
 from spark.folding.carry import packed
 
 CLUSTER = "prod"
@@ -13,15 +13,15 @@ BYTES_PER_ENDED_PLAN = 60
 SPARE_BYTES = 64
 
 
-def carried(*events: Event) -> int:
+def carried(*events: AnyEvent) -> int:
     fold = ShardFold(0, 1)
     state = fold.state.cluster(CLUSTER)
     for number, event in enumerate(events):
-        apply(state, event, 1_700_000_000_000 + number * 8640)  # type: ignore[arg-type]  # every one is an event of the log
+        apply(state, event, 1_700_000_000_000 + number * 8640)
     return len(packed(fold, {}))
 
 
-def ended_plans(count: int) -> list[Event]:
+def ended_plans(count: int) -> list[AnyEvent]:
     """Plans that have no more in common than those of many teams."""
     return [
         event

@@ -20,7 +20,7 @@ from events.refusals import Refusal, RefusalCode
 from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
 from spark.audit.gathering import gather
 from spark.audit.parts import Wish
-from spark.audit.told import Wanted
+from spark.audit.shard_report import Wanted
 from spark.executing import contributions
 from spark.folding.carry import unpacked
 from spark.folding.contribution import CARRY, Contribution

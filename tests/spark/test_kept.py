@@ -13,8 +13,8 @@ from spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
 from spark.audit.parts import Wish
 from spark.audit.report import Report, report
 from spark.audit.running import Log
+from spark.audit.shard_report import ShardReport, Wanted
 from spark.audit.shards import Stale, audited
-from spark.audit.told import ShardReport, Wanted
 from spark.reading import LogSource
 from tests.shard.random_logs import random_log
 from tests.spark.audit_oracle import valid

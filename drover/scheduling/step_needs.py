@@ -1,4 +1,4 @@
-"""What a step that is to begin needs room at, and what of it is full."""
+"""The resources that a step needs before it can begin, and which of them have no room."""
 
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.ports import Ports, without
@@ -11,8 +11,8 @@ from drover.scheduling.unsized import Unsized
 from drover.state.cluster import ClusterState
 
 
-class Wanting:
-    """The needs of steps of one cluster."""
+class StepNeeds:
+    """Finds what the steps of one cluster need."""
 
     def __init__(self, state: ClusterState, sizes: CopySizes, unsized: Unsized, racks: RackTraffic) -> None:
         self._state = state
@@ -21,16 +21,16 @@ class Wanting:
         self._racks = racks
 
     def share(self, reassignment: Reassignment) -> int:
-        """Return what each of its copies takes of a slot."""
+        """Return the share of a slot that each of its copies takes, in sixteenths."""
         return share_of(self._sizes.of_next(reassignment))
 
     def of(
         self, reassignment: Reassignment, step: Step, ports: Ports, lacking: Lacking, held: Step | None = None
     ) -> tuple[Needs, list[Resource]]:
-        """Say for what a step waits: what it needs, and what of it is full.
+        """Return the resources that a step needs, and those of them that have no room: none if it may begin.
 
-        `ports` are those that it needs beside what `held`, the prepared step, has already. For its plan, its size, a
-        budget of the cluster, or a rack, it waits among all that do, whatever they need at brokers.
+        `ports` are what it needs beyond what `held`, its prepared step, has already. A step that waits for its plan,
+        its size, a budget or an uplink queues with all that wait for the same, whichever brokers they copy to.
         """
         key, state = reassignment.key, self._state
         if reassignment.plan in state.paused_plans:
@@ -43,6 +43,6 @@ class Wanting:
         if budget is not None:
             return (budget,), [budget]
         share = self.share(reassignment)
-        ways: Needs = without(self._racks.ways(step), self._racks.ways(held))
-        narrow = lacking(ways, key, share)
-        return (ways, narrow) if narrow else (ports, lacking(ports, key, share))
+        uplinks: Needs = without(self._racks.uplinks(step), self._racks.uplinks(held))
+        full = lacking(uplinks, key, share)
+        return (uplinks, full) if full else (ports, lacking(ports, key, share))

@@ -1,4 +1,4 @@
-"""The steps that weigh on brokers, as last seen: the ports that a partition has left are those of its step before."""
+"""The ports that steps in flight hold, so that what an event frees is known without a scan."""
 
 from drover.reassignment.ports import Ports
 from drover.reassignment.state import Step
@@ -6,15 +6,15 @@ from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
 
-class Weighing:
-    """What each partition in flight weighed on when it was last followed; gone with the ownership."""
+class HeldPorts:
+    """Remembers the step of each partition in flight; a new owner starts with an empty memory."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._steps: dict[TopicPartition, Step] = {}
 
     def follow(self, key: TopicPartition) -> Ports:
-        """Return the ports that a partition may have left since it was last followed."""
+        """Return the ports that a partition held before its last event and may have freed with it."""
         entry, before = self._state.reassignments.get(key), self._steps.pop(key, None)
         step = None if entry is None else entry.weighing_step
         if step is not None:

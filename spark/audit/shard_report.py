@@ -1,4 +1,4 @@
-"""What one shard adds to an audit: rows and sums, made where the shard was folded, so that little is sent. Pure."""
+"""The report of one shard: its rows and sums, made in the task that folded it, so that it sends little. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ COUNTS = (
     *("completed", "rolled_back", "stopped", "failed", "under_way", "cancels_asked_for"),
     *("bytes_copied", "bytes_unknown"),
 )
-# In which order rows are shown, by columns of their section; rows of a shard that are equal in these keep their order.
+# The columns by which the rows of a section are sorted; rows of a shard that are equal in these keep their order.
 _ORDERS: Mapping[str, tuple[str, ...]] = {
     PLANS: ("opened_ms", "cluster", "plan"),
     COMMANDS: ("at_ms", "shard", "offset"),
@@ -43,9 +43,9 @@ _Values = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows are asked for; None means all. `by` is who asked, for a plan, a command or a cancel.
+    """Selects the rows of an audit; None selects all. `by` is who asked for a plan, a command or a cancel.
 
-    Rows are told of `sections` alone; requesters and totals are told always.
+    Only `sections` have rows. Requesters and totals are always there.
     """
 
     cluster: str | None = None
@@ -55,7 +55,7 @@ class Wanted:
     sections: Collection[str] = tuple(SECTIONS)
 
     def has(self, cluster: str, plan: str | None, topics: Collection[str | None], by: Collection[str | None]) -> bool:
-        """Whether something of a cluster is asked for that is about these topics and was asked for by these."""
+        """Whether rows of this cluster, this plan, any of these topics and any of these requesters are selected."""
         return (
             self.cluster in {None, cluster}
             and self.plan in {None, plan}
@@ -65,10 +65,11 @@ class Wanted:
 
 
 class ShardReport(Struct, kw_only=True, tag="report"):
-    """What a shard adds to an audit: see `ShardFacts` for its part, which `first` and `after` are of.
+    """The rows and sums of one shard; `ShardFacts` explains `first` and `after`.
 
-    `counts` are sums by the names of totals, `requesters` the same by requester and column, `completed_ms` how long
-    each completed reassignment took, and `rows` those of the sections, in their order, with the columns of these.
+    `counts` are sums by the names of totals, and `requesters` the same by requester and column. `completed_ms` is how
+    long each completed reassignment took, in order. `rows` are those of each selected section: sorted, with its
+    columns.
     """
 
     shard: int
@@ -83,7 +84,7 @@ class ShardReport(Struct, kw_only=True, tag="report"):
 
 
 class _Command:
-    """A command of the part audited; what was too much for one record is one command."""
+    """A command of the audited part; one that was decided in several records counts once."""
 
     __slots__ = ("counts", "decided", "topics")
 
@@ -114,16 +115,16 @@ class _Telling:
         self.rows: dict[str, list[Row]] = {name: [] for name in wanted.sections if name != REQUESTERS}
 
     def of(self, requester: str) -> dict[str, int]:
-        """Return what is counted of a requester."""
+        """Return the sums of a requester, to be added to."""
         return self.requesters.setdefault(requester, {})
 
     def shaped(self) -> dict[str, list[_Values]]:
-        """Give the rows of each section exactly its columns, and their order."""
+        """Return the sorted rows of each section, with exactly its columns."""
         return {name: in_order(name, map(itemgetter(*SECTIONS[name].names), rows)) for name, rows in self.rows.items()}
 
 
 def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
-    """Tell what a shard adds to an audit of what is asked for."""
+    """Make the report of a shard, with the rows that are wanted."""
     telling = _Telling(wanted)
     decided = sorted(facts.decided, key=lambda one: one[:4])
     named = _tell_commands(decided, wanted, telling)
@@ -226,7 +227,7 @@ def _tell_refusals(decided: Iterable[Decided], wanted: Wanted, telling: _Telling
 
 
 def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[Row]:
-    """Yield lives; where nothing had been sent, the record that decided the cancel has ended them, too."""
+    """Yield lives, with who cancelled those that had sent nothing: the record with the decision ended them, too."""
     by_offset: dict[int, list[Decided]] = {}
     for one in decided:
         if one.verdict in {"accepted", PART}:

@@ -30,7 +30,7 @@ class ForeignClient:
         """Write one command and wait for its acknowledgement."""
         self._sent += 1
         said = {"type": kind, "id": f"watch-{self._sent}", "cluster": MANAGED, "by": "rack-watch", "reason": "no ping"}
-        producer = AIOKafkaProducer(bootstrap_servers=self._drover.cluster.bootstrap)
+        producer = AIOKafkaProducer(bootstrap_servers=self._drover.cluster.bootstrap, acks="all")
         await producer.start()
         try:
             payload = json.dumps({**said, **fields}).encode()

@@ -67,7 +67,7 @@ def set_compression(made: Installation, codec: str) -> None:
 
 async def send(made: Installation, topic: str, payloads: list[bytes], codec: str | None = None) -> None:
     options = {**made.connection.client_options, "max_request_size": 40 * MEGABYTE}
-    producer = AIOKafkaProducer(**options, compression_type=codec)
+    producer = AIOKafkaProducer(**options, compression_type=codec, acks="all")
     await producer.start()
     try:
         sent = [await producer.send(topic, payload, partition=SHARD) for payload in payloads]

@@ -130,7 +130,7 @@ async def test_commands_of_any_client_and_poison_between_them_are_each_decided_o
     plain.send(topic, json.dumps(by_kafka_python).encode(), key=MANAGED.encode())
     plain.flush()
     plain.close()
-    producer = AIOKafkaProducer(**drover.connection.client_options)
+    producer = AIOKafkaProducer(**drover.connection.client_options, acks="all")
     await producer.start()
     command = alter_command({TopicPartition("poison", 1): [1, 3, 4]}, id="msgpack-1")
     for _ in range(2):  # the second is a retry and has no effect

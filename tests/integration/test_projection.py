@@ -40,7 +40,7 @@ def let_project(made: Installation, cluster: LocalCluster, root: str, *lines: st
 
 async def write_void_records(made: Installation) -> None:
     """Write what a plain producer may write into the log: without the token it is void for whoever reads it."""
-    async with AIOKafkaProducer(**made.connection.client_options) as producer:
+    async with AIOKafkaProducer(**made.connection.client_options, acks="all") as producer:
         for payload in (b"\x00\x01random", b"\xc1", b""):
             await producer.send_and_wait(made.names.events, payload, partition=shard_of(MANAGED, DEFAULT_SHARDS))
 

@@ -29,17 +29,19 @@ async def test_the_job_under_spark_submit_goes_on_after_a_death_and_another_afte
     await wait_for(keeps, "the job under spark-submit", timeout_s=START_S)
     files = reading(dying.log, job.directory).files
     await live.wait_until_equal(dying.log, files.tables)
-    await live.append(dying.log, dying.log.names.events, LOG[-LATER:], 3)
     checkpoint = files.checkpoint("sqlite")
+    before = live.last_in(checkpoint / "offsets")
+    await live.append(dying.log, dying.log.names.events, LOG[-LATER:], 3)
 
     async def has_begun() -> bool:
-        return live.last_in(checkpoint / "offsets") > live.last_in(checkpoint / "commits")
+        return live.last_in(checkpoint / "offsets") > before
 
     await wait_for(has_begun, "a batch")
     await asyncio.to_thread(job.kill)
-    begun = live.last_in(checkpoint / "offsets")
-    assert live.last_in(checkpoint / "commits") == begun - 1
+    begun, known = live.last_in(checkpoint / "offsets"), live.last_in(checkpoint / "commits")
     standing = live.standing_in(files.tables)
-    assert standing in {begun - 1, begun}
+    # A kill from outside comes when it comes: what Spark knows to be done is in the tables, and at most one batch more.
+    assert begun > before
+    assert begun - 1 <= known <= standing <= begun
     await holds_all_up_to(dying.log, job.directory, standing)
     await goes_on_to_the_end(dying.log, job.directory)

@@ -118,19 +118,20 @@ def _request(
 
 
 def replace_target(
-    reassignment: Reassignment, plan: str, target: tuple[int, ...], asked: Asking, cluster: str
+    reassignment: Reassignment, plan: str, target: tuple[int, ...], asked: Asking, cluster: str, order: tuple[int, ...]
 ) -> tuple[ReassignmentEvent, ...]:
     """Give a moving partition another target (R455-8): it is rolled back first, never re-targeted (X18).
 
-    What is untouched is queued again at once, with the same original list. Otherwise the new target waits for the end
-    (see `succession`) and takes the place of one that waited already.
+    What is untouched is queued again at once, with the same original list; after a reorder that is the canonical
+    `order` of the list. Otherwise the new target waits for the end (see `succession`) and takes the place of one that
+    waited already.
     """
     name = event_name(cluster, reassignment.key)
     if is_untouched(reassignment):
         ended = give_way(reassignment, cluster)
-        if target in {reassignment.original, reassignment.current}:
+        if target in {order, reassignment.original, reassignment.current}:
             return (ended,)
-        return (ended, _queued(reassignment, plan, reassignment.original, reassignment.current, target, cluster))
+        return (ended, _queued(reassignment, plan, order, reassignment.current, target, cluster))
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
         events.append(RollbackRequested(**name, **asked.fields, until_withdrawn=True))

@@ -10,6 +10,7 @@ from drover.reassignment.cancellation import (
     Asking,
     give_way,
     has_lost_its_start,
+    is_untouched,
     replace_target,
     withdraw_cancel,
     withdraw_replacement,
@@ -87,7 +88,10 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
     refusal = _refuse_replicas(new, active.original, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
-    events = replace_target(active, new.plan, new.replicas, new.asked, state.name)
+    order = state.canonical_of(new.key, active.topic_id, active.current) if is_reorder(active) else active.original
+    events = replace_target(active, new.plan, new.replicas, new.asked, state.name, order)
+    if is_reorder(active) and is_untouched(active) and new.replicas == active.current:
+        return PartitionDecision(events=(*events, *now_canonical(state, new.key, new.replicas)))
     return PartitionDecision(
         events=events, joins=any(isinstance(event, ReassignmentQueued | TargetReplaced) for event in events)
     )

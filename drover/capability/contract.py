@@ -92,3 +92,8 @@ class Reconciler:
     def urgency(self) -> Urgency:
         """Tell how closely the cluster should be watched for this capability's sake."""
         return Urgency.IDLE
+
+    def is_pressing(self, now: Moment) -> bool:
+        """Whether something could begin at once if it were looked at, so that the next look does not wait its turn."""
+        del now
+        return False

@@ -16,7 +16,7 @@ from drover.capability.contract import Urgency
 from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles, VersionsSeen
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
-from drover.facts import Observation, Survey
+from drover.facts import Observation
 from drover.runtime.calls import carry_out, has_answer, look, result_of
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
@@ -35,9 +35,10 @@ GATHER_RETRY_MS = 100
 # A cluster that has just been out of reach gets one try per command, not the whole deadline.
 BREAKER_MS = 5000
 PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
+# Where something could begin at once if it were looked at, the next look begins so soon, but looks take no more than a
+# third of the time. Whether that is so is seen no later: a record is not needed for it.
+PRESSING_PACE_MS, PRESSING_SHARE = 30, 2
 UNREACHABLE_PACE_MS = 1000
-# What a survey has found is looked at more closely as soon as the shard has read it.
-AFTER_SURVEY_MS = 30
 # An outage goes into the log once it has lasted: a broker that restarts is none.
 OUTAGE_MS = 2000
 SAMPLE_MS = 1000
@@ -136,7 +137,7 @@ class ClusterServices:
         driver = self._drivers[cluster]
         may_measure_ms = 0
         while core.owned:
-            pace_ms = PACE_MS[core.cluster(cluster).urgency()]
+            began_ms, is_reached = now().monotonic_ms, True
             try:
                 token = core.token
                 seen = await look(driver, core, cluster, now)
@@ -147,25 +148,35 @@ class ClusterServices:
                     may_measure_ms = await self._measure(core, token, cluster, seen)
                 if seen is not None:
                     self._deliver(core, token, seen)
-                if isinstance(seen, Survey):
-                    pace_ms = AFTER_SURVEY_MS
             except ClusterError as error:
+                is_reached = False
                 self._out_of_reach(cluster, error)
                 self._deliver_outage(core, core.token, cluster, error)
-                # Once it is in the log that nobody answers, an idle cluster is asked no more often than otherwise.
-                is_told = core.cluster(cluster).state.outage is not None
-                pace_ms = max(pace_ms, UNREACHABLE_PACE_MS) if is_told else UNREACHABLE_PACE_MS
             wake()
+            await self._pause(core, cluster, began_ms, nudge, is_reached=is_reached)
+
+    async def _pause(
+        self, core: ShardCore, name: str, began_ms: int, nudge: asyncio.Event, *, is_reached: bool
+    ) -> None:
+        """Wait for the time of the next look, which may change meanwhile; `began_ms` is when the last one began."""
+        ended_ms, is_told = now().monotonic_ms, core.cluster(name).state.outage is not None
+        while core.owned:
+            cluster, moment = core.cluster(name), now()
+            urgency = cluster.urgency()
+            pace_ms = PACE_MS[urgency]
+            if not is_reached:
+                # Once it is in the log that nobody answers, an idle cluster is asked no more often than otherwise.
+                pace_ms = max(pace_ms, UNREACHABLE_PACE_MS) if is_told else UNREACHABLE_PACE_MS
+            elif cluster.is_pressing(moment):
+                pace_ms = min(PACE_MS[Urgency.BUSY], max(PRESSING_PACE_MS, PRESSING_SHARE * (ended_ms - began_ms)))
+            left_ms = ended_ms + pace_ms - moment.monotonic_ms
+            if left_ms <= 0:
+                return
             nudge.clear()
-            try:
-                # A nudge ends an idle pause only: a busy cluster is looked at in its own rhythm.
-                async with asyncio.timeout(pace_ms / 1000):
-                    if core.cluster(cluster).urgency() is Urgency.IDLE:
-                        await nudge.wait()
-                    else:
-                        await asyncio.Event().wait()
-            except TimeoutError:
-                continue
+            slice_ms = left_ms if urgency is Urgency.IDLE else min(left_ms, PRESSING_PACE_MS)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(slice_ms / 1000):
+                    await nudge.wait()
 
     async def _measure(self, core: ShardCore, token: bytes | None, cluster: str, seen: Observation) -> int:
         """Read the sizes of copies that were over before a sample was taken; return when that may be done again.

@@ -129,3 +129,8 @@ class QueueReconciler(Reconciler):
         if self._needed:
             return Urgency.BUSY
         return Urgency.WAITING if self.state.queue else Urgency.IDLE
+
+    def is_pressing(self, now: Moment) -> bool:
+        """Whether entries whose turn it is wait for a look."""
+        del now
+        return bool(self._needed)

@@ -108,6 +108,11 @@ class Room:
         return self._throttles.entries_of(topic) + entries <= MAX_THROTTLED_ENTRIES_PER_TOPIC
 
     @property
+    def partitions(self) -> int:
+        """How many more partitions may be in flight; negative where the limit was lowered below what is."""
+        return self._state.limits.max_partitions_in_flight - len(self._state.in_flight)
+
+    @property
     def copies(self) -> int:
         """How many more copies could begin, as far as brokers and budgets go, if they were of next to nothing."""
         state, limits = self._state, self._state.limits

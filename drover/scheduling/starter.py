@@ -183,7 +183,7 @@ class Starter(Reconciler):
             # The rank it was given among the others: by now less waits at its ports, and theirs are not made anew.
             key, rank = candidate.key, self.candidates.rank(candidate.key)
             is_over = vain_tries >= MAX_VAIN_TRIES or asked >= MAX_ASKED or starts >= most_starts
-            is_full = self._is_full(key)
+            is_full = key in state.pending and self._room.partitions <= 0
             if is_over or (is_full and self.candidates.is_looked_enough):
                 self._is_behind = self._is_behind or is_over
                 self.candidates.offer(key, rank, candidate.woken_by)
@@ -206,23 +206,18 @@ class Starter(Reconciler):
 
     def _rank_anew(self) -> bool:
         """Rank some of what came beside what came with it, and some of what has a size now; the rest follows."""
-        for key in tuple(islice(self._fresh, MAX_RANKED)):
+        fresh = tuple(islice(self._fresh, MAX_RANKED))
+        for key in fresh:
             del self._fresh[key]
-            if self.candidates.where(key) in {Where.READY, Where.PARKED}:
-                self._offer(key)
-        for key in self.ranking.take_resized(MAX_RANKED):
+        for key in (*fresh, *self.ranking.take_resized(MAX_RANKED)):
             if self.candidates.where(key) in {Where.READY, Where.PARKED}:
                 self._offer(key)
         return not (self._fresh or self.ranking.has_resized)
 
     def _limit_looks(self, most_starts: int) -> None:
         """Look at no more than may start before the look is too old."""
-        slots = max(0, self.state.limits.max_partitions_in_flight - len(self.state.in_flight))
-        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * min(slots, self._room.copies)))
-
-    def _is_full(self, key: TopicPartition) -> bool:
-        state = self.state
-        return key in state.pending and len(state.in_flight) >= state.limits.max_partitions_in_flight
+        slots = min(max(0, self._room.partitions), self._room.copies)
+        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * slots))
 
     def _wake(self, now_ms: int) -> bool:
         """Offer what may have become possible; return whether that is more than one batch can try."""
@@ -396,3 +391,8 @@ class Starter(Reconciler):
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""
         return Urgency.BUSY if self.candidates.looks else Urgency.IDLE
+
+    def is_pressing(self, now: Moment) -> bool:
+        """Whether something that there is room for has not been looked at since its turn came."""
+        del now
+        return bool(self.candidates.looks) and self._room.partitions > 0

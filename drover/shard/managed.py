@@ -145,6 +145,10 @@ class ManagedCluster:
         """Tell how closely the cluster should be watched."""
         return max(reconciler.urgency() for reconciler in self._reconcilers)
 
+    def is_pressing(self, now: Moment) -> bool:
+        """Whether something could begin at once if it were looked at."""
+        return any(reconciler.is_pressing(now) for reconciler in self._reconcilers)
+
     def due_ms(self, now: Moment) -> int | None:
         """Tell when (monotonic) to reconcile although nothing arrives; None if never."""
         times = [due for reconciler in self._reconcilers if (due := reconciler.due_ms(now)) is not None]

@@ -201,6 +201,45 @@ async def test_a_record_rouses_the_watcher_of_a_cluster_only_if_that_is_not_idle
     await until(lambda: looks > 1, timeout_s=clusters.PACE_MS[Urgency.IDLE] / 2000)
 
 
+async def test_a_record_that_comes_during_a_look_at_an_idle_cluster_is_not_forgotten_after_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    goes_on = asyncio.Event()
+
+    async def slow(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        seen = await calls.look(*arguments)
+        await goes_on.wait()
+        return seen
+
+    monkeypatch.setattr(clusters, "look", slow)
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: looks == 1)
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    bench.services.start(bench.core, [], bench.wake)
+    goes_on.set()
+    await until(lambda: looks > 1, timeout_s=clusters.PACE_MS[Urgency.IDLE] / 2000)
+
+
+async def test_what_could_begin_if_it_were_looked_at_does_not_wait_for_the_next_look_in_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "PACE_MS", dict.fromkeys(Urgency, 60_000))
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: bench.wakes >= 1)
+    cluster = bench.core.cluster(CLUSTER)
+    pressing = False
+    monkeypatch.setattr(type(cluster), "is_pressing", lambda *_: pressing)
+    looks = bench.wakes
+    await asyncio.sleep(clusters.PRESSING_PACE_MS * 3 / 1000)
+    assert bench.wakes == looks
+    pressing = True
+    await until(lambda: bench.wakes > looks)
+
+
 async def test_what_is_being_copied_is_sampled_for_the_progress_topic(bench: Bench) -> None:
     world = bench.world
     await world.send(alter({ORDERS: [4, 2, 3]}))

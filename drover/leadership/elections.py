@@ -8,6 +8,7 @@ from drover.capability.contract import TAKEOVER_WAIT_MS
 from drover.capability.messages import ElectLeaders, LeadersElected, Moment
 from drover.capability.observations import ObservationCache
 from drover.facts import ELECTION_NOT_NEEDED, NONE, UNKNOWN_TOPIC_OR_PARTITION, CallResult
+from drover.leadership.gathering import Gathering
 from drover.reassignment.verdict import event_name
 from drover.state.cluster import ClusterState
 from events.leadership import ElectionOutcome, LeaderElectionEnded
@@ -42,8 +43,7 @@ class Elections:
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         self._state = state
         self._observed = observed
-        self._proposed: list[TopicPartition] = []
-        self._intended: list[TopicPartition] = []
+        self._gathering = Gathering()
         self._ended: deque[tuple[int, ElectionEnd]] = deque()
         # Calls of a predecessor, and when (monotonic) they are certainly over.
         self._inherited: dict[TopicPartition, int] = {}
@@ -58,7 +58,7 @@ class Elections:
 
     def propose(self, key: TopicPartition) -> None:
         """Note an intent that is not durable yet; from now on no look at its partition counts, so nothing begins."""
-        self._proposed.append(key)
+        self._gathering.propose((key,))
         self._observed.call_starts(key, changes_list=False)
 
     def keep_waiting(self, key: TopicPartition) -> None:
@@ -68,28 +68,29 @@ class Elections:
 
     def committed(self) -> None:
         """Allow the calls whose intents are durable now."""
-        self._intended += self._proposed
-        self._proposed = []
+        self._gathering.committed()
 
-    def calls(self, start_by_ms: int) -> Iterator[ElectLeaders]:
-        """Make the calls; none in a cluster that was frozen since they were intended."""
+    def calls(self, now_ms: int, start_by_ms: int) -> Iterator[ElectLeaders]:
+        """Make the calls that are due; none in a cluster that was frozen since they were intended."""
         freeze = self._state.freeze
         if freeze is not None:
             self.withhold(f"{self._state.name} was frozen by {freeze.by} before the call: nothing was sent")
             return
-        keys = [key for key in self._take() if key in self._state.elections]
+        taken, start_by_ms = self._gathering.take(now_ms, start_by_ms)
+        keys = [key for key in taken if key in self._state.elections]
         for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
             part = tuple(keys[first : first + MAX_PARTITIONS_PER_CALL])
             yield ElectLeaders(self._state.name, part, start_by_ms)
 
     def withhold(self, why: str) -> None:
         """Let the calls whose intents are durable lapse."""
-        for key in self._take():
+        for key in self._gathering.withdraw():
             if key in self._state.elections:
                 self._ended.append((0, ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=why)))
 
     def ended(self, ended: LeadersElected) -> None:
         """Take in the end of a call; it is recorded by `take_ends`."""
+        self._gathering.ended(ended.partitions)
         for key in ended.partitions:
             if key not in self._state.elections or key in self._inherited:
                 continue
@@ -109,14 +110,11 @@ class Elections:
                 yield end
 
     def due_ms(self, now_ms: int) -> int | None:
-        """Tell when there is an end to record."""
+        """Tell when there is something to call for, or an end to record."""
         if self._ended:
             return now_ms
-        return min(self._inherited.values(), default=None)
-
-    def _take(self) -> list[TopicPartition]:
-        intended, self._intended = self._intended, []
-        return intended
+        times = (self._gathering.due_ms(now_ms), *self._inherited.values())
+        return min((due for due in times if due is not None), default=None)
 
     def _meaning(self, key: TopicPartition, ended: LeadersElected) -> ElectionEnd:
         result = None if ended.results is None else ended.results.get(key)

@@ -14,6 +14,7 @@ from drover.capability.messages import AlterPartitions, CallEnded, Moment
 from drover.capability.observations import CachedObservation, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import NONE, PartitionFacts
+from drover.leadership.gathering import Gathering
 from drover.leadership.judging import Reorder
 from drover.reassignment.calls import JUDGED
 from drover.state.cluster import ClusterState
@@ -54,8 +55,7 @@ class OrderCalls:
         self._observed = observed
         # By topic and its id: the changes of the batch under way.
         self._changes: dict[tuple[str, str], dict[int, OrderChange]] = defaultdict(dict)
-        self._proposed: list[TopicPartition] = []
-        self._intended: list[TopicPartition] = []
+        self._gathering = Gathering()
         self._answers: dict[TopicPartition, tuple[int, Answer]] = {}
         self._lost: set[TopicPartition] = set()
         self._unconfirmed = Unconfirmed()
@@ -88,24 +88,27 @@ class OrderCalls:
     def intended(self, event: LeaderOrdersIntended) -> None:
         """Note intents that are not durable yet."""
         keys = event.keys
-        self._proposed += keys
+        self._gathering.propose(keys)
         for key in keys:
             self._observed.call_starts(key)
 
     def committed(self) -> None:
         """Allow the calls whose intents are durable now."""
-        self._intended += self._proposed
-        self._proposed = []
+        self._gathering.committed()
 
     # -- calls
 
-    def calls(self, start_by_ms: int) -> Iterator[AlterPartitions]:
-        """Make the calls; none in a cluster that was frozen since they were intended."""
+    def due_ms(self, now_ms: int) -> int | None:
+        """Tell when there is something to call for, or an answer to record."""
+        return now_ms if self._answers else self._gathering.due_ms(now_ms)
+
+    def calls(self, now_ms: int, start_by_ms: int) -> Iterator[AlterPartitions]:
+        """Make the calls that are due; none in a cluster that was frozen since they were intended."""
         freeze = self._state.freeze
         if freeze is not None:
             self.withhold(f"{self._state.name} was frozen by {freeze.by} before the call: nothing was sent")
             return
-        keys, self._intended = self._intended, []
+        keys, start_by_ms = self._gathering.take(now_ms, start_by_ms)
         orders = self._state.intended_orders
         for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
             part = keys[first : first + MAX_PARTITIONS_PER_CALL]
@@ -113,12 +116,13 @@ class OrderCalls:
 
     def withhold(self, why: str) -> None:
         """Let the calls whose intents are durable lapse."""
-        keys, self._intended = self._intended, []
+        keys = self._gathering.withdraw()
         answer = Answer(OrderOutcome.NOT_SENT, detail=why)
         self._answers.update(dict.fromkeys(keys, (0, answer)))
 
     def ended(self, ended: CallEnded) -> None:
         """Take in the end of a call; what it means is taken by `take_answers`, or looked for if that is not known."""
+        self._gathering.ended(ended.partitions)
         orders = self._state.intended_orders
         for key in ended.partitions:
             if key not in orders or key in self._lost:
@@ -168,11 +172,6 @@ class OrderCalls:
         self._answers[key] = seen.ended_ms, answer
 
     # -- answers
-
-    @property
-    def has_answers(self) -> bool:
-        """Whether there are outcomes to record."""
-        return bool(self._answers)
 
     def take_answers(self, at_most: int) -> Iterator[tuple[TopicPartition, Answer]]:
         """Take outcomes to record now; from then on observations count again."""

@@ -44,7 +44,7 @@ from events.records import AnyEvent
 SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
 # How many partitions may have been looked at and not acted on, and how few of them let further ones be looked at: what
 # is not acted on while it is fresh must be looked at again. How many are acted on in one batch.
-MAX_LOOKS, FEW_LOOKS, MAX_ACTS = 600, 300, 100
+MAX_LOOKS, FEW_LOOKS, MAX_ACTS = 600, 300, 120
 # How many of those that wait are looked at again in one go.
 MAX_WAITING_LOOKS = 100
 
@@ -68,6 +68,8 @@ class LeadershipReconciler(Reconciler):
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
         self._live: frozenset[int] = frozenset()
+        # By topic; what they are made of changes between two passes only.
+        self._wishes: dict[str, Wish] = {}
 
     def begin(self, now: Moment) -> None:
         """Adopt what a predecessor has left; a survey finds what is still to be done."""
@@ -165,9 +167,11 @@ class LeadershipReconciler(Reconciler):
         over = expire(state, batch.at_ms)
         if over is not None:
             batch.emit(over)
+        self._wishes = {}
         self._read_survey(batch)
         if state.freeze is not None:
             return
+        self._wishes = {}
         for key in self._some(self._work.reordered):
             self._elect_reordered(key, batch)
         for key in self._some(self._work.ready):
@@ -213,7 +217,7 @@ class LeadershipReconciler(Reconciler):
             return
         if key in state.elections or key in state.intended_orders:
             return
-        wish, moving = self._wish(key), state.reassignments.get(key)
+        wish, moving = self._wish(key.topic), state.reassignments.get(key)
         found = judge(facts, kept, wish) if moving is None else judge_moving(facts, moving, wish)
         if moving is None:
             self._balancing.count(facts, found, wish)
@@ -224,13 +228,16 @@ class LeadershipReconciler(Reconciler):
         if found is not None or key in state.waiting:
             self._work.candidates[key] = None
 
-    def _wish(self, key: TopicPartition) -> Wish:
-        return Wish(
-            listed=self.state.listed_for(key.topic),
-            live=self.observed.live,
-            gives_up=not self.state.limits.lazy_leadership,
-            balances=self._balancing.covers(key.topic),
-        )
+    def _wish(self, topic: str) -> Wish:
+        wish = self._wishes.get(topic)
+        if wish is None:
+            wish = self._wishes[topic] = Wish(
+                listed=self.state.listed_for(topic),
+                live=self.observed.live,
+                gives_up=not self.state.limits.lazy_leadership,
+                balances=self._balancing.covers(topic),
+            )
+        return wish
 
     @property
     def _room(self) -> int:
@@ -287,10 +294,10 @@ class LeadershipReconciler(Reconciler):
         kept, moving = self.state.orders.get(key), self.state.reassignments.get(key)
         if moving is not None:
             # A partition that is gone is the move's to find out.
-            return None if seen.facts is None else judge_moving(seen.facts, moving, self._wish(key))
+            return None if seen.facts is None else judge_moving(seen.facts, moving, self._wish(key.topic))
         if seen.facts is None:
             return None if kept is None else Forget(OrderEnd.GONE)
-        return judge(seen.facts, kept, self._wish(key))
+        return judge(seen.facts, kept, self._wish(key.topic))
 
     def _do(
         self, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
@@ -314,10 +321,9 @@ class LeadershipReconciler(Reconciler):
         self._elections.committed()
 
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Make the calls that were intended."""
-        del now
-        yield from self._order_calls.calls(start_by_ms)
-        yield from self._elections.calls(start_by_ms)
+        """Make the calls that are due."""
+        yield from self._order_calls.calls(now.monotonic_ms, start_by_ms)
+        yield from self._elections.calls(now.monotonic_ms, start_by_ms)
 
     def withhold(self, now: Moment, why: str) -> None:
         """Let the calls lapse that were intended."""
@@ -360,8 +366,8 @@ class LeadershipReconciler(Reconciler):
     def due_ms(self, now: Moment) -> int | None:
         """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
         now_ms = now.monotonic_ms
-        times = [self._elections.due_ms(now_ms)]
-        if self._reader is not None or self._order_calls.has_answers:
+        times = [self._elections.due_ms(now_ms), self._order_calls.due_ms(now_ms)]
+        if self._reader is not None:
             times.append(now_ms)
         if (self._work.ready or self._work.reordered) and self._room and self.state.freeze is None:
             times.append(now_ms)
@@ -377,3 +383,13 @@ class LeadershipReconciler(Reconciler):
         if self.state.freeze is None and (self._work.candidates or (self._is_active and not self._next_survey_ms)):
             return Urgency.BUSY
         return Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
+
+    def is_pressing(self, now: Moment) -> bool:
+        """Whether a survey, or a look at a partition that may be acted on, is due at once."""
+        if self.state.freeze is not None:
+            return False
+        if self._is_active and not self._next_survey_ms:
+            return True
+        may_act = len(self._work.ready) <= FEW_LOOKS and self._room
+        few = islice(self._work.candidates, MAX_WAITING_LOOKS)
+        return bool(may_act) and any(self._may_look(key, now.monotonic_ms) for key in few)

@@ -106,12 +106,19 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
             await _theirs(rig, THEIRS, plan.before)
             freely_ms = waits.p99_ms()
         idle = _slot_idle_ms(tail, plan)
-    bound_s = plan.loads[plan.busiest] / rate - BURST_S
+    bound_s = plan.loads[plan.busiest] / rate
     say(f"bound {bound_s:.1f} s at {rate:,} bytes/s: drover {ours.seconds:.1f} s, all at once {theirs.seconds:.1f} s")
     share = ours.rate(plan.busiest, plan.after, plan.before) / rate * 100
     name = f"{partitions} skewed partitions, throttled"
     return (
         Row(f"{name}: first to last, against the lower bound", ours.seconds, "s", bound_s, AtMost(1.10)),
+        Row(f"{name}: against the bound less the burst", ours.seconds, "s", bound_s - BURST_S, goal=AtMost(1.10)),
+        Row(
+            "the stock tool with the same throttle: against the bound less the burst",
+            theirs.seconds,
+            "s",
+            bound_s - BURST_S,
+        ),
         Row(f"{name}: first to last, against all at once", ours.seconds, "s", theirs.seconds, AtMost(1.03)),
         Row(f"{name}: most extra replicas", ours.peak_extra, "replicas", theirs.peak_extra, AtMost(0.1)),
         Row(f"{name}: slot idle, done to next accepted, p95", percentile(idle, 95), "ms", gate=AtMost(500)),
@@ -171,12 +178,12 @@ METHOD = """\
 300 partitions with two replicas and 64 KiB to some MiB of data (log-normal, sigma 1), with drawn leaders and
 destinations, get another second replica: once with `drover alter` and the default limits, once with the stock tool's
 `--execute`, which starts everything at once, with the same throttle, and back with the tool unthrottled. *Bound*: the
-bytes of the busiest way into or out of a broker at the throttle, two minutes, less the ten seconds' worth that Kafka's
-average over eleven seconds lets through at once. *First to last*: from the first look at Kafka's list of reassignments
-(every 100 ms) that shows one to the last one that does. *Extra replicas*: those that are being added. *Slot idle*:
-from the log record in which the last reassignment is completed that used one of a partition's two ways to the one that
-says that the controller accepted the partition's own call. *Bytes per second*: what is on the disks of the busiest
-broker, sampled every second, between a fifth and four fifths of it. A producer sends 1 KiB every 20 ms with acks=all
-to a topic that does not move; its baseline is the 15 s before. The brokers fetch 64 KiB of a partition at a time, and
-have Kafka's own averages."""
+bytes of the busiest way into or out of a broker at the throttle, two minutes. Kafka's average over eleven seconds lets
+ten seconds' worth through at once, so both could be as much sooner: *less the burst*. *First to last*: from the first
+look at Kafka's list of reassignments (every 100 ms) that shows one to the last one that does. *Extra replicas*: those
+that are being added. *Slot idle*: from the log record in which the last reassignment is completed that used one of a
+partition's two ways to the one that says that the controller accepted the partition's own call. *Bytes per second*:
+what is on the disks of the busiest broker, sampled every second, between a fifth and four fifths of it. A producer
+sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is the 15 s before. The brokers fetch
+64 KiB of a partition at a time, and have Kafka's own averages."""
 BENCHMARK = Benchmark("moving", "A whole plan on real brokers, beside the stock tool", METHOD, run)

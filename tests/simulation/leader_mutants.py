@@ -7,7 +7,9 @@ LEADERSHIP = "drover/leadership/reconciler.py"
 REORDERS = "drover/leadership/reorders.py"
 ORDER_CALLS = "drover/leadership/order_calls.py"
 ENDS = "drover/leadership/call_ends.py"
+GATHERING = "drover/leadership/gathering.py"
 START = "drover/reassignment/start.py"
+TARGETS = "drover/reassignment/targets.py"
 
 LEADER_MUTANTS = (
     Mutant(
@@ -42,6 +44,20 @@ LEADER_MUTANTS = (
         "    return not (is_slow or is_withheld) and len(seen.isr) == len(seen.replicas)",
         "    return not is_withheld",
         layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
+        "begin-a-gathered-call-as-late-as-its-last-intent-allows",
+        GATHERING,
+        "        return taken, self._start_by_ms",
+        "        return taken, start_by_ms",
+        layer="tests/leadership/test_gathering.py",
+    ),
+    Mutant(
+        "take-a-reordered-list-for-the-original",
+        TARGETS,
+        "active.current) if is_reorder(active) else active.original",
+        "active.current) if False else active.original",
+        layer="tests/simulation/test_regressions.py",
     ),
     Mutant(
         "elect-who-is-out-of-sync",

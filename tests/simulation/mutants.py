@@ -123,7 +123,7 @@ MUTANTS = (
     ),
     # -- steps and limits
     Mutant("drop-freeze-check", STARTER, " or state.is_withheld:\n", ":\n"),
-    Mutant("count-slots-wrong", STARTER, "len(state.in_flight) >= state.limits", "len(state.in_flight) > state.limits"),
+    Mutant("count-slots-wrong", STARTER, "self._room.partitions <= 0", "self._room.partitions < 0"),
     Mutant(
         "forget-loads",
         STARTER,

@@ -36,8 +36,8 @@ GATHER_RETRY_MS = 100
 BREAKER_MS = 5000
 PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
 # Where something could begin at once if it were looked at, the next look begins so soon, but looks take no more than a
-# fifth of the time. Whether that is so is seen no later: a record is not needed for it.
-PRESSING_PACE_MS, PRESSING_SHARE = 80, 4
+# third of the time. Whether that is so is seen no later: a record is not needed for it.
+PRESSING_PACE_MS, PRESSING_SHARE = 30, 2
 UNREACHABLE_PACE_MS = 1000
 # An outage goes into the log once it has lasted: a broker that restarts is none.
 OUTAGE_MS = 2000

@@ -391,8 +391,3 @@ class Starter(Reconciler):
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""
         return Urgency.BUSY if self.candidates.looks else Urgency.IDLE
-
-    def is_pressing(self, now: Moment) -> bool:
-        """Whether something that there is room for has not been looked at since its turn came."""
-        del now
-        return bool(self.candidates.looks) and self._room.partitions > 0

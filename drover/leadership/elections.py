@@ -78,6 +78,8 @@ class Elections:
             return
         taken, start_by_ms = self._gathering.take(now_ms, start_by_ms)
         keys = [key for key in taken if key in self._state.elections]
+        # Nobody calls for what has ended meanwhile, so that no end of a call is to come for it.
+        self._gathering.ended(set(taken).difference(keys))
         for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
             part = tuple(keys[first : first + MAX_PARTITIONS_PER_CALL])
             yield ElectLeaders(self._state.name, part, start_by_ms)

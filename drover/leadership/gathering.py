@@ -46,7 +46,8 @@ class Gathering:
     def take(self, now_ms: int, start_by_ms: int) -> tuple[Sequence[TopicPartition], int]:
         """Take what is to be called for now, if that is worth a call, and when the call must have begun.
 
-        It is under way from then on. `start_by_ms` holds for what became durable last: each intent has its own.
+        It is under way until `ended` names it. `start_by_ms` is the limit of what became durable last; the call gets
+        the limit of what waited longest.
         """
         if self._durable and self._since_ms is None:
             self._since_ms, self._start_by_ms = now_ms, start_by_ms

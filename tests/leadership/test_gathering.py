@@ -1,7 +1,10 @@
 """Partitions gathered into few calls: one is begun at once, and what comes while it is under way shares the next."""
 
 from drover.capability.messages import AlterPartitions, ElectLeaders
+from drover.capability.observations import ObservationCache
+from drover.leadership.elections import Elections
 from drover.leadership.gathering import GATHER_MS, WORTH_A_CALL, Gathering
+from drover.state.cluster import ClusterState
 from events.leadership import LeaderOrdersIntended
 from events.partitions import TopicPartition
 from tests.leadership.support import demote, leader
@@ -22,13 +25,18 @@ def intents(made: World) -> list[LeaderOrdersIntended]:
     return [event for event in made.events() if isinstance(event, LeaderOrdersIntended)]
 
 
-async def intend_all(made: World, events: int) -> None:
-    """Look until so many events have intended calls; their ends are held back."""
+async def demoted(named: list[TopicPartition], events: int) -> World:
+    """Let the first replica of each partition be listed, and look until so many events intend calls, which are held."""
+    made = World()
+    made.hold_effects = True
+    made.model.create_topic("many", {key.partition: (3, 1, 2) for key in named})
+    await made.send(demote(3))
     for _ in range(20):
         if len(intents(made)) >= events:
             break
         await made.run(STEP_MS)
     assert len(intents(made)) == events
+    return made
 
 
 def with_one_under_way() -> Gathering:
@@ -87,12 +95,8 @@ def test_the_end_of_somebody_elses_call_and_what_was_withdrawn_change_nothing() 
 
 
 async def test_what_is_intended_while_a_call_is_under_way_shares_few_calls() -> None:
-    made = World()
-    made.hold_effects = True
     named = [TopicPartition("many", number) for number in range(800)]
-    made.model.create_topic("many", {key.partition: (3, 1, 2) for key in named})
-    await made.send(demote(3))
-    await intend_all(made, 7)
+    made = await demoted(named, 7)
     await made.run(2 * GATHER_MS)
     first, *others = [effect for effect in made.held if isinstance(effect, AlterPartitions)]
     intended = intents(made)
@@ -120,13 +124,19 @@ def test_a_call_begins_as_early_as_the_first_of_its_intents_demands() -> None:
     assert made.take(NOW_MS + GATHER_MS, START_BY_MS + GATHER_MS) == (list(keys(1, 2)), START_BY_MS)
 
 
+def test_an_election_that_has_ended_before_its_call_holds_up_no_other() -> None:
+    state = ClusterState("local")
+    elections = Elections(state, ObservationCache())
+    for number in range(2):
+        elections.propose(TopicPartition("orders", number))
+        elections.committed()
+        assert list(elections.calls(NOW_MS, START_BY_MS)) == []
+        assert elections.due_ms(NOW_MS) is None, "it waits for the end of a call that nobody made"
+
+
 async def test_what_was_gathered_is_called_for_in_time_although_nothing_is_recorded_by_then() -> None:
-    made = World()
-    made.hold_effects = True
     named = [TopicPartition("many", number) for number in range(200)]
-    made.model.create_topic("many", {key.partition: (3, 1, 2) for key in named})
-    await made.send(demote(3))
-    await intend_all(made, 2)
+    made = await demoted(named, 2)
     (first,) = made.held
     assert isinstance(first, AlterPartitions)
     records = len(made.log)

@@ -15,7 +15,7 @@ from events.leadership import LeaderElectionIntended, LeaderOrderKept, LeaderWai
 from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.reassignments import Call, CallIntended, ReassignmentCompleted
-from tests.leadership.support import FIRST, blacklist, demote, leader, restore, world
+from tests.leadership.support import FIRST, KEYS, LISTS, WITHOUT_3, blacklist, demote, leader, restore, world
 from tests.reassignment.support import reassignment
 from tests.shard.world import World, alter, rollback, stop
 
@@ -217,3 +217,33 @@ async def test_the_order_of_a_topic_that_is_gone_is_not_restored_in_its_successo
     assert made.replicas(FIRST) == (2, 1, 4)
     assert not made.state.orders
     assert not any(isinstance(event, LeaderOrderKept) and event.canonical == (2, 4, 1) for event in made.events())
+
+
+async def with_a_reorder_that_waits() -> World:
+    """Let a list that was reordered wait to be reordered once more, since another one takes the only slot."""
+    made = world(joins_by_itself=False, limits=Limits(max_partitions_in_flight=1))
+    await made.send(demote(3))
+    await made.run(4000)
+    made.model.stop_broker(1)
+    await made.send(demote(1))
+    for _ in range(30):
+        if KEYS[1] in made.state.reassignments:
+            break
+        await made.run(100)
+    assert made.state.reassignments[KEYS[1]].phase is Phase.PENDING
+    assert made.replicas(KEYS[1]) == WITHOUT_3[1]
+    return made
+
+
+async def test_an_alter_in_the_place_of_a_reorder_that_waits_keeps_the_canonical_order() -> None:
+    made = await with_a_reorder_that_waits()
+    await made.send(alter({KEYS[1]: (2, 4)}))
+    assert made.state.reassignments[KEYS[1]].original == LISTS[1]
+    await made.send(rollback(KEYS[1]))
+    assert made.state.orders[KEYS[1]].canonical == LISTS[1]
+
+
+async def test_who_asks_for_the_very_list_that_is_there_makes_its_order_canonical() -> None:
+    made = await with_a_reorder_that_waits()
+    await made.send(alter({KEYS[1]: WITHOUT_3[1]}))
+    assert KEYS[1] not in made.state.orders

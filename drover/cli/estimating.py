@@ -89,13 +89,15 @@ def estimate(commands: Sequence[Alter], accepted: Targets, known: Known) -> Esti
     targets = {key: after for key, after in accepted.items() if (key.topic, key.partition) in there}
     proposal = assess(known.model, {(key.topic, key.partition): after for key, after in targets.items()})
     stepping = command.stepping or state.steppings.get(command.plan_name, limits.stepping)
-    around = Around(state, limits, frozenset(known.seen.live_brokers), known.seen.min_isr)
+    seen = known.seen
+    around = Around(state, limits, frozenset(seen.live_brokers), seen.min_isr, seen.racks)
     moves = (_accepted(key, after, known) for key, after in targets.items())
     courses = tuple(course_as_accepted(move, stepping, around) for move in moves)
     throttle = command.throttle_bytes_per_second or state.rate_of(command.plan_name)
     least_s = expected_s = None
     if throttle is not None and proposal.copies:
-        least_s, expected_s = least_time_s(courses, throttle, limits), expected_time_s(courses, throttle, limits)
+        least_s = least_time_s(courses, throttle, limits)
+        expected_s = expected_time_s(courses, throttle, limits, seen.racks)
     return Estimate(proposal, known.model, stepping, courses, throttle, least_s, expected_s)
 
 

@@ -58,12 +58,13 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known of a cluster: its state and the limits in force, its live brokers, and min.insync.replicas."""
+    """What is known of a cluster: its state, the limits in force, live brokers, min.insync.replicas, and racks."""
 
     state: ClusterState
     limits: Limits
     live: frozenset[int]
     min_isr: Mapping[str, int]
+    racks: Mapping[int, str | None]
 
 
 def course_as_accepted(move: Accepted, stepping: Stepping, around: Around) -> Course:

@@ -124,6 +124,6 @@ class EstimatesReconciler(Reconciler):
             self._add(key)
         del self._gathered[plan]
         stepping = state.steppings.get(plan, state.limits.stepping)
-        around = Around(state, state.limits, observed.live, observed.min_isr)
+        around = Around(state, state.limits, observed.live, observed.min_isr, observed.racks)
         figures = gathered.figures.estimate(stepping, state.rate_of(plan), around)
         batch.emit(PlanEstimated(cluster=state.name, plan=plan, through=gathered.through, estimate=figures))

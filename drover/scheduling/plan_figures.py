@@ -58,7 +58,7 @@ class PlanFigures:
             if is_followed:
                 least_ms = max(least_ms, round(least_time_s(courses, bytes_per_second, around.limits) * 1000))
             if is_followed and sum(copied(step) for course in courses for step in course.copies) <= MOST_PLAYED:
-                expected_s = expected_time_s(courses, bytes_per_second, around.limits)
+                expected_s = expected_time_s(courses, bytes_per_second, around.limits, around.racks)
                 expected_ms = None if expected_s is None else round(expected_s * 1000)
         return PlanEstimate(
             partitions=self.partitions,

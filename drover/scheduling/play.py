@@ -1,12 +1,14 @@
 """Moves played through at a throttle, within the limits: how long they are likely to take."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from drover.reassignment.ports import Port
+from drover.reassignment.ports import Port, Ports
 from drover.reassignment.slot_share import WHOLE_SLOT, share_of
 from drover.scheduling.estimate import Course, copied, least_time_s
+from drover.scheduling.rack_traffic import uplinks_of
+from drover.scheduling.resources import Uplink
 from drover.scheduling.room import limit_of
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
@@ -17,16 +19,19 @@ MOST_PLAYED = 2_000
 WINDOW = 200
 
 
-def expected_time_s(courses: Sequence[Course], bytes_per_second: int, limits: Limits) -> float | None:
+def expected_time_s(
+    courses: Sequence[Course], bytes_per_second: int, limits: Limits, racks: Mapping[int, str | None]
+) -> float | None:
     """Play the moves through at this rate per broker, within the limits; None if they are too many.
 
-    Copies that share a broker share its rate, and a step begins when there is room: the busiest port's first, then the
-    largest. What Kafka and Drover need besides copying is not in it.
+    `racks` are those of the brokers, for `max_moves_per_rack`. Copies that share a broker share its rate, and a step
+    begins when there is room: the busiest port's first, then the largest. What Kafka and Drover need besides copying is
+    not in it.
     """
     todo = [course for course in courses if course.copy_bytes and course.copies]
     if sum(copied(step) for course in todo for step in course.copies) > MOST_PLAYED:
         return None
-    played_s = _Play(todo, bytes_per_second, limits).run()
+    played_s = _Play(todo, bytes_per_second, limits, racks).run()
     # A sum of many floats may be a digit below what no schedule beats.
     return max(played_s, least_time_s(todo, bytes_per_second, limits))
 
@@ -44,13 +49,16 @@ class _Running:
 class _Play:
     """A schedule in the making: what runs, what waits, and the load of each port."""
 
-    def __init__(self, courses: Sequence[Course], bytes_per_second: int, limits: Limits) -> None:
+    def __init__(
+        self, courses: Sequence[Course], bytes_per_second: int, limits: Limits, racks: Mapping[int, str | None]
+    ) -> None:
         self._rate, self._limits = bytes_per_second, limits
+        self._racks = racks if limits.budgets.max_moves_per_rack is not None else {}
         self._waiting = _ranked(courses)
         self._running: list[_Running] = []
         self._loads: Counter[Port] = Counter()
-        # What they take of the slots of each port, in sixteenths.
-        self._slots: Counter[Port] = Counter()
+        # What they take of the slots of each port and of each rack's uplink, in sixteenths.
+        self._slots: Counter[Port | Uplink] = Counter()
 
     def run(self) -> float:
         """Let copies end one after the other until none is left; returns the seconds."""
@@ -74,8 +82,9 @@ class _Play:
     def _end_copies(self, one: _Running) -> None:
         for port in [port for port, left in one.left.items() if left < 1]:
             del one.left[port]
-            for shared in (port,) if one.source is None else (port, one.source):
-                self._loads[shared] -= 1
+            ended = (port,) if one.source is None else (one.source, port)
+            self._loads.subtract(ended)
+            for shared in self._shared(ended):
                 self._slots[shared] -= share_of(one.course.copy_bytes)
         if one.left:
             return
@@ -89,8 +98,8 @@ class _Play:
     def _begin(self, one: _Running) -> None:
         step = one.course.copies[one.step]
         self._loads.update(step)
-        for port in step:
-            self._slots[port] += share_of(one.course.copy_bytes)
+        for shared in self._shared(step):
+            self._slots[shared] += share_of(one.course.copy_bytes)
         one.left = {port: float(one.course.copy_bytes or 0) for port in step if port.way == "in"}
         one.source = next((port for port in step if port.way == "out"), None)
 
@@ -113,11 +122,24 @@ class _Play:
         running = sum(len(one.left) for one in self._running)
         if running and most is not None and running + copied(step) > most:
             return False
+        needed = Counter(self._shared(step))
         return not any(
-            self._slots[port]
-            and self._slots[port] + step.count(port) * share > limit_of(self._limits, port) * WHOLE_SLOT
-            for port in set(step)
+            self._slots[shared] and self._slots[shared] + count * share > self._limit(shared) * WHOLE_SLOT
+            for shared, count in needed.items()
         )
+
+    def _shared(self, step: Ports) -> tuple[Port | Uplink, ...]:
+        """Return everything whose slots a step takes: its ports, and the uplinks where they have a limit."""
+        if not self._racks:
+            return step
+        leader = next((port.broker for port in step if port.way == "out"), None)
+        return *step, *uplinks_of((port.broker for port in step if port.way == "in"), leader, self._racks)
+
+    def _limit(self, shared: Port | Uplink) -> int:
+        if isinstance(shared, Port):
+            return limit_of(self._limits, shared)
+        # There are uplinks only where they have a limit.
+        return self._limits.budgets.max_moves_per_rack or 0
 
 
 def _ranked(courses: Sequence[Course]) -> list[Course]:

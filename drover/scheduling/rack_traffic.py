@@ -1,7 +1,7 @@
 """The slots that copies between racks take of each rack's uplink, while `max_moves_per_rack` limits them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from drover.capability.observations import ObservationCache
 from drover.reassignment.state import Step
@@ -10,15 +10,15 @@ from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
 
-def uplinks_of(step: Step, racks: Mapping[int, str | None]) -> tuple[Uplink, ...]:
-    """Return the uplinks that the copies of a step pass, once per copy.
+def uplinks_of(adding: Iterable[int], leader: int | None, racks: Mapping[int, str | None]) -> tuple[Uplink, ...]:
+    """Return the uplinks that copies from a leader to the brokers in `adding` pass, once per copy.
 
     A copy within a rack passes none, nor does one from or to a broker whose rack is unknown.
     """
-    source = None if step.leader is None else racks.get(step.leader)
+    source = None if leader is None else racks.get(leader)
     if source is None:
         return ()
-    there = [rack for broker in step.adding if (rack := racks.get(broker)) is not None and rack != source]
+    there = [rack for broker in adding if (rack := racks.get(broker)) is not None and rack != source]
     return (Uplink(source, "out"),) * len(there) + tuple(Uplink(rack, "in") for rack in there)
 
 
@@ -65,7 +65,7 @@ class RackTraffic:
 
     def uplinks(self, step: Step | None) -> tuple[Uplink, ...]:
         """Return the uplinks that the copies of a step pass; none without a limit."""
-        return () if step is None or not self._racks else uplinks_of(step, self._racks)
+        return () if step is None or not self._racks else uplinks_of(step.adding, step.leader, self._racks)
 
     def taken(self, uplink: Uplink) -> int:
         """Return the sixteenths of slots in use on an uplink."""

@@ -61,7 +61,7 @@ def test_a_step_by_order_alone_copies_nothing_and_takes_no_time() -> None:
     found = course((1, 2, 3), (3, 2, 1))
     assert (found.steps, found.copies) == (1, ())
     assert least_time_s([found], MB, Limits()) == 0
-    assert expected_time_s([found], MB, Limits()) == 0
+    assert expected_time_s([found], MB, Limits(), {}) == 0
 
 
 def test_the_way_ends_where_the_rest_of_the_target_is_dead() -> None:
@@ -72,13 +72,13 @@ def test_the_way_ends_where_the_rest_of_the_target_is_dead() -> None:
 def test_one_copy_takes_its_bytes_at_the_rate() -> None:
     moves = [course((1, 2), (1, 3))]
     assert least_time_s(moves, MB, Limits()) == pytest.approx(10)
-    assert expected_time_s(moves, MB, Limits()) == pytest.approx(10)
+    assert expected_time_s(moves, MB, Limits(), {}) == pytest.approx(10)
 
 
 def test_the_busiest_way_bounds_the_time() -> None:
     moves = [course((1 + number, 9), (1 + number, 5), number=number) for number in range(3)]
     assert least_time_s(moves, MB, Limits()) == pytest.approx(30)
-    assert expected_time_s(moves, MB, Limits()) == pytest.approx(30)
+    assert expected_time_s(moves, MB, Limits(), {}) == pytest.approx(30)
 
 
 def test_few_copies_at_a_time_take_longer() -> None:
@@ -86,27 +86,38 @@ def test_few_copies_at_a_time_take_longer() -> None:
     assert least_time_s(moves, MB, Limits()) == pytest.approx(10)
     one = Limits(budgets=Budgets(max_replica_copies_in_flight=1))
     assert least_time_s(moves, MB, one) == pytest.approx(40)
-    assert expected_time_s(moves, MB, one) == pytest.approx(40)
+    assert expected_time_s(moves, MB, one, {}) == pytest.approx(40)
+
+
+def test_copies_between_racks_wait_for_an_uplink_and_those_within_a_rack_do_not() -> None:
+    racks = {1: "a", 2: "a", 3: "b", 4: "b", 5: "a", 6: "a"}
+    between = [course((1, 9), (1, 3), number=0), course((2, 9), (2, 4), number=1)]
+    within = [course((5, 9), (5, 6), number=2)]
+    bounded = Limits(budgets=Budgets(max_moves_per_rack=1))
+    assert expected_time_s(between + within, MB, Limits(), racks) == pytest.approx(10)
+    assert expected_time_s(between + within, MB, bounded, racks) == pytest.approx(20)
+    assert expected_time_s(within, MB, bounded, racks) == pytest.approx(10)
+    assert expected_time_s(between, MB, bounded, {}) == pytest.approx(10), "racks that nobody knows bound nothing"
 
 
 def test_the_steps_of_one_partition_follow_each_other() -> None:
     moves = [course((1, 2), (3, 4))]
     assert least_time_s(moves, MB, Limits()) == pytest.approx(20)
-    assert expected_time_s(moves, MB, Limits()) == pytest.approx(20)
+    assert expected_time_s(moves, MB, Limits(), {}) == pytest.approx(20)
     single = [course((1, 2), (3, 4), stepping=Stepping.SINGLE)]
     # Both copies leave the leader, which sends no more than its rate.
-    assert expected_time_s(single, MB, Limits()) == pytest.approx(20)
+    assert expected_time_s(single, MB, Limits(), {}) == pytest.approx(20)
 
 
 def test_copies_of_unknown_size_count_as_none() -> None:
     moves = [course((1, 2), (1, 3), size=None), course((1, 2), (1, 3), number=1)]
     assert least_time_s(moves, MB, Limits()) == pytest.approx(10)
-    assert expected_time_s(moves, MB, Limits()) == pytest.approx(10)
+    assert expected_time_s(moves, MB, Limits(), {}) == pytest.approx(10)
 
 
 def test_too_many_copies_are_not_played_through() -> None:
     moves = [course((1, 2), (1, 3), number=number) for number in range(MOST_PLAYED + 1)]
-    assert expected_time_s(moves, MB, Limits()) is None
+    assert expected_time_s(moves, MB, Limits(), {}) is None
     assert least_time_s(moves, MB, Limits()) == pytest.approx(10 * len(moves))
 
 
@@ -129,7 +140,7 @@ def test_no_play_beats_the_least_time_and_each_ends(
         course(tuple(before[:3]), tuple(after[:3]), size=size * MB, number=number, stepping=stepping)
         for number, (before, after, size) in enumerate(moves)
     ]
-    least, expected = least_time_s(courses, RATE, limits), expected_time_s(courses, RATE, limits)
+    least, expected = least_time_s(courses, RATE, limits), expected_time_s(courses, RATE, limits, {})
     assert expected is not None
     together = (
         sum(

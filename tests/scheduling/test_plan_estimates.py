@@ -155,7 +155,7 @@ def figures_of(count: int) -> PlanEstimate:
     figures = PlanFigures()
     for number in range(count):
         figures.add(Accepted(TopicPartition("orders", number), (1, 2), (1, 3), 1, SIZE))
-    around = Around(ClusterState(CLUSTER), Limits(), frozenset({1, 2, 3}), {})
+    around = Around(ClusterState(CLUSTER), Limits(), frozenset({1, 2, 3}), {}, {})
     return figures.estimate(Stepping.GROW, SIZE, around)
 
 

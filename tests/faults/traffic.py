@@ -23,6 +23,8 @@ from tests.integration.support import wait_for
 
 # Longer than any fault: a record is given up on only if something is wrong for good.
 PATIENCE_MS = 240_000
+# As many producers have it: without, every record is a request of its own to three brokers.
+LINGER_MS = 20
 FILLING_BYTES = 64 * 1024
 RECORD_BYTES = 200
 
@@ -49,7 +51,11 @@ class Traffic:
     async def running(self, per_second: float, filling_kilobytes: int) -> AsyncIterator[None]:
         """Fill the partitions, then send and follow; at the end every record has its answer and was followed."""
         producer = AIOKafkaProducer(
-            bootstrap_servers=self.bootstrap, enable_idempotence=True, acks="all", request_timeout_ms=PATIENCE_MS
+            bootstrap_servers=self.bootstrap,
+            enable_idempotence=True,
+            acks="all",
+            request_timeout_ms=PATIENCE_MS,
+            linger_ms=LINGER_MS,
         )
         await producer.start()
         following = asyncio.create_task(self._follow())

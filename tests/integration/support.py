@@ -34,6 +34,8 @@ RECORD_BYTES = 64 * 1024
 RECORDS_AT_ONCE = 32
 # Between two looks that each start a process: it is what all others wait for meanwhile.
 LOOK_S = 0.5
+# Whoever waits pauses for a share of what it has waited, up to the longest pause.
+PAUSED_SHARE, LONGEST_PAUSE_S = 0.15, 0.5
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,15 @@ class Finished:
 async def wait_for(
     condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0, pause_s: float = 0.05
 ) -> float:
-    """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline."""
+    """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline.
+
+    The longer it takes, the longer the pauses: most conditions ask a cluster that has other things to do.
+    """
     began = time.monotonic()
     while not await condition():
-        assert time.monotonic() - began < timeout_s, f"not within {timeout_s:.0f} s: {what}"
-        await asyncio.sleep(pause_s)
+        waited_s = time.monotonic() - began
+        assert waited_s < timeout_s, f"not within {timeout_s:.0f} s: {what}"
+        await asyncio.sleep(max(pause_s, min(waited_s * PAUSED_SHARE, LONGEST_PAUSE_S)))
     return time.monotonic() - began
 
 

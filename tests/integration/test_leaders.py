@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.cluster]
 LAYOUT = {number: ([3, 1, 2], [1, 3, 2], [2, 1, 4], [3, 4, 1])[number % 4] for number in range(40)}
 ELECTOR = ("-m", "tests.integration.dying_elector")
 BALANCES_EVERY_S = 5
+# To each partition: without a pause the brokers would do nothing else.
+WRITES_EVERY_S = 0.25
 
 
 def keys(topic: str) -> list[TopicPartition]:
@@ -65,7 +67,7 @@ async def leaders_command(made: Installation, *arguments: str) -> None:
 
 @asynccontextmanager
 async def traffic(made: Installation, topic: str) -> AsyncIterator[list[int]]:
-    """Write to every partition at acks=all all the while; the list holds how many were written."""
+    """Write to every partition at acks=all again and again; the list holds how many were written."""
     producer = AIOKafkaProducer(bootstrap_servers=made.cluster.bootstrap, acks="all", request_timeout_ms=20_000)
     await producer.start()
     written = [0]
@@ -74,6 +76,7 @@ async def traffic(made: Installation, topic: str) -> AsyncIterator[list[int]]:
         while True:
             await asyncio.gather(*(producer.send_and_wait(topic, b"x" * 100, partition=number) for number in LAYOUT))
             written[0] += len(LAYOUT)
+            await asyncio.sleep(WRITES_EVERY_S)
 
     task = asyncio.create_task(write())
     try:

@@ -25,11 +25,11 @@ ifdef ARGS
 	$(LINT)
 	$(BIN)/pytest $(ARGS)
 else
-	@# The real parts mostly wait, so two processes share the machine, and lint goes on beside them.
+	@# The real parts mostly wait, so three processes share two cores, and lint goes on beside them.
 	@# Spark has the machine for itself, since it uses all of it.
 	@status=0; set -x; \
 	($(LINT)) >$(LINT_LOG) 2>&1 & lint=$$!; \
-	$(BIN)/pytest --ignore tests/spark --numprocesses 2 --dist loadscope --no-loadscope-reorder || status=1; \
+	$(BIN)/pytest --ignore tests/spark --numprocesses 3 --dist loadscope --no-loadscope-reorder || status=1; \
 	wait $$lint || status=1; cat $(LINT_LOG); \
 	$(BIN)/pytest tests/spark || status=1; \
 	exit $$status

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from bench.alter import TOOL, TOOL_FLAGS
-from bench.results import AtMost, Benchmark, Row, check, say
+from bench.results import AtMost, Benchmark, BenchmarkError, Row, check, say
 from bench.rig import MANAGED, Rig, drover_on, fresh_cluster, run_program
 from drover.cluster.port import AlterRequest
 from drover.jars import class_path, ensure, find_java
@@ -27,13 +27,14 @@ TOPIC = "orders"
 LISTED = 3
 OTHERS = (1, 2, 4)
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
-# A look at 1,500 partitions takes the observer a quarter of a core at this pace, and nothing has ended within a second.
-FIRST_LOOK_S, LOOK_EVERY_S = 1.0, 0.1
+# A look at 1,500 partitions takes a quarter of a core at this pace, and as much of a broker; what has ended before the
+# first one counts as if it had just ended.
+FIRST_LOOK_S, LOOK_EVERY_S = 1.5, 0.1
 # A write wakes the fetches of followers, for a thousand partitions each: 200 a second, evenly spaced, take 1.4 of two
-# cores before a leader has moved. In bursts, as producers send them, they leave the machine to what is measured.
-WRITES_PER_S = 200
-BURSTS_PER_S = 4
-SETTLE_S = 2.0
+# cores before a leader has moved, and 1.1 in four bursts a second. Two bursts leave the machine to what is measured.
+WRITES_PER_S = 100
+BURSTS_PER_S = 2
+SETTLE_S = 4.0
 
 Lists = Mapping[TopicPartition, tuple[int, ...]]
 Action = Callable[[], Coroutine[None, None, None]]
@@ -169,7 +170,15 @@ def _stock(rig: Rig, lists: Lists) -> Action:
         elected.write_text(json.dumps({"partitions": partitions}), encoding="utf-8")
         bootstrap = ("--bootstrap-server", rig.cluster.bootstrap)
         await _tool(TOOL, *bootstrap, "--reassignment-json-file", str(plan), "--execute")
-        await _tool(ELECT, *bootstrap, "--election-type", "preferred", "--path-to-json-file", str(elected))
+        for is_last in (False, False, True):
+            try:
+                await _tool(ELECT, *bootstrap, "--election-type", "preferred", "--path-to-json-file", str(elected))
+            except BenchmarkError:
+                # It fails as a whole where one replica is out of sync at that moment: people call it again.
+                if is_last:
+                    raise
+            else:
+                return
 
     return both
 
@@ -223,13 +232,13 @@ def _told(times: tuple[float, float]) -> str:
 
 
 METHOD = """\
-Four brokers; broker 3 is the first of 3 replicas of 1,500 partitions and leads them all, while a producer writes 200
-records a second at acks=all, in four bursts a second, each record to another partition. *Given up*: from the start of
+Four brokers; broker 3 is the first of 3 replicas of 1,500 partitions and leads them all, while a producer writes 100
+records a second at acks=all, in two bursts a second, each record to another partition. *Given up*: from the start of
 the process of `drover leaders demote 3` until the metadata shows that it leads none of them. *Restored*: from
 `drover leaders restore 3` until every list is in its order and broker 3 leads it again. *Baseline*:
 `kafka-reassign-partitions --execute` with the reordered lists, then `kafka-leader-election` with the same partitions,
 each in a JVM of its own with the flags of `kafka-run-class.sh`. It knows the lists and the orders beforehand, which
 Drover has to find and to keep. The log is on the same brokers, and broker 3 leads no partition of it. By turns, 4
-rounds after one for warming up, medians. After one second the metadata is looked at every 100 ms, which the figures
-contain."""
+rounds after one for warming up, medians. After a second and a half the metadata is looked at every 100 ms, which
+the figures contain."""
 BENCHMARK = Benchmark("leaders", "Leaders of a broker given up and restored", METHOD, run)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.results import Benchmark, BenchmarkError, Row, number
+from tests.memory import memory_directory
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
 HEADINGS = ("what", "figure", "baseline", "ratio", "gate", "goal")
@@ -40,9 +41,10 @@ def write(benchmark: Benchmark, rows: Sequence[Row]) -> None:
 def machine() -> str:
     """Describe what the figures were taken on."""
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    data = "on a disk" if memory_directory() is None else "in memory"
     return (
         f"{os.cpu_count()} cores ({_processor()}), {memory_gib:.0f} GiB, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}"
+        f"Python {platform.python_version()}, brokers' data {data}"
     )
 
 

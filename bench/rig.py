@@ -25,6 +25,7 @@ from drover.runtime import topics as own_topics
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.topics import TopicNames
+from tests.memory import memory_directory
 
 REPOSITORY = Path(__file__).parents[1]
 MANAGED = "local"
@@ -174,7 +175,7 @@ async def fresh_cluster(
     broker_settings: Mapping[str, object] | None = None, brokers: int = 4
 ) -> AsyncIterator[LocalCluster]:
     """Run a cluster in a temporary directory; `broker_settings` are added to the brokers' files."""
-    with tempfile.TemporaryDirectory(prefix="drover-bench-") as directory:
+    with tempfile.TemporaryDirectory(prefix="drover-bench-", dir=memory_directory()) as directory:
         async with local_cluster(Path(directory), brokers=brokers) as cluster:
             if broker_settings:
                 await _set(cluster, broker_settings)

@@ -1,6 +1,7 @@
 """What every test may use: one real cluster per session, started by the first test that asks for it."""
 
 import functools
+import os
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
@@ -14,17 +15,20 @@ from xdist.scheduler import LoadScopeScheduling
 from drover.jars import KAFKA_VERSION
 from drover.local import LocalCluster
 from drover.local import local_cluster as run_local_cluster
+from tests.memory import memory_directory
 
 RUNNING = pytest.StashKey[LocalCluster]()
 TOPICS_PER_CALL = 50
 ROOT = Path(__file__).parents[1]
 
 SHARED_CLUSTER = "shared-cluster"
-# Folders whose tests share something that is started for them alone.
-OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "secure", "spark", "versions"})
+# Folders whose tests share something that is started for them alone. One process after the other would need most of the
+# run for all that uses a cluster, so the live stories have one of their own.
+OWN_PARTS = frozenset({"docs", "faults", "integration", "local", "projections", "secure", "spark", "versions"})
 # About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
-    SHARED_CLUSTER: 300,
+    "integration": 700,
+    SHARED_CLUSTER: 400,
     "faults": 150,
     "secure": 90,
     "simulation/test_seeds": 60,
@@ -39,6 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the tests that share the cluster run on another version of Kafka."""
     parser.addoption("--kafka", default=KAFKA_VERSION, help="the version of the shared cluster")
     parser.addoption("--zookeeper-mode", action="store_true", help="with its metadata in ZooKeeper (Kafka 3)")
+
+
+def pytest_configure() -> None:
+    """Keep what the tests write in memory where there is plenty, unless PYTEST_DEBUG_TEMPROOT says where it goes."""
+    place = memory_directory()
+    if place is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

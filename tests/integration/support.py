@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafka.admin import KafkaAdminClient
+
 from drover.client.history import FoldedLog, open_log, read_log
 from drover.cluster.kafka import KafkaDriver
+from drover.cluster.sockets import DIRECT
 from drover.cluster.topics import TopicSpec, create_topics
 from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from drover.journal.connection import LogConnection
@@ -113,6 +116,7 @@ class Installation:
     config: Path
     driver: KafkaDriver
     workers: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+    topics: set[str] = field(default_factory=set)
     _followed: FollowedLog | None = None
 
     @property
@@ -172,6 +176,17 @@ class Installation:
             await self._followed.close()
         await self.driver.close()
 
+    def delete_topics(self) -> None:
+        """Delete every topic that it made: they make the shared cluster slow, and get into the plans of other tests."""
+        admin = KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap.split(","), proxy_url=DIRECT)
+        try:
+            prefix = f"{self.names.prefix}."
+            admin.delete_topics(
+                [name for name in admin.list_topics() if name in self.topics or name.startswith(prefix)]
+            )
+        finally:
+            admin.close()
+
     def worker_log(self, name: str) -> str:
         return (self.directory / f"{name}.log").read_text()
 
@@ -211,6 +226,7 @@ class Installation:
         assignments = {number: tuple(replicas) for number, replicas in layout.items()}
         spec = TopicSpec(name, len(layout), len(assignments[0]), assignments=assignments)
         assert (await create_topics(self.cluster.bootstrap, [spec]))[name].accepted
+        self.topics.add(name)
 
         async def shown() -> bool:
             seen = await self.driver.observe([TopicPartition(name, number) for number in layout])
@@ -308,3 +324,4 @@ async def installation(
         yield made
     finally:
         await made.close()
+    made.delete_topics()

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from kafka.admin import KafkaAdminClient
 from xdist.scheduler import LoadScopeScheduling
 
 from drover.jars import KAFKA_VERSION
 from drover.local import LocalCluster
 from drover.local import local_cluster as run_local_cluster
 from tests.memory import memory_directory
+from tests.topics import delete_topics
 
 RUNNING = pytest.StashKey[LocalCluster]()
-TOPICS_PER_CALL = 50
 ROOT = Path(__file__).parents[1]
 
 SHARED_CLUSTER = "shared-cluster"
@@ -75,17 +74,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     yield
     cluster = item.config.stash.get(RUNNING, None)
     if cluster is not None and nextitem is not None and nextitem.path.parent != item.path.parent:
-        _delete_topics(cluster.bootstrap)
-
-
-def _delete_topics(bootstrap: str) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
-    try:
-        names = [name for name in admin.list_topics() if not name.startswith("__")]
-        for first in range(0, len(names), TOPICS_PER_CALL):
-            admin.delete_topics(names[first : first + TOPICS_PER_CALL])
-    finally:
-        admin.close()
+        delete_topics(cluster.bootstrap, lambda name: not name.startswith("__"))
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types

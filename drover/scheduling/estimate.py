@@ -58,7 +58,10 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known of a cluster: its state, the limits in force, live brokers, min.insync.replicas, and racks."""
+    """The cluster that a plan runs on: its state and limits, its live brokers, and what the brokers say.
+
+    `min_isr` is each topic's min.insync.replicas, `racks` each broker's rack. A missing topic counts as 1.
+    """
 
     state: ClusterState
     limits: Limits

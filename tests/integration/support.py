@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafka.admin import KafkaAdminClient
-
 from drover.client.history import FoldedLog, open_log, read_log
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.sockets import DIRECT
 from drover.cluster.topics import TopicSpec, create_topics
 from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from drover.journal.connection import LogConnection
@@ -28,6 +25,7 @@ from drover.runtime import topics as own_topics
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.topics import DEFAULT_SHARDS, TopicNames, shard_of
+from tests.topics import delete_topics
 
 REPOSITORY = Path(__file__).parents[2]
 MANAGED = "local"
@@ -178,14 +176,8 @@ class Installation:
 
     def delete_topics(self) -> None:
         """Delete every topic that it made: they make the shared cluster slow, and get into the plans of other tests."""
-        admin = KafkaAdminClient(bootstrap_servers=self.cluster.bootstrap.split(","), proxy_url=DIRECT)
-        try:
-            prefix = f"{self.names.prefix}."
-            admin.delete_topics(
-                [name for name in admin.list_topics() if name in self.topics or name.startswith(prefix)]
-            )
-        finally:
-            admin.close()
+        prefix = f"{self.names.prefix}."
+        delete_topics(self.cluster.bootstrap, lambda name: name in self.topics or name.startswith(prefix))
 
     def worker_log(self, name: str) -> str:
         return (self.directory / f"{name}.log").read_text()

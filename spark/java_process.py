@@ -65,12 +65,16 @@ def in_words(code: int) -> str:
 
 
 def _keep_off_the_terminal(output: Path) -> None:
-    """Send what the bridge to Java logs to the file: it repeats each fault, with a trace, before we tell it."""
+    """Send what the bridge to Java logs to the file: it repeats each fault, with a trace, before we tell it.
+
+    The file is opened here and now. One that cannot be opened later, because its directory was removed, would raise in
+    the bridge, which then drops its connection and the cause of the fault with it.
+    """
     logger = logging.getLogger("py4j")
     for before in list(logger.handlers):
         logger.removeHandler(before)
         before.close()
-    logger.addHandler(logging.FileHandler(output, delay=True))
+    logger.addHandler(logging.FileHandler(output))
     logger.propagate = False
     # Some faults it logs by the module `logging` itself: the root logger would write them to the terminal.
     java_gateway.logging = logging.getLogger("py4j.java_gateway")

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,6 +77,16 @@ def test_what_the_bridge_to_java_logs_is_in_the_file(tmp_path: Path, capfd: pyte
     assert said[:2] == ["there was an exception", "Exception while sending command."]
     java_process._keep_off_the_terminal(tmp_path / "other.log")
     assert capfd.readouterr().err == ""
+
+
+def test_a_log_that_was_removed_does_not_come_between_a_fault_and_its_cause(tmp_path: Path) -> None:
+    """What raises where the bridge logs a fault ends its connection: Java gets no answer, and nobody the cause."""
+    removed = tmp_path / "removed"
+    removed.mkdir()
+    java_process._keep_off_the_terminal(removed / "java.log")
+    shutil.rmtree(removed)
+    logging.getLogger("py4j.clientserver").error("there was an exception")
+    java_process._keep_off_the_terminal(tmp_path / "other.log")
 
 
 def test_a_java_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,20 +16,20 @@ from aiokafka.errors import KafkaError
 from bench.alter import TOOL, TOOL_FLAGS
 from bench.results import AtMost, Benchmark, BenchmarkError, Row, check, say
 from bench.rig import MANAGED, Rig, drover_on, fresh_cluster, run_program
+from bench.tail import Tail
 from drover.cluster.port import AlterRequest
 from drover.jars import class_path, ensure, find_java
 from drover.leadership.order import deprioritise
-from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.topics import DEFAULT_SHARDS, shard_of
+from tests.integration.story import read_all
 
 TOPIC = "orders"
 LISTED = 3
 OTHERS = (1, 2, 4)
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
-# A look at 1,500 partitions takes a quarter of a core at this pace, and as much of a broker; what has ended before the
-# first one counts as if it had just ended.
-FIRST_LOOK_S, LOOK_EVERY_S = 1.5, 0.1
+# A look at 1,500 partitions at this pace takes a quarter of a core, and as much of a broker.
+LOOK_EVERY_S = 0.1
 # A write wakes the fetches of followers, for a thousand partitions each: 200 a second, evenly spaced, take 1.4 of two
 # cores before a leader has moved, and 1.1 in four bursts a second. Two bursts leave the machine to what is measured.
 WRITES_PER_S = 100
@@ -49,14 +49,30 @@ class Seen:
     offline: set[TopicPartition] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What gives the leaders up or back, and what waits until it seems to be over, given the running command."""
+
+    command: Action
+    seems_over: Callable[[asyncio.Task[None]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How long something took, and when it ended, in seconds since the epoch."""
+
+    seconds: float
+    ended_s: float
+
+
 async def run(*, quick: bool) -> tuple[Row, ...]:
     """Measure both by turns on one cluster."""
-    count, rounds = (150, 1) if quick else (1500, 4)
+    count, rounds, warming_up = (150, 1, 1) if quick else (1500, 6, 2)
     before = {
         TopicPartition(TOPIC, number): (LISTED, OTHERS[number % 3], OTHERS[(number + 1) % 3]) for number in range(count)
     }
-    ours: list[tuple[float, float]] = []
-    stock: list[tuple[float, float]] = []
+    ours: list[tuple[Taken, Taken]] = []
+    stock: list[tuple[Taken, Taken]] = []
     seen = Seen()
     async with fresh_cluster() as cluster, drover_on(cluster, "leaders") as (rig, tail):
         await rig.create_topic(TOPIC, {key.partition: replicas for key, replicas in before.items()})
@@ -64,31 +80,50 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
         await _lead_the_log_elsewhere(rig)
         async with _writing(rig, count, seen):
-            for number in range(rounds + 1):
-                ours.append(await _round(rig, before, seen, _demote(rig), _restore(rig)))
-                state = tail.cluster(shard_of(MANAGED, DEFAULT_SHARDS), MANAGED)
-                await tail.until(partial(_is_at_rest, state), "every order to be back")
-                stock.append(await _round(rig, before, seen, _stock(rig, _without(before)), _stock(rig, before)))
+            for number in range(warming_up + rounds):
+                is_watched = number < warming_up
+                ours.append(await _round(rig, before, seen, *_drover_moves(rig, tail, count), is_watched=is_watched))
+                stock.append(await _round(rig, before, seen, *_stock_moves(rig, before), is_watched=is_watched))
                 say(f"round {number}: drover {_told(ours[-1])}, stock tools {_told(stock[-1])}")
         check(seen.written, "nothing was written meanwhile")
-    first = 0 if quick else 1
-    given, restored = (statistics.median(one[side] for one in ours[first:]) for side in (0, 1))
-    tools_given, tools_restored = (statistics.median(one[side] for one in stock[first:]) for side in (0, 1))
+        written_ms = await _command_times(rig)
+    rows: list[Row] = []
+    for side, what in enumerate((f"{count:,} leaders given up", f"{count:,} leaders restored, in order")):
+        process, record, tools = _medians(side, ours[warming_up:], stock[warming_up:], written_ms[2 * warming_up :])
+        rows += (
+            Row(f"start of the command's process to {what}", process, "s", tools, gate=AtMost(1)),
+            Row("the same, by the clock", process, "s", goal=AtMost(2)),
+            Row(f"the command's record to {what}", record, "s", goal=AtMost(2)),
+        )
     return (
-        Row(f"start of the command to {count:,} leaders given up", given, "s", tools_given, gate=AtMost(1)),
-        Row("the same, by the clock", given, "s", goal=AtMost(2)),
-        Row(
-            f"start of the command to {count:,} leaders restored, in order",
-            restored,
-            "s",
-            tools_restored,
-            gate=AtMost(1),
-        ),
-        Row("the same, by the clock", restored, "s", goal=AtMost(2)),
+        *rows,
         Row("partitions that were seen without a leader", len(seen.offline), "partitions", gate=AtMost(0)),
         Row("writes at acks=all that failed", len(seen.errors), "writes", gate=AtMost(0)),
         Row("writes at acks=all that succeeded meanwhile", seen.written, "writes"),
     )
+
+
+def _medians(
+    side: int,
+    ours: Sequence[tuple[Taken, Taken]],
+    stock: Sequence[tuple[Taken, Taken]],
+    written_ms: Sequence[int],
+) -> tuple[float, float, float]:
+    """Return the seconds from the start of our process, from the command's record, and from the start of the tools."""
+    records = written_ms[side::2]
+    check(len(records) == len(ours), f"{len(records)} commands were written in {len(ours)} rounds")
+    return (
+        statistics.median(one[side].seconds for one in ours),
+        statistics.median(one[side].ended_s - record / 1000 for one, record in zip(ours, records, strict=True)),
+        statistics.median(one[side].seconds for one in stock),
+    )
+
+
+async def _command_times(rig: Rig) -> list[int]:
+    """Return when each command was written, by the broker: demote and restore by turns."""
+    (topic,) = (name for name in rig.connection.topics.commands if name.endswith("blacklist"))
+    found = await read_all(rig.connection, topic)
+    return sorted(record.timestamp for records in found.values() for record in records)
 
 
 async def _lead_the_log_elsewhere(rig: Rig) -> None:
@@ -105,24 +140,25 @@ async def _lead_the_log_elsewhere(rig: Rig) -> None:
 
 
 async def _round(
-    rig: Rig,
-    before: Lists,
-    seen: Seen,
-    give_up: Action,
-    give_back: Action,
-) -> tuple[float, float]:
-    """Return the seconds from the start of the first process to nothing led, and from the next to all restored."""
+    rig: Rig, before: Lists, seen: Seen, give_up: Move, give_back: Move, *, is_watched: bool
+) -> tuple[Taken, Taken]:
+    """Tell what it took from the start of the first process to nothing led, and from the next to all restored.
+
+    A round that `is_watched` is looked at all the time, which slows it down; the others once they seem to be over.
+    """
     times = []
-    for command, is_there in ((give_up, _is_given_up), (give_back, _is_restored)):
+    for move, is_there in ((give_up, _is_given_up), (give_back, _is_restored)):
         await asyncio.sleep(SETTLE_S)
         began = time.monotonic()
-        running = asyncio.create_task(command())
-        await asyncio.sleep(FIRST_LOOK_S)
+        running = asyncio.create_task(move.command())
+        if not is_watched:
+            await move.seems_over(running)
         while not is_there(await _look(rig, before, seen), before):
             check(time.monotonic() - began < 300, "the leaders do not move")
             await asyncio.sleep(LOOK_EVERY_S)
-        times.append(time.monotonic() - began)
+        times.append(Taken(time.monotonic() - began, time.time()))
         await running
+        await move.seems_over(running)
     return times[0], times[1]
 
 
@@ -136,10 +172,6 @@ async def _look(rig: Rig, before: Lists, seen: Seen) -> Found:
     return found
 
 
-def _is_at_rest(state: ClusterState) -> bool:
-    return not (state.orders or state.leaders_under_way or state.reassignments)
-
-
 def _is_given_up(found: Found, _before: Lists) -> bool:
     return all(leader not in {LISTED, None} for leader, _ in found.values())
 
@@ -148,16 +180,31 @@ def _is_restored(found: Found, before: Lists) -> bool:
     return all((leader, replicas) == (LISTED, before[key]) for key, (leader, replicas) in found.items())
 
 
-def _demote(rig: Rig) -> Action:
-    return lambda: _drover(rig, "demote")
+def _drover_moves(rig: Rig, tail: Tail, count: int) -> tuple[Move, Move]:
+    """Make Drover's two commands; each seems to be over when the log says so."""
+    state = tail.cluster(shard_of(MANAGED, DEFAULT_SHARDS), MANAGED)
 
+    def until(orders: int) -> Callable[[asyncio.Task[None]], Awaitable[None]]:
+        def is_there() -> bool:
+            return len(state.orders) == orders and not (state.leaders_under_way or state.reassignments)
 
-def _restore(rig: Rig) -> Action:
-    return lambda: _drover(rig, "restore")
+        return lambda _: tail.until(is_there, f"{orders} orders, and no call under way")
+
+    return (Move(partial(_drover, rig, "demote"), until(count)), Move(partial(_drover, rig, "restore"), until(0)))
 
 
 async def _drover(rig: Rig, verb: str) -> None:
     await rig.drover("leaders", verb, str(LISTED), "--topic", TOPIC, "--reason", "benchmark")
+
+
+def _stock_moves(rig: Rig, before: Lists) -> tuple[Move, Move]:
+    """Make the two plain loops: each is over when its processes are."""
+
+    async def ended(running: asyncio.Task[None]) -> None:
+        await running
+
+    there, back = (_stock(rig, lists) for lists in (_without(before), before))
+    return Move(there, ended), Move(back, ended)
 
 
 def _stock(rig: Rig, lists: Lists) -> Action:
@@ -227,18 +274,20 @@ async def _writing(rig: Rig, count: int, seen: Seen) -> AsyncIterator[None]:
         await producer.stop()
 
 
-def _told(times: tuple[float, float]) -> str:
-    return f"{times[0]:.2f} s and back {times[1]:.2f} s"
+def _told(times: tuple[Taken, Taken]) -> str:
+    return f"{times[0].seconds:.2f} s and back {times[1].seconds:.2f} s"
 
 
 METHOD = """\
 Four brokers; broker 3 is the first of 3 replicas of 1,500 partitions and leads them all, while a producer writes 100
 records a second at acks=all, in two bursts a second, each record to another partition. *Given up*: from the start of
 the process of `drover leaders demote 3` until the metadata shows that it leads none of them. *Restored*: from
-`drover leaders restore 3` until every list is in its order and broker 3 leads it again. *Baseline*:
+`drover leaders restore 3` until every list is in its order and broker 3 leads it again. *The command's record*: the
+same from the broker's time of the record in the command topic, as any client sends it. *Baseline*:
 `kafka-reassign-partitions --execute` with the reordered lists, then `kafka-leader-election` with the same partitions,
 each in a JVM of its own with the flags of `kafka-run-class.sh`. It knows the lists and the orders beforehand, which
-Drover has to find and to keep. The log is on the same brokers, and broker 3 leads no partition of it. By turns, 4
-rounds after one for warming up, medians. After a second and a half the metadata is looked at every 100 ms, which
-the figures contain."""
+Drover has to find and to keep. The log is on the same brokers, and broker 3 leads no partition of it. By turns, 6
+rounds after two for warming up, medians. In the first two the metadata is looked at every 100 ms from the start, for
+partitions without a leader; in the others when the log says that all is done, or the tools have ended, and from then on
+until it is so."""
 BENCHMARK = Benchmark("leaders", "Leaders of a broker given up and restored", METHOD, run)

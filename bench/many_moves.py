@@ -14,6 +14,7 @@ from bench.core_site import CLUSTER, Site
 from bench.owner import Owner, Turn
 from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import run_apart
+from drover.scheduling.start_pace import MOST_STARTS, WINDOW_MS
 from drover.scheduling.state import Limits
 
 # Three seconds of the model's time.
@@ -31,7 +32,14 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         Row(f"{what}: decided and ranked", submitted_s, "s"),
         Row(f"{what}: decided, and every slot used for the first time", found["begun_s"], "s", gate=AtMost(60)),
         Row(f"{what}: each one begun, looked at and completed besides", scheduled_s, "s"),
-        Row(f"{what}: all of it", submitted_s + scheduled_s, "s", gate=AtMost(60)),
+        Row(
+            f"{what}: all of it, beside the clock at {MOST_STARTS:,} begun in a second",
+            submitted_s + scheduled_s,
+            "s",
+            partitions / MOST_STARTS * WINDOW_MS / 1000,
+            gate=AtMost(1),
+        ),
+        Row("the same, in seconds", submitted_s + scheduled_s, "s", goal=AtMost(60)),
         Row(f"{what}: the longest draft", found["longest_ms"], "ms"),
         Row(f"{what}: memory of the process, without the model cluster", found["peak_mib"], "MiB"),
     )
@@ -94,7 +102,9 @@ No Kafka: the shard core, an in-memory log and a model cluster of 500 brokers in
 own. 200 alters of 1,000 partitions each are decided; then copies end as soon as they have begun, at each look all
 that are in flight, until the last of 200,000 reassignments is completed. Five copies per broker and way. Processor
 time of the core and of the fold, both for each record; the model cluster's own time is not counted. *All of it*: from
-the first command to the last completed event. Memory: what the process takes more than before the first command."""
+the first command to the last completed event. No more than 1,000 steps begin in a second, to spare the controller, so
+by the clock it takes longer: *beside the clock* is the share of one core that it takes meanwhile. Memory: what the
+process takes more than before the first command."""
 BENCHMARK = Benchmark("scheduling", "200,000 reassignments on 500 brokers", METHOD, run)
 
 

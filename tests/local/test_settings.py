@@ -97,6 +97,7 @@ def test_internal_topics_survive_a_broker_and_nothing_is_elected_or_created_unas
     assert broker["unclean.leader.election.enable"] == "false"
     assert broker["auto.create.topics.enable"] == "false"
     assert (broker["broker.session.timeout.ms"], broker["broker.heartbeat.interval.ms"]) == ("3000", "500")
+    assert broker["metadata.max.idle.interval.ms"] == "10000"
     assert broker["group.min.session.timeout.ms"] == "1000", "the shortest that a worker may ask for"
     assert (broker["node.id"], broker["broker.rack"], broker["log.dirs"]) == ("2", "r2", "/dir/nodes/2/data")
 

@@ -29,7 +29,7 @@ log4j.appender.console.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
 # By default the controller writes an empty record every half second, which every broker reads, flushes and publishes:
-# a fifth of what a cluster takes on which nothing happens.
+# a seventh of what a cluster takes on which nothing happens.
 KRAFT = """\
 controller.quorum.voters={voters}
 controller.listener.names=CONTROLLER

@@ -21,7 +21,7 @@ from drover.cluster.port import AlterRequest
 from drover.jars import class_path, ensure, find_java
 from drover.leadership.order import deprioritise
 from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
+from events.topics import COMMAND_KINDS, DEFAULT_SHARDS, shard_of
 from tests.integration.story import read_all
 
 TOPIC = "orders"
@@ -50,8 +50,12 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """What gives the leaders up or back, and what waits until it seems to be over, given the running command."""
+class Handover:
+    """One way to move the leaders off the broker, or back to it.
+
+    `command` runs the tool. `seems_over` takes the task that runs it, and returns when a look at the metadata is
+    likely to show the result.
+    """
 
     command: Action
     seems_over: Callable[[asyncio.Task[None]], Awaitable[None]]
@@ -82,8 +86,10 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         async with _writing(rig, count, seen):
             for number in range(warming_up + rounds):
                 is_watched = number < warming_up
-                ours.append(await _round(rig, before, seen, *_drover_moves(rig, tail, count), is_watched=is_watched))
-                stock.append(await _round(rig, before, seen, *_stock_moves(rig, before), is_watched=is_watched))
+                ours.append(
+                    await _round(rig, before, seen, *_drover_handovers(rig, tail, count), is_watched=is_watched)
+                )
+                stock.append(await _round(rig, before, seen, *_stock_handovers(rig, before), is_watched=is_watched))
                 say(f"round {number}: drover {_told(ours[-1])}, stock tools {_told(stock[-1])}")
         check(seen.written, "nothing was written meanwhile")
         written_ms = await _command_times(rig)
@@ -121,7 +127,7 @@ def _medians(
 
 async def _command_times(rig: Rig) -> list[int]:
     """Return when each command was written, by the broker: demote and restore by turns."""
-    (topic,) = (name for name in rig.connection.topics.commands if name.endswith("blacklist"))
+    topic = rig.connection.topics.commands[COMMAND_KINDS.index("blacklist")]
     found = await read_all(rig.connection, topic)
     return sorted(record.timestamp for records in found.values() for record in records)
 
@@ -140,25 +146,26 @@ async def _lead_the_log_elsewhere(rig: Rig) -> None:
 
 
 async def _round(
-    rig: Rig, before: Lists, seen: Seen, give_up: Move, give_back: Move, *, is_watched: bool
+    rig: Rig, before: Lists, seen: Seen, give_up: Handover, give_back: Handover, *, is_watched: bool
 ) -> tuple[Taken, Taken]:
-    """Tell what it took from the start of the first process to nothing led, and from the next to all restored.
+    """Time both handovers, each from the start of its process until the metadata shows the result.
 
-    A round that `is_watched` is looked at all the time, which slows it down; the others once they seem to be over.
+    In a round that `is_watched` the metadata is polled from the start, which slows it down; in the others only once the
+    handover seems to be over.
     """
     times = []
-    for move, is_there in ((give_up, _is_given_up), (give_back, _is_restored)):
+    for handover, is_there in ((give_up, _is_given_up), (give_back, _is_restored)):
         await asyncio.sleep(SETTLE_S)
         began = time.monotonic()
-        running = asyncio.create_task(move.command())
+        running = asyncio.create_task(handover.command())
         if not is_watched:
-            await move.seems_over(running)
+            await handover.seems_over(running)
         while not is_there(await _look(rig, before, seen), before):
             check(time.monotonic() - began < 300, "the leaders do not move")
             await asyncio.sleep(LOOK_EVERY_S)
         times.append(Taken(time.monotonic() - began, time.time()))
         await running
-        await move.seems_over(running)
+        await handover.seems_over(running)
     return times[0], times[1]
 
 
@@ -180,7 +187,7 @@ def _is_restored(found: Found, before: Lists) -> bool:
     return all((leader, replicas) == (LISTED, before[key]) for key, (leader, replicas) in found.items())
 
 
-def _drover_moves(rig: Rig, tail: Tail, count: int) -> tuple[Move, Move]:
+def _drover_handovers(rig: Rig, tail: Tail, count: int) -> tuple[Handover, Handover]:
     """Make Drover's two commands; each seems to be over when the log says so."""
     state = tail.cluster(shard_of(MANAGED, DEFAULT_SHARDS), MANAGED)
 
@@ -190,21 +197,24 @@ def _drover_moves(rig: Rig, tail: Tail, count: int) -> tuple[Move, Move]:
 
         return lambda _: tail.until(is_there, f"{orders} orders, and no call under way")
 
-    return (Move(partial(_drover, rig, "demote"), until(count)), Move(partial(_drover, rig, "restore"), until(0)))
+    return (
+        Handover(partial(_drover, rig, "demote"), until(count)),
+        Handover(partial(_drover, rig, "restore"), until(0)),
+    )
 
 
 async def _drover(rig: Rig, verb: str) -> None:
     await rig.drover("leaders", verb, str(LISTED), "--topic", TOPIC, "--reason", "benchmark")
 
 
-def _stock_moves(rig: Rig, before: Lists) -> tuple[Move, Move]:
+def _stock_handovers(rig: Rig, before: Lists) -> tuple[Handover, Handover]:
     """Make the two plain loops: each is over when its processes are."""
 
     async def ended(running: asyncio.Task[None]) -> None:
         await running
 
     there, back = (_stock(rig, lists) for lists in (_without(before), before))
-    return Move(there, ended), Move(back, ended)
+    return Handover(there, ended), Handover(back, ended)
 
 
 def _stock(rig: Rig, lists: Lists) -> Action:

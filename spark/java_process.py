@@ -67,8 +67,8 @@ def in_words(code: int) -> str:
 def _keep_off_the_terminal(output: Path) -> None:
     """Send what the bridge to Java logs to the file: it repeats each fault, with a trace, before we tell it.
 
-    The file is opened here and now. One that cannot be opened later, because its directory was removed, would raise in
-    the bridge, which then drops its connection and the cause of the fault with it.
+    The file is opened at once. If it were opened at the first fault and its directory was gone by then, logging would
+    raise, py4j would close the connection, and the cause of the fault would be lost.
     """
     logger = logging.getLogger("py4j")
     for before in list(logger.handlers):

@@ -79,8 +79,8 @@ def test_what_the_bridge_to_java_logs_is_in_the_file(tmp_path: Path, capfd: pyte
     assert capfd.readouterr().err == ""
 
 
-def test_a_log_that_was_removed_does_not_come_between_a_fault_and_its_cause(tmp_path: Path) -> None:
-    """What raises where the bridge logs a fault ends its connection: Java gets no answer, and nobody the cause."""
+def test_a_fault_keeps_its_cause_when_the_log_file_was_removed(tmp_path: Path) -> None:
+    """If logging a fault raises, py4j closes the connection: Java never gets an answer, and the cause is lost."""
     removed = tmp_path / "removed"
     removed.mkdir()
     java_process._keep_off_the_terminal(removed / "java.log")

@@ -52,6 +52,15 @@ class Driver:
         assert self.process.wait() == -signal.SIGKILL
 
 
+@dataclass(frozen=True)
+class Program:
+    """What is to run, in which directory it keeps its files, and its whole environment."""
+
+    command: Sequence[object]
+    directory: Path
+    environment: Mapping[str, str]
+
+
 class Dying:
     """Two drivers, each killed at its own moment of a batch, and a job under spark-submit that goes on after one.
 
@@ -64,7 +73,10 @@ class Dying:
         """Let drivers that stand ready begin with a log; `programs` ends the one that goes on, after the threads."""
         self.log = log
         self._left = {kill: threads.submit(_dies, kill, one, log) for kill, one in drivers.items()}
-        self._successor = threads.submit(_goes_on, self._left[AFTER], drivers[AFTER].directory, log, programs)
+        directory = drivers[AFTER].directory
+        # Not asked in its thread: another test may have changed the environment of this process by then.
+        program = Program(_under_spark_submit(directory, log), directory, _environment_of_spark())
+        self._successor = threads.submit(_goes_on, self._left[AFTER], program, programs)
 
     async def left(self, kill: str) -> Path:
         """Return a copy of the directory as a driver left it that died."""
@@ -84,7 +96,7 @@ def standing_ready(directory: Path) -> Iterator[Mapping[str, Driver]]:
             own = directory / str(number)
             own.mkdir()
             command = (sys.executable, "-m", "tests.spark.deadly_job", own, kill)
-            made[kill] = programs.enter_context(_driver(command, own, {}))
+            made[kill] = programs.enter_context(_driver(Program(command, own, _environment())))
         yield made
 
 
@@ -116,20 +128,20 @@ async def goes_on_to_the_end(log: Installation, directory: Path) -> None:
 
 
 @contextmanager
-def _driver(command: Sequence[object], directory: Path, environment: Mapping[str, str]) -> Iterator[Driver]:
+def _driver(program: Program) -> Iterator[Driver]:
     """Run a program that gives way to others, and is ended with the block, whatever happens."""
-    with (directory / "said.log").open("ab") as said:
+    with (program.directory / "said.log").open("ab") as said:
         process = subprocess.Popen(
-            ["nice", *map(str, command)],
+            ["nice", *map(str, program.command)],
             cwd=REPOSITORY,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), **environment},
+            env=program.environment,
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=said,
         )
     with process:
         try:
-            yield Driver(process, directory)
+            yield Driver(process, program.directory)
         finally:
             process.kill()
 
@@ -142,19 +154,31 @@ def _dies(kill: str, one: Driver, log: Installation) -> Path:
     return shutil.copytree(one.directory, one.directory.with_name(f"{one.directory.name}-left"))
 
 
-def _goes_on(left: "Future[Path]", directory: Path, log: Installation, programs: ExitStack) -> Driver:
-    """Start the job under spark-submit in the directory of a driver that died, as spark/README.md tells."""
+def _goes_on(left: "Future[Path]", program: Program, programs: ExitStack) -> Driver:
+    """Start a program in the directory of a driver that died."""
     left.result()
+    return programs.enter_context(_driver(program))
+
+
+def _under_spark_submit(directory: Path, log: Installation) -> tuple[object, ...]:
+    """Return the command of the job under spark-submit, as spark/README.md tells it."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = [item for pair in LOCAL.items() for item in ("--conf", "=".join(pair))]
-    command = (
+    return (
         *(submit, "--master", "local[2]", "--jars", ",".join(map(str, ensure("spark"))), *options),
         *(REPOSITORY / "drover" / "__main__.py", "--config", log.config, "spark", "run", "--dir", directory),
     )
-    environment = {
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+
+
+def _environment_of_spark() -> dict[str, str]:
+    return {
+        **_environment(),
         "JAVA_HOME": str(java_home()),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    return programs.enter_context(_driver(command, directory, environment))

@@ -23,10 +23,11 @@ async def serving(secure: SecureCluster) -> AsyncIterator[Serving]:
     made = await secure.drover("topics", "init", config=secure.local.config_of(ADMIN))
     assert made.code == 0, made.errors
     directory = ("--dir", str(secure.local.directory))
-    size = ("--partitions", "1", "--replicas", "2", "--megabytes", "1")
+    size = ("--partitions", "1", "--replicas", "2", "--megabytes")
+    # Of what is throttled a follower still gets 1 MiB at a time, every eleven seconds: 1 MB could be over at once.
     seeding = (
-        secure.drover("local", "seed", topic, *size, *directory, config=secure.local.config_file)
-        for topic in ("orders", "slow")
+        secure.drover("local", "seed", topic, *size, megabytes, *directory, config=secure.local.config_file)
+        for topic, megabytes in (("orders", "1"), ("slow", "10"))
     )
     assert [seeded.errors for seeded in await asyncio.gather(*seeding)] == ["", ""]
     async with worker(secure, secure.local.config_of(WORKER), "solo") as log:

@@ -7,14 +7,16 @@ those with the same needs and share of a slot come back one at a time and in ord
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
-from drover.scheduling.lanes import Item, Lanes, Turn
+from drover.scheduling.budget_lines import BudgetLines, Group
+from drover.scheduling.lanes import Item, Lanes
+from drover.scheduling.lazy_queue import Turn
 from drover.scheduling.rank import Rank
-from drover.scheduling.resources import HasRoom, Needs, Resource
+from drover.scheduling.resources import Budget, HasRoom, Needs, Resource, Uplink, amount
 from drover.scheduling.shares import Shares
 from drover.scheduling.waiting_entry import Entry, Where
 from events.partitions import TopicPartition
@@ -31,10 +33,6 @@ class Candidate:
     woken_by: Resource | None
 
 
-# What waits for the same, as the same share of a slot.
-_Group = tuple[Needs, int]
-
-
 @dataclass(slots=True)
 class Candidates:
     """The index. Heaps hold items of (rank, turn, key); an item whose turn is outdated is dropped.
@@ -49,8 +47,9 @@ class Candidates:
     _entries: dict[TopicPartition, Entry] = field(default_factory=dict)
     _turn: int = 0
     _ready: Lanes = field(init=False)
-    _parked: dict[_Group, Lanes] = field(default_factory=dict)
-    _needing: dict[Resource, dict[_Group, None]] = field(default_factory=dict)
+    _parked: dict[Group, Lanes] = field(default_factory=dict)
+    _needing: dict[Resource, dict[Group, None]] = field(default_factory=dict)
+    _lines: BudgetLines = field(init=False)
     reserved: dict[Resource, TopicPartition] = field(default_factory=dict)
     # Resources that were full when something was parked for them, or was not woken because of them, and the least share
     # that was lacking there: what waits is looked through again when so much is free.
@@ -66,6 +65,7 @@ class Candidates:
 
     def __post_init__(self) -> None:
         self._ready = self._lanes()
+        self._lines = BudgetLines(self._turn_of, self._parked)
 
     def _lanes(self) -> Lanes:
         return Lanes(self._turn_of, self._is_current)
@@ -116,7 +116,7 @@ class Candidates:
             entry.needs = needs
         self._entries[key] = entry
         for resource in expected:
-            self.expected[resource] += share
+            self.expected[resource] += amount(resource, share)
         return self._turn
 
     def _leave(self, key: TopicPartition, entry: Entry | None) -> None:
@@ -125,7 +125,7 @@ class Candidates:
         if entry.where is Where.LOOKING:
             del self.looks[key]
         for resource in entry.expected:
-            self.expected[resource] -= entry.share
+            self.expected[resource] -= amount(resource, entry.share)
         self.free(entry.expected)
         if entry.woken_by is not None:
             # Whether or not it has taken the room, find the next one.
@@ -169,7 +169,7 @@ class Candidates:
         self._ready.push((rank, turn, key))
 
     def park(
-        self, key: TopicPartition, rank: Rank, needs: Needs, full: Iterable[Resource], share: int = WHOLE_SLOT
+        self, key: TopicPartition, rank: Rank, needs: Needs, full: Sequence[Resource], share: int = WHOLE_SLOT
     ) -> None:
         """Park it until everything that it needs has room for its share; `full` is what has none now."""
         turn = self._move(key, rank, Where.PARKED, needs=needs, share=share)
@@ -180,7 +180,13 @@ class Candidates:
             for resource in needs:
                 self._needing.setdefault(resource, {})[group] = None
         lanes.push((rank, turn, key))
-        self._note_full(full, share)
+        self._lines.follow(group, rank.lane)
+        self._wait(group, full)
+
+    def _wait(self, group: Group, full: Sequence[Resource]) -> None:
+        """Note what the first of a group lacks; where it is in line, that is looked through, too."""
+        budget = self._lines.join(group, full)
+        self._note_full(full if budget is None else (*full, budget), group[1])
 
     def look(self, key: TopicPartition, rank: Rank, expected: Needs, share: int = WHOLE_SLOT) -> None:
         """Ask for a look at it in the cluster, when its turn comes; `expected` is what it is likely to take."""
@@ -279,22 +285,46 @@ class Candidates:
         """Offer the first one that needs this resource and finds room everywhere it needs, if there is room here."""
         if not room.has_room(resource, LEAST_SHARE):
             self._note_full((resource,), LEAST_SHARE)
-            return
-        first: tuple[Turn, Item, _Group] | None = None
+        elif isinstance(resource, Budget):
+            self._wake_next_in_line(resource, room)
+        else:
+            self._wake_next_needing(resource, room)
+
+    def _wake_next_needing(self, resource: Resource, room: HasRoom) -> None:
+        first: tuple[Turn, Item, Group] | None = None
         for group in tuple(self._needing.get(resource, ())):
+            if self._lines.budget_of(group) in self._full:
+                continue
             head = self._head(group)
             if head is None or (first is not None and head[0] >= first[0]):
                 continue
             needs, share = group
             full = room.lacking(needs, head[1][2], share)
             if full:
-                self._note_full(full, share)
+                self._wait(group, full)
             else:
                 first = (*head, group)
         if first is not None:
-            self._parked[first[2]].pop()
-            rank, _, key = first[1]
-            self.offer(key, rank, resource)
+            self._offer_head(first[2], resource)
+
+    def _wake_next_in_line(self, budget: Budget, room: HasRoom) -> None:
+        while (group := self._lines.first(budget)) is not None:
+            head = self._head(group)
+            assert head is not None, "a group in line has a first one"
+            full = room.lacking(group[0], head[1][2], group[1])
+            if not full:
+                # The others of the group stay in line.
+                self._offer_head(group, budget)
+                return
+            self._lines.leave(group)
+            self._wait(group, full)
+            if budget in full:
+                return
+
+    def _offer_head(self, group: Group, woken_by: Resource) -> None:
+        item = self._parked[group].pop()
+        assert item is not None, "only who is there is offered"
+        self.offer(item[2], item[0], woken_by)
 
     def kept(self, resource: Resource, key: TopicPartition | None = None) -> int:
         """Return what of a resource is kept for another reassignment than this one, in sixteenths of a slot."""
@@ -311,15 +341,23 @@ class Candidates:
         self._note_full((*full, resource), entry.share)
         if not full:
             self.offer(owner, entry.rank, resource)
+        elif any(isinstance(one, Budget) for one in full):
+            # Its room would be idle until the budget has some.
+            self._release(owner, entry)
 
     def pass_by(self, key: TopicPartition, rank: Rank, needs: Needs) -> None:
         """Note that one starts before others that come first and need some of the same.
 
-        One that was passed too often gets what it needs reserved.
+        One that was passed too often gets what it needs reserved. Nobody is passed who waits for a budget that this one
+        takes nothing of.
         """
         turn = self._turn_of(rank)
-        groups = dict.fromkeys(group for resource in needs for group in self._needing.get(resource, ()))
+        lacking = {one for one in self._full if isinstance(one, Budget) and one not in needs}
+        ports = (one for one in needs if not isinstance(one, Budget))
+        groups = dict.fromkeys(group for resource in ports for group in self._needing.get(resource, ()))
         for group in groups:
+            if lacking and not lacking.isdisjoint(group[0]):
+                continue
             head = self._head(group)
             if head is not None and head[1][2] != key and head[0] < turn:
                 self._pass(head[1][2])
@@ -328,9 +366,9 @@ class Candidates:
         entry = self._entries[key]
         entry.passed += 1
         if entry.passed >= PATIENCE and not any(one in self.reserved for one in entry.needs):
-            self.reserved.update(dict.fromkeys(entry.needs, key))
+            self.reserved.update((one, key) for one in entry.needs if isinstance(one, Port | Uplink))
 
-    def _head(self, group: _Group) -> tuple[Turn, Item] | None:
+    def _head(self, group: Group) -> tuple[Turn, Item] | None:
         """Return what comes first there, and drop what is no longer parked; None if nothing is left."""
         head = self._parked[group].head()
         if head is None:

@@ -47,6 +47,11 @@ Resource = Port | Uplink | Budget | Health | Knowledge | RunningPlan | str
 Needs = tuple[Resource, ...]
 
 
+def amount(resource: Resource, share: int) -> int:
+    """Return what one copy takes: one of a budget; of all else its share of a slot, in sixteenths."""
+    return 1 if isinstance(resource, Budget) else share
+
+
 class HasRoom(Protocol):
     """Room as the index asks for it."""
 

@@ -25,22 +25,20 @@ def limit_of(limits: Limits, port: Port) -> int:
     return limits.max_incoming if port.way == "in" else limits.max_outgoing
 
 
-def exhausted(state: ClusterState, step: Step, held: Step | None = None) -> Budget | None:
-    """Return the budget of the cluster that has no room for a step; None if all have.
+def budgets_of(limits: Limits, step: Step, held: Step | None = None) -> tuple[Budget, ...]:
+    """Return the budgets that a step draws on: one for each copy, for its bytes, and for the leader that it moves.
 
-    A step that exceeds a budget by itself goes alone. Leaders that elections and order calls move count, too. `held`
-    is the prepared step whose room it takes over.
+    `held` is the prepared step whose room it takes over.
     """
-    budgets, copies = state.limits.budgets, len(step.adding) - (0 if held is None else len(held.adding))
-    most = budgets.max_replica_copies_in_flight
-    if copies > 0 and most is not None and state.copies_in_flight and state.copies_in_flight + copies > most:
-        return Budget.COPIES
-    if copies > 0 and budgets.max_bytes_in_flight is not None and state.bytes_in_flight >= budgets.max_bytes_in_flight:
-        return Budget.BYTES
-    is_new = step.moves_leader and not (held is not None and held.moves_leader)
-    if is_new and state.leader_movements >= state.limits.max_leader_movements:
-        return Budget.LEADERS
-    return None
+    copies = len(step.adding) - (0 if held is None else len(held.adding))
+    found: tuple[Budget, ...] = ()
+    if copies > 0 and limits.budgets.max_replica_copies_in_flight is not None:
+        found = (Budget.COPIES,) * copies
+    if copies > 0 and limits.budgets.max_bytes_in_flight is not None:
+        found = (*found, Budget.BYTES)
+    if step.moves_leader and not (held is not None and held.moves_leader):
+        found = (*found, Budget.LEADERS)
+    return found
 
 
 class Room:
@@ -78,15 +76,10 @@ class Room:
 
     def has_room(self, resource: Resource, share: int = LEAST_SHARE) -> bool:
         """Whether there is room for one more that takes this share of a slot, beside what is being looked at."""
-        state, budgets = self._state, self._state.limits.budgets
+        state = self._state
         match resource:
-            case Budget.COPIES:
-                most = budgets.max_replica_copies_in_flight
-                return most is None or state.copies_in_flight < most
-            case Budget.BYTES:
-                return budgets.max_bytes_in_flight is None or state.bytes_in_flight < budgets.max_bytes_in_flight
-            case Budget.LEADERS:
-                return state.leader_movements < state.limits.max_leader_movements
+            case Budget():
+                return not self._is_used_up(resource, 1, self._candidates.expected)
             case Knowledge():
                 return False  # what has a size now is offered anew
             case Health():
@@ -130,9 +123,27 @@ class Room:
                 kept = self._candidates.kept(one, key)
                 if self._is_full(one, needs.count(one) * share, expected, kept):
                     found.append(one)
+            elif isinstance(one, Budget):
+                if self._is_used_up(one, needs.count(one), expected):
+                    found.append(one)
             elif not self.has_room(one, share):
                 found.append(one)
         return found
+
+    def _is_used_up(self, budget: Budget, wanted: int, expected: Mapping[Resource, int]) -> bool:
+        """Whether a budget has less left than is wanted; what exceeds it by itself goes alone.
+
+        Leaders that elections and order calls move count, too. Bytes are counted only once a copy is on its way.
+        """
+        state, budgets = self._state, self._state.limits.budgets
+        if budget is Budget.BYTES:
+            return budgets.max_bytes_in_flight is not None and state.bytes_in_flight >= budgets.max_bytes_in_flight
+        if budget is Budget.COPIES:
+            most, taken = budgets.max_replica_copies_in_flight, state.copies_in_flight
+        else:
+            most, taken = state.limits.max_leader_movements, state.leader_movements
+        taken += expected.get(budget, 0)
+        return most is not None and bool(taken) and taken + wanted > most
 
     def _is_full(self, port: Port | Uplink, wanted: int, expected: Mapping[Resource, int], kept: int) -> bool:
         """Whether a port or an uplink has fewer sixteenths of slots left than are wanted.

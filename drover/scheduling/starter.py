@@ -289,20 +289,24 @@ class Starter(Reconciler):
         election = election_after(reassignment, seen, context)
         if election is None or step is None or self._elected.get(key) == step.number:
             return False
-        if self._room.has_room(Budget.LEADERS):
+        needs = (Budget.LEADERS,)
+        self._lacked = self._room.left(needs, key, self._needs.share(reassignment))
+        if self._lacked:
+            self.candidates.park(key, rank, needs, self._lacked)
+        else:
             self._elected[key] = step.number
             batch.emit(election)
-        else:
-            self._lacked = [Budget.LEADERS]
-            self.candidates.park(key, rank, (Budget.LEADERS,), self._lacked)
         return True
 
     def _look(self, reassignment: Reassignment, rank: Rank) -> None:
         """Look before the start, if there is room for what the next step would be."""
         step = self._likely_step(reassignment)
         if not self._is_parked(reassignment.key, rank, step):
-            load: Needs = () if step is None else (*step.load, *self._racks.uplinks(step))
+            load: Needs = () if step is None else self._expected(step)
             self.candidates.look(reassignment.key, rank, load, self._needs.share(reassignment))
+
+    def _expected(self, step: Step) -> Needs:
+        return (*step.load, *self._racks.uplinks(step), *self._needs.budgets(step))
 
     def _likely_step(self, reassignment: Reassignment) -> Step | None:
         return likely_step(self.state, self.observed, reassignment, self._leaders.get(reassignment.key))
@@ -353,7 +357,7 @@ class Starter(Reconciler):
             prepared = reassignment.step if is_prepared(reassignment, step) else None
             step = replace(step, copy_bytes=self._sizes.of_next(reassignment))
             if prepared is None:
-                self.candidates.pass_by(key, rank, step.load)
+                self.candidates.pass_by(key, rank, (*step.load, *self._needs.budgets(step)))
                 self.candidates.shares.start(reassignment.plan, len(step.adding))
         if not step.adding or not self._throttles.is_throttled(reassignment):
             batch.emit(intend_step(cluster, key, step))

@@ -6,7 +6,7 @@ from drover.reassignment.slot_share import share_of
 from drover.reassignment.state import Reassignment, Step
 from drover.scheduling.rack_traffic import RackTraffic
 from drover.scheduling.resources import Health, Knowledge, Needs, Resource, RunningPlan
-from drover.scheduling.room import Lacking, exhausted
+from drover.scheduling.room import Lacking, budgets_of
 from drover.scheduling.unsized import Unsized
 from drover.state.cluster import ClusterState
 
@@ -30,7 +30,7 @@ class StepNeeds:
         """Return the resources that a step needs, and those of them that have no room: none if it may begin.
 
         `ports` are what it needs beyond what `held`, its prepared step, has already. A step that waits for its plan,
-        its size, a budget or an uplink queues with all that wait for the same, whichever brokers they copy to.
+        its size or an uplink queues with all that wait for the same, whichever brokers they copy to.
         """
         key, state = reassignment.key, self._state
         if reassignment.plan in state.paused_plans:
@@ -39,10 +39,14 @@ class StepNeeds:
             return (Health.ENOUGH_IN_SYNC,), [Health.ENOUGH_IN_SYNC]
         if step.adding and self._unsized.holds(key):
             return (Knowledge.SIZE,), [Knowledge.SIZE]
-        budget = exhausted(state, step, held)
-        if budget is not None:
-            return (budget,), [budget]
         share = self.share(reassignment)
         uplinks: Needs = without(self._racks.uplinks(step), self._racks.uplinks(held))
         full = lacking(uplinks, key, share)
-        return (uplinks, full) if full else (ports, lacking(ports, key, share))
+        if full:
+            return uplinks, full
+        needs = (*ports, *self.budgets(step, held))
+        return needs, lacking(needs, key, share)
+
+    def budgets(self, step: Step, held: Step | None = None) -> Needs:
+        """Return the budgets that a step draws on beyond what `held` has of them, each as often as it does."""
+        return budgets_of(self._state.limits, step, held)

@@ -1,0 +1,98 @@
+"""What waits for nothing but a budget of the cluster: a line for each budget, so that its room is offered in order."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from drover.scheduling.lanes import Lanes
+from drover.scheduling.lazy_queue import LazyQueue, Turn
+from drover.scheduling.rank import Lane, Rank
+from drover.scheduling.resources import Budget, Needs, Resource
+
+# What waits for the same, as the same share of a slot.
+Group = tuple[Needs, int]
+
+
+@dataclass(slots=True)
+class _Line:
+    """Groups by the rank of their first ones, apart for each plan; and plans in turn."""
+
+    by_lane: dict[Lane, LazyQueue[Rank, Group]] = field(default_factory=dict)
+    queue: LazyQueue[Turn, Lane] = field(default_factory=LazyQueue)
+
+
+@dataclass(slots=True)
+class BudgetLines:
+    """Groups that had room everywhere but at a budget when they were last asked; each is in one line at most.
+
+    A group leaves its line when its first one lacks something else, and comes back when there is room for that. So what
+    waits for a broker is not offered there, and parked again, while a budget has no room.
+    """
+
+    turn_of: Callable[[Rank], Turn]
+    # What waits, by group.
+    parked: Mapping[Group, Lanes]
+    _lines: dict[Budget, _Line] = field(default_factory=dict)
+    _budget_of: dict[Group, Budget] = field(default_factory=dict)
+
+    def budget_of(self, group: Group) -> Budget | None:
+        """Return the budget that a group waits for in line; None if it is in no line."""
+        return self._budget_of.get(group)
+
+    def join(self, group: Group, full: Sequence[Resource]) -> Budget | None:
+        """Put a group in line if `full`, what its first one lacks, are budgets and nothing else.
+
+        Return the budget for which it is in line, now or already.
+        """
+        if group not in self._budget_of and full and isinstance(full[0], Budget) and _are_budgets(full):
+            self._budget_of[group] = full[0]
+            for lane in self.parked[group].lanes():
+                self.follow(group, lane)
+        return self._budget_of.get(group)
+
+    def follow(self, group: Group, lane: Lane) -> None:
+        """Note that another one may come first in a lane of a group, if that is in line."""
+        budget = self._budget_of.get(group)
+        rank = None if budget is None else self.parked[group].first_rank(lane)
+        if budget is not None and rank is not None:
+            line = self._lines.setdefault(budget, _Line())
+            line.by_lane.setdefault(lane, LazyQueue()).push(group, rank)
+            first = line.by_lane[lane].first(lambda one: self._rank_in(budget, lane, one))
+            if first is not None and first[1] == group:
+                line.queue.push(lane, self.turn_of(rank))
+
+    def first(self, budget: Budget) -> Group | None:
+        """Return the group whose turn it is in the line of a budget; None if nobody waits there."""
+        line = self._lines.get(budget)
+        if line is None:
+            return None
+        found = line.queue.first(lambda lane: self._turn_in(budget, line, lane))
+        if found is None:
+            return None
+        _, lane = found
+        first = line.by_lane[lane].first(lambda group: self._rank_in(budget, lane, group))
+        return None if first is None else first[1]
+
+    def leave(self, group: Group) -> None:
+        """Take a group out of its line."""
+        del self._budget_of[group]
+
+    def _turn_in(self, budget: Budget, line: _Line, lane: Lane) -> Turn | None:
+        first = line.by_lane[lane].first(lambda group: self._rank_in(budget, lane, group))
+        if first is None:
+            del line.by_lane[lane]
+            return None
+        return self.turn_of(first[0])
+
+    def _rank_in(self, budget: Budget, lane: Lane, group: Group) -> Rank | None:
+        """Tell the rank of the first of a group in a lane; None if it has none there, or has left the line."""
+        if self._budget_of.get(group) is not budget:
+            return None
+        lanes = self.parked.get(group)
+        if lanes is None:
+            del self._budget_of[group]
+            return None
+        return lanes.first_rank(lane)
+
+
+def _are_budgets(resources: Iterable[Resource]) -> bool:
+    return all(isinstance(one, Budget) for one in resources)

@@ -3,6 +3,7 @@
 Each waiting reassignment is in one place at a time: ready to be tried, parked because something is full, asked for a
 look at the cluster or in line for one, or put off until a moment. What is parked is kept by all that it needs room at:
 those with the same needs and share of a slot come back one at a time and in order, when there is room at all of it.
+Those that lack only a budget of the cluster wait in line for that, see `drover.scheduling.budget_lines`.
 """
 
 import heapq
@@ -37,8 +38,7 @@ class Candidate:
 class Candidates:
     """The index. Heaps hold items of (rank, turn, key); an item whose turn is outdated is dropped.
 
-    Plans take turns at what is ready, and at each need; `reserved` says for whom a resource is
-    kept.
+    Plans take turns at what is ready, and at each need; `reserved` says for whom a resource is kept.
     """
 
     shares: Shares
@@ -60,7 +60,7 @@ class Candidates:
     _put_off: list[tuple[int, int, TopicPartition]] = field(default_factory=list)
     _recheck: list[TopicPartition] = field(default_factory=list)
     looks: dict[TopicPartition, None] = field(default_factory=dict)
-    # How much those with a look, or in line for one, are expected to take, in sixteenths of a slot.
+    # How much those with a look, or in line for one, are expected to take; see `amount`.
     expected: Counter[Resource] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:

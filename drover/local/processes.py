@@ -86,6 +86,10 @@ def state_of(child: Child) -> ProcessState:
         arguments = process.cmdline()  # empty for an instant after the start, while the kernel still fills it in
         if arguments and child.mark not in arguments:
             return ProcessState.DEAD
+    except psutil.ZombieProcess:
+        # It ended between two of these questions.
+        _reap(child.pid)
+        return ProcessState.DEAD
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return ProcessState.DEAD
     return ProcessState.PAUSED if status == psutil.STATUS_STOPPED else ProcessState.RUNNING

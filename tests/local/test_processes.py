@@ -57,6 +57,16 @@ async def test_states_follow_the_signals_and_the_dead_are_reaped(child: Child) -
     assert not psutil.pid_exists(child.pid)
 
 
+async def test_a_child_that_ends_while_it_is_looked_at_is_reaped(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
+    """psutil has no command line of a process that has ended, and says so by a fault."""
+    process = psutil.Process(child.pid)
+    process.kill()
+    await wait_until(lambda: process.status() == psutil.STATUS_ZOMBIE, what="its end", timeout_s=10)
+    monkeypatch.setattr(psutil.Process, "status", lambda _: psutil.STATUS_RUNNING)
+    assert state_of(child) is ProcessState.DEAD
+    assert not psutil.pid_exists(child.pid)
+
+
 async def test_a_pid_file_finds_the_child_until_it_is_dead(child: Child, tmp_path: Path, own_mark: str) -> None:
     assert read_child(tmp_path / "process.json", own_mark) == child
     send(child, signal.SIGKILL)

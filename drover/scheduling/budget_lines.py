@@ -10,6 +10,8 @@ from drover.scheduling.resources import Budget, Needs, Resource
 
 # What waits for the same, as the same share of a slot.
 Group = tuple[Needs, int]
+# How many that are in line are found to lack something else in one batch: the rest follows in the next.
+MAX_LEAVING = 100
 
 
 @dataclass(slots=True)
@@ -33,6 +35,16 @@ class BudgetLines:
     parked: Mapping[Group, Lanes]
     _lines: dict[Budget, _Line] = field(default_factory=dict)
     _budget_of: dict[Group, Budget] = field(default_factory=dict)
+    _left: int = 0
+
+    def begin(self) -> None:
+        """Begin a batch."""
+        self._left = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether as many have left their lines as may in one batch."""
+        return self._left >= MAX_LEAVING
 
     def budget_of(self, group: Group) -> Budget | None:
         """Return the budget that a group waits for in line; None if it is in no line."""
@@ -75,6 +87,7 @@ class BudgetLines:
     def leave(self, group: Group) -> None:
         """Take a group out of its line."""
         del self._budget_of[group]
+        self._left += 1
 
     def _turn_in(self, budget: Budget, line: _Line, lane: Lane) -> Turn | None:
         first = line.by_lane[lane].first(lambda group: self._rank_in(budget, lane, group))

@@ -160,6 +160,11 @@ class Candidates:
         """Whether as many have a look at the cluster as may have one at a time."""
         return len(self.looks) >= self.max_looks
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the lines of budgets were not looked through to where there is room; the next batch goes on."""
+        return self._lines.is_behind
+
     # -- where to
 
     def offer(self, key: TopicPartition, rank: Rank, woken_by: Resource | None = None) -> None:
@@ -267,6 +272,7 @@ class Candidates:
 
     def wake_parked(self, room: HasRoom) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
+        self._lines.begin()
         freed, self._freed = self._freed, {}
         for resource in freed:
             share = self._full.get(resource)
@@ -309,6 +315,9 @@ class Candidates:
 
     def _wake_next_in_line(self, budget: Budget, room: HasRoom) -> None:
         while (group := self._lines.first(budget)) is not None:
+            if self._lines.is_behind:
+                self._note_freed(budget)
+                return
             head = self._head(group)
             assert head is not None, "a group in line has a first one"
             full = room.lacking(group[0], head[1][2], group[1])

@@ -109,6 +109,8 @@ class Demand:
         self._state = state
         self._needs: dict[TopicPartition, Need] = {}
         self._plans: dict[int, Counter[str]] = {}
+        # Asked for far more often than it changes, and dozens of plans may move something on one broker.
+        self._rates: dict[int, int | None] = {}
         self.topics: dict[str, TopicDemand] = {}
         self.changed_brokers: set[int] = set()
         self.changed_topics: set[str] = set()
@@ -122,8 +124,10 @@ class Demand:
 
     def rate(self, broker: int) -> int | None:
         """Return the lowest rate asked for on a broker; None if none is."""
-        rates = (self._state.rate_of(name) for name in self._plans.get(broker, ()))
-        return min((rate for rate in rates if rate is not None), default=None)
+        if broker not in self._rates:
+            rates = (self._state.rate_of(name) for name in self._plans.get(broker, ()))
+            self._rates[broker] = min((rate for rate in rates if rate is not None), default=None)
+        return self._rates[broker]
 
     def update(self, key: TopicPartition) -> None:
         """Follow a reassignment that has changed, or ended."""
@@ -140,6 +144,7 @@ class Demand:
     def plan_changed(self, name: str | None) -> None:
         """Follow a plan whose rate was set; None for the cluster's, which holds for plans without one of their own."""
         plans = self._state.plans
+        self._rates.clear()
         for key in self._state.in_flight:
             reassignment = self._state.reassignments[key]
             plan = plans[reassignment.plan]
@@ -151,6 +156,7 @@ class Demand:
     def _add(self, key: TopicPartition, need: Need) -> None:
         self._needs[key] = need
         for broker in (*need.expected, *need.adding):
+            self._rates.pop(broker, None)
             self._plans.setdefault(broker, Counter())[need.plan] += 1
         topic = self.topics.setdefault(key.topic, TopicDemand())
         leader, follower = _entries(key, need)
@@ -163,6 +169,7 @@ class Demand:
     def _remove(self, key: TopicPartition, need: Need) -> None:
         del self._needs[key]
         for broker in (*need.expected, *need.adding):
+            self._rates.pop(broker, None)
             plans = self._plans[broker]
             plans[need.plan] -= 1
             if not plans[need.plan]:

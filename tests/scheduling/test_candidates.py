@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
+from drover.scheduling.budget_lines import MAX_LEAVING
 from drover.scheduling.candidates import PATIENCE, Candidates
 from drover.scheduling.rank import Rank
 from drover.scheduling.resources import Budget, HasRoom, Needs, Resource, amount
@@ -183,6 +184,19 @@ def test_one_that_needs_something_else_now_is_told_from_what_it_was_in_line() ->
     for first in (1, 2):
         wake(candidates, rooms)
         assert tried(candidates) == [first]
+
+
+def test_a_long_line_of_those_that_lack_something_else_by_now_is_looked_through_in_portions() -> None:
+    candidates, count = index(), MAX_LEAVING * 5 // 2
+    rooms = Rooms(candidates, {LEADERS})
+    for number in range(count):
+        candidates.park(key_of(number), rank(number), (way(number), LEADERS), [LEADERS])
+    rooms.full = set(ways(*range(count - 1)))
+    for is_behind in (True, True, False):
+        assert tried(candidates) == []
+        candidates.wake_parked(rooms)
+        assert candidates.is_behind is is_behind
+    assert tried(candidates) == [count - 1]
 
 
 def test_a_look_at_one_that_would_move_a_leader_counts_against_the_budget() -> None:

@@ -87,6 +87,13 @@ LIMIT_MUTANTS = (
         layer="tests/scheduling/test_candidates.py",
     ),
     Mutant(
+        "stop-in-the-middle-of-a-line",
+        "drover/scheduling/candidates.py",
+        "                self._note_freed(budget)\n                return",
+        "                return",
+        layer="tests/scheduling/test_candidates.py",
+    ),
+    Mutant(
         "queue-for-a-budget-in-the-order-of-arrival",
         "drover/scheduling/budget_lines.py",
         "LazyQueue()).push(group, rank)\n",

@@ -10,6 +10,12 @@ OTHERS = "tests/throttling/test_changed_by_others.py"
 
 THROTTLE_MUTANTS = (
     Mutant(
+        "keep-the-rate-that-a-plan-had",
+        "drover/throttling/demand.py",
+        "        self._rates.clear()\n",
+        "",
+    ),
+    Mutant(
         "count-on-the-old-topics-entries",
         THROTTLES,
         " and known.topic_id != demand.topics[topic].topic_id:",

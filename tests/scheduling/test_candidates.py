@@ -1,78 +1,20 @@
 """The index of what waits: who is tried, in which order, and that nobody is forgotten."""
 
 import itertools
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
-from drover.scheduling.budget_lines import MAX_LEAVING
 from drover.scheduling.candidates import PATIENCE, Candidates
 from drover.scheduling.rank import Rank
-from drover.scheduling.resources import Budget, HasRoom, Needs, Resource, amount
+from drover.scheduling.resources import Budget, Needs, amount
 from drover.scheduling.shares import Shares
 from drover.scheduling.waiting_entry import Where
-from events.partitions import TopicPartition
 from events.plans import Priority
 from tests.reassignment.support import PATIENT
-
-LIMIT = 2
-LEADERS = Budget.LEADERS
-
-
-def key_of(number: int) -> TopicPartition:
-    return TopicPartition("orders", number)
-
-
-def way(broker: int) -> Resource:
-    return Port(broker, "in")
-
-
-def ways(*brokers: int) -> Needs:
-    return tuple(map(way, brokers))
-
-
-def rank(number: int, tier: int = 1, plan: str = "p") -> Rank:
-    return Rank(tier, 0, 0, number, plan)
-
-
-def index(max_looks: int = 0, **priorities: Priority) -> Candidates:
-    return Candidates(Shares(lambda plan: priorities.get(plan, Priority.NORMAL)), max_looks)
-
-
-@dataclass
-class Rooms:
-    """Room as the tests have it: what is full, or what is taken in sixteenths, and nothing that is kept for others."""
-
-    candidates: Candidates
-    full: set[Resource] = field(default_factory=set)
-    taken: Counter[Resource] = field(default_factory=Counter)
-
-    def has_room(self, resource: Resource, share: int) -> bool:
-        most = LIMIT if isinstance(resource, Budget) else LIMIT * WHOLE_SLOT
-        return resource not in self.full and self.taken[resource] + amount(resource, share) <= most
-
-    def lacking(self, needs: Needs, key: TopicPartition, share: int) -> list[Resource]:
-        reserved = self.candidates.reserved
-        return [one for one in needs if not self.has_room(one, share) or reserved.get(one, key) != key]
-
-
-def wake(candidates: Candidates, room: HasRoom) -> None:
-    """Wake what may start, as when something has become free anywhere."""
-    candidates.free_all()
-    candidates.wake_parked(room)
-
-
-def tried(candidates: Candidates) -> list[int]:
-    found = []
-    for candidate in candidates.ready():
-        found.append(candidate.key.partition)
-        candidates.drop(candidate.key)
-    return found
+from tests.scheduling.support import LEADERS, LIMIT, Rooms, index, key_of, rank, tried, wake, way, ways
 
 
 def test_what_is_ready_is_tried_in_the_order_of_acceptance_and_in_flight_first() -> None:
@@ -108,125 +50,6 @@ def test_one_that_was_woken_and_ends_before_it_is_tried_lets_the_next_one_come()
     candidates.drop(key_of(1))
     wake(candidates, Rooms(candidates))
     assert tried(candidates) == [2]
-
-
-def test_what_lacks_only_a_budget_waits_there_and_is_not_tried_where_a_broker_has_room() -> None:
-    """Whatever waited for a broker was tried there, parked for the budget, and parked for the broker again."""
-    candidates = index()
-    rooms = Rooms(candidates, {way(1), LEADERS})
-    for number in range(1, 6):
-        candidates.park(key_of(number), rank(number), (way(1), LEADERS), [way(1), LEADERS])
-    candidates.park(key_of(6), rank(6), (way(1),), [way(1)])
-    rooms.full.discard(way(1))
-    wake(candidates, rooms)
-    assert tried(candidates) == [6], "another, which moves no leader, passes"
-    wake(candidates, rooms)
-    assert tried(candidates) == []
-    rooms.full = {way(1)}
-    wake(candidates, rooms)
-    assert tried(candidates) == []
-    rooms.full = set()
-    wake(candidates, rooms)
-    assert tried(candidates) == [1]
-    wake(candidates, rooms)
-    assert tried(candidates) == [2]
-
-
-def test_the_room_of_a_budget_goes_to_the_first_that_lacks_nothing_else() -> None:
-    candidates = index()
-    rooms = Rooms(candidates, {LEADERS})
-    for number, broker in ((4, 4), (3, 3), (2, 2), (1, 1)):
-        candidates.park(key_of(number), rank(number), (way(broker), LEADERS), [LEADERS])
-    candidates.park(key_of(0), rank(0, tier=0), (LEADERS,), [LEADERS])
-    rooms.full = {way(1)}
-    for first in (0, 2, 3, 4):
-        wake(candidates, rooms)
-        assert tried(candidates) == [first]
-    rooms.full = set()
-    wake(candidates, rooms)
-    assert tried(candidates) == [1]
-
-
-def test_what_comes_first_goes_first_in_a_line_that_it_joins_late() -> None:
-    candidates = index()
-    rooms = Rooms(candidates, {LEADERS})
-    for number in (5, 7):
-        candidates.park(key_of(number), rank(number), (way(number), LEADERS), [LEADERS])
-    wake(candidates, rooms)
-    candidates.park(key_of(2), rank(2), (way(7), LEADERS), [LEADERS])
-    rooms.full = set()
-    wake(candidates, rooms)
-    assert tried(candidates) == [2]
-
-
-def test_what_waits_for_one_budget_is_woken_by_it_where_its_like_waited_for_another() -> None:
-    """Simulation seed 582: it was taken for one in a line that had ended."""
-    candidates = index()
-    needs = (way(1), Budget.COPIES, LEADERS)
-    candidates.park(key_of(1), rank(1), needs, [LEADERS])
-    rooms = Rooms(candidates)
-    candidates.wake_parked(rooms)
-    assert tried(candidates) == [1]
-    candidates.wake_parked(rooms)
-    candidates.park(key_of(2), rank(2), needs, [Budget.COPIES])
-    candidates.wake_parked(rooms)
-    assert tried(candidates) == [2]
-
-
-def test_one_that_needs_something_else_now_is_told_from_what_it_was_in_line() -> None:
-    """Simulation seeds 209 and 891: two groups with the same first one cannot be compared."""
-    candidates = index()
-    rooms = Rooms(candidates, {LEADERS})
-    for needs in ((LEADERS, way(1)), (LEADERS, Budget.COPIES), (LEADERS,)):
-        candidates.park(key_of(1), rank(1), needs, [LEADERS])
-    candidates.park(key_of(2), rank(2), (way(2), LEADERS), [LEADERS])
-    rooms.full = set()
-    for first in (1, 2):
-        wake(candidates, rooms)
-        assert tried(candidates) == [first]
-
-
-def test_a_long_line_of_those_that_lack_something_else_by_now_is_looked_through_in_portions() -> None:
-    candidates, count = index(), MAX_LEAVING * 5 // 2
-    rooms = Rooms(candidates, {LEADERS})
-    for number in range(count):
-        candidates.park(key_of(number), rank(number), (way(number), LEADERS), [LEADERS])
-    rooms.full = set(ways(*range(count - 1)))
-    for is_behind in (True, True, False):
-        assert tried(candidates) == []
-        candidates.wake_parked(rooms)
-        assert candidates.is_behind is is_behind
-    assert tried(candidates) == [count - 1]
-
-
-def test_a_look_at_one_that_would_move_a_leader_counts_against_the_budget() -> None:
-    candidates = index(max_looks=3)
-    candidates.look(key_of(1), rank(1), (way(1), LEADERS), WHOLE_SLOT // 4)
-    assert candidates.expected == {way(1): WHOLE_SLOT // 4, LEADERS: 1}
-    candidates.seen(key_of(1))
-    assert candidates.expected.total() == 0
-
-
-def test_nobody_is_passed_who_waits_for_a_budget_that_the_other_takes_nothing_of() -> None:
-    candidates = index()
-    candidates.park(key_of(0), rank(0), (way(1), LEADERS), [way(1), LEADERS])
-    for number in range(1, PATIENCE * 2):
-        candidates.pass_by(key_of(number), rank(number), ways(1))
-    assert candidates.reserved == {}
-    for number in range(1, PATIENCE + 1):
-        candidates.pass_by(key_of(number), rank(number), (way(1), LEADERS))
-    assert candidates.reserved == {way(1): key_of(0)}, "of a budget nothing is kept"
-
-
-def test_no_broker_is_kept_free_for_one_that_a_budget_holds_back() -> None:
-    candidates = index()
-    rooms = Rooms(candidates, {LEADERS})
-    candidates.park(key_of(0), rank(0), (way(1), LEADERS), [LEADERS])
-    candidates.reserved[way(1)] = key_of(0)
-    candidates.park(key_of(1), rank(1), (way(1),), [way(1)])
-    wake(candidates, rooms)
-    wake(candidates, rooms)
-    assert tried(candidates) == [1]
 
 
 def test_looks_have_an_end_and_a_line_in_front_of_it() -> None:

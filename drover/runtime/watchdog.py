@@ -25,6 +25,7 @@ class Watchdog:
     def __init__(self) -> None:
         self._beat = time.monotonic()
         self._stopping: float | None = None
+        self._doing = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
@@ -37,8 +38,9 @@ class Watchdog:
         """Say that the event loop runs."""
         self._beat = time.monotonic()
 
-    def stopping(self) -> None:
-        """Say that the stop has begun; the deadline counts from the first call."""
+    def stopping(self, doing: str) -> None:
+        """Say what a stop is doing now; the deadline counts from the first call."""
+        self._doing = doing
         self._stopping = self._stopping or time.monotonic()
 
     def close(self) -> None:
@@ -56,7 +58,8 @@ class Watchdog:
             if moment - self._beat > HEARTBEAT_TIMEOUT_S:
                 _end(f"the event loop has not run for {HEARTBEAT_TIMEOUT_S:.0f} s", EXIT_FAULT)
             if self._stopping is not None and moment - self._stopping > STOP_DEADLINE_S:
-                _end(f"the stop took more than {STOP_DEADLINE_S:.0f} s", EXIT_STOP_DEADLINE)
+                why = f"the stop took more than {STOP_DEADLINE_S:.0f} s, and was still {self._doing}"
+                _end(why, EXIT_STOP_DEADLINE)
 
 
 def _end(why: str, code: int) -> None:

@@ -63,10 +63,12 @@ async def run_until_stopped(host: ShardHost, group: CommandGroup, stop: asyncio.
         await working
         return
     _log.info("stopping")
-    watchdog.stopping()
+    watchdog.stopping("writing its last records")
     await host.close_shards()
     if host.is_replayed:
+        watchdog.stopping("leaving the group")
         await group.stop()
+    watchdog.stopping("closing the log and the clusters")
     working.cancel()
     await asyncio.wait((working,))
     await host.stop()

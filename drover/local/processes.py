@@ -87,7 +87,7 @@ def state_of(child: Child) -> ProcessState:
         if arguments and child.mark not in arguments:
             return ProcessState.DEAD
     except psutil.ZombieProcess:
-        # It ended between two of these questions.
+        # It ended after its status was read.
         _reap(child.pid)
         return ProcessState.DEAD
     except (psutil.NoSuchProcess, psutil.AccessDenied):

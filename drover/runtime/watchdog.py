@@ -39,7 +39,7 @@ class Watchdog:
         self._beat = time.monotonic()
 
     def stopping(self, doing: str) -> None:
-        """Say what a stop is doing now; the deadline counts from the first call."""
+        """Say what the worker does now to stop, as "leaving the group"; the deadline counts from the first call."""
         self._doing = doing
         self._stopping = self._stopping or time.monotonic()
 
@@ -58,7 +58,7 @@ class Watchdog:
             if moment - self._beat > HEARTBEAT_TIMEOUT_S:
                 _end(f"the event loop has not run for {HEARTBEAT_TIMEOUT_S:.0f} s", EXIT_FAULT)
             if self._stopping is not None and moment - self._stopping > STOP_DEADLINE_S:
-                why = f"the stop took more than {STOP_DEADLINE_S:.0f} s, and was still {self._doing}"
+                why = f"the stop took more than {STOP_DEADLINE_S:.0f} s; the worker was still {self._doing}"
                 _end(why, EXIT_STOP_DEADLINE)
 
 

@@ -1,4 +1,4 @@
-"""What waits for nothing but a budget of the cluster: a line for each budget, so that its room is offered in order."""
+"""The lines in front of cluster-wide budgets, for moves that have room on their brokers but not in a budget."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from drover.scheduling.lazy_queue import LazyQueue, Turn
 from drover.scheduling.rank import Lane, Rank
 from drover.scheduling.resources import Budget, Needs, Resource
 
-# What waits for the same, as the same share of a slot.
+# Moves that need the same resources, and the same share of a slot.
 Group = tuple[Needs, int]
-# How many that are in line are found to lack something else in one batch: the rest follows in the next.
+# How many groups may leave the lines in one batch because a broker has filled up; the next batch continues.
 MAX_LEAVING = 100
 
 
 @dataclass(slots=True)
 class _Line:
-    """Groups by the rank of their first ones, apart for each plan; and plans in turn."""
+    """The line of one budget: groups by rank within each plan, and plans in turn."""
 
     by_lane: dict[Lane, LazyQueue[Rank, Group]] = field(default_factory=dict)
     queue: LazyQueue[Turn, Lane] = field(default_factory=LazyQueue)
@@ -24,36 +24,36 @@ class _Line:
 
 @dataclass(slots=True)
 class BudgetLines:
-    """Groups that had room everywhere but at a budget when they were last asked; each is in one line at most.
+    """Groups that lacked nothing but a budget when they were last checked; each is in at most one line.
 
-    A group leaves its line when its first one lacks something else, and comes back when there is room for that. So what
-    waits for a broker is not offered there, and parked again, while a budget has no room.
+    A group leaves its line when its first move lacks anything else, and rejoins once there is room for that. While a
+    budget is used up, a freed broker slot is therefore not offered to moves that cannot start anyway.
     """
 
     turn_of: Callable[[Rank], Turn]
-    # What waits, by group.
+    # The parked moves of each group.
     parked: Mapping[Group, Lanes]
     _lines: dict[Budget, _Line] = field(default_factory=dict)
     _budget_of: dict[Group, Budget] = field(default_factory=dict)
     _left: int = 0
 
     def begin(self) -> None:
-        """Begin a batch."""
+        """Start counting for a new batch."""
         self._left = 0
 
     @property
     def is_behind(self) -> bool:
-        """Whether as many have left their lines as may in one batch."""
+        """Whether `MAX_LEAVING` groups have left the lines in this batch."""
         return self._left >= MAX_LEAVING
 
     def budget_of(self, group: Group) -> Budget | None:
-        """Return the budget that a group waits for in line; None if it is in no line."""
+        """Return the budget that a group is in line for; None if it is in no line."""
         return self._budget_of.get(group)
 
     def join(self, group: Group, full: Sequence[Resource]) -> Budget | None:
-        """Put a group in line if `full`, what its first one lacks, are budgets and nothing else.
+        """Put a group in line if `full`, the resources that its first move lacks, are all budgets.
 
-        Return the budget for which it is in line, now or already.
+        Return the budget that it is in line for, whether it joined now or earlier; None if it is in no line.
         """
         if group not in self._budget_of and full and isinstance(full[0], Budget) and _are_budgets(full):
             self._budget_of[group] = full[0]
@@ -62,7 +62,7 @@ class BudgetLines:
         return self._budget_of.get(group)
 
     def follow(self, group: Group, lane: Lane) -> None:
-        """Note that another one may come first in a lane of a group, if that is in line."""
+        """Update the place of a group in its line, if it has one, after the first move of this lane has changed."""
         budget = self._budget_of.get(group)
         rank = None if budget is None else self.parked[group].first_rank(lane)
         if budget is not None and rank is not None:
@@ -97,7 +97,7 @@ class BudgetLines:
         return self.turn_of(first[0])
 
     def _rank_in(self, budget: Budget, lane: Lane, group: Group) -> Rank | None:
-        """Tell the rank of the first of a group in a lane; None if it has none there, or has left the line."""
+        """Return the rank of a group's first move in a lane; None if it has none there or has left the line."""
         if self._budget_of.get(group) is not budget:
             return None
         lanes = self.parked.get(group)

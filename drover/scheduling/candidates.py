@@ -3,7 +3,7 @@
 Each waiting reassignment is in one place at a time: ready to be tried, parked because something is full, asked for a
 look at the cluster or in line for one, or put off until a moment. What is parked is kept by all that it needs room at:
 those with the same needs and share of a slot come back one at a time and in order, when there is room at all of it.
-Those that lack only a budget of the cluster wait in line for that, see `drover.scheduling.budget_lines`.
+Moves that lack only a budget of the cluster wait in its line, see `drover.scheduling.budget_lines`.
 """
 
 import heapq
@@ -49,7 +49,7 @@ class Candidates:
     _ready: Lanes = field(init=False)
     _parked: dict[Group, Lanes] = field(default_factory=dict)
     _needing: dict[Resource, dict[Group, None]] = field(default_factory=dict)
-    _lines: BudgetLines = field(init=False)
+    _budget_lines: BudgetLines = field(init=False)
     reserved: dict[Resource, TopicPartition] = field(default_factory=dict)
     # Resources that were full when something was parked for them, or was not woken because of them, and the least share
     # that was lacking there: what waits is looked through again when so much is free.
@@ -65,7 +65,7 @@ class Candidates:
 
     def __post_init__(self) -> None:
         self._ready = self._lanes()
-        self._lines = BudgetLines(self._turn_of, self._parked)
+        self._budget_lines = BudgetLines(self._turn_of, self._parked)
 
     def _lanes(self) -> Lanes:
         return Lanes(self._turn_of, self._is_current)
@@ -162,8 +162,8 @@ class Candidates:
 
     @property
     def is_behind(self) -> bool:
-        """Whether the lines of budgets were not looked through to where there is room; the next batch goes on."""
-        return self._lines.is_behind
+        """Whether the lines in front of budgets are not fully checked yet; the next batch continues."""
+        return self._budget_lines.is_behind
 
     # -- where to
 
@@ -185,12 +185,12 @@ class Candidates:
             for resource in needs:
                 self._needing.setdefault(resource, {})[group] = None
         lanes.push((rank, turn, key))
-        self._lines.follow(group, rank.lane)
+        self._budget_lines.follow(group, rank.lane)
         self._wait(group, full)
 
     def _wait(self, group: Group, full: Sequence[Resource]) -> None:
-        """Note what the first of a group lacks; where it is in line, that is looked through, too."""
-        budget = self._lines.join(group, full)
+        """Note what the first move of a group lacks; the line that the group is in is checked again, too."""
+        budget = self._budget_lines.join(group, full)
         self._note_full(full if budget is None else (*full, budget), group[1])
 
     def look(self, key: TopicPartition, rank: Rank, expected: Needs, share: int = WHOLE_SLOT) -> None:
@@ -272,7 +272,7 @@ class Candidates:
 
     def wake_parked(self, room: HasRoom) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
-        self._lines.begin()
+        self._budget_lines.begin()
         freed, self._freed = self._freed, {}
         for resource in freed:
             share = self._full.get(resource)
@@ -299,7 +299,7 @@ class Candidates:
     def _wake_next_needing(self, resource: Resource, room: HasRoom) -> None:
         first: tuple[Turn, Item, Group] | None = None
         for group in tuple(self._needing.get(resource, ())):
-            if self._lines.budget_of(group) in self._full:
+            if self._budget_lines.budget_of(group) in self._full:
                 continue
             head = self._head(group)
             if head is None or (first is not None and head[0] >= first[0]):
@@ -314,25 +314,25 @@ class Candidates:
             self._offer_head(first[2], resource)
 
     def _wake_next_in_line(self, budget: Budget, room: HasRoom) -> None:
-        while (group := self._lines.first(budget)) is not None:
-            if self._lines.is_behind:
+        while (group := self._budget_lines.first(budget)) is not None:
+            if self._budget_lines.is_behind:
                 self._note_freed(budget)
                 return
             head = self._head(group)
-            assert head is not None, "a group in line has a first one"
+            assert head is not None, "a group in line has a first move"
             full = room.lacking(group[0], head[1][2], group[1])
             if not full:
                 # The others of the group stay in line.
                 self._offer_head(group, budget)
                 return
-            self._lines.leave(group)
+            self._budget_lines.leave(group)
             self._wait(group, full)
             if budget in full:
                 return
 
     def _offer_head(self, group: Group, woken_by: Resource) -> None:
         item = self._parked[group].pop()
-        assert item is not None, "only who is there is offered"
+        assert item is not None, "a group that is offered has a first move"
         self.offer(item[2], item[0], woken_by)
 
     def kept(self, resource: Resource, key: TopicPartition | None = None) -> int:
@@ -351,14 +351,14 @@ class Candidates:
         if not full:
             self.offer(owner, entry.rank, resource)
         elif any(isinstance(one, Budget) for one in full):
-            # Its room would be idle until the budget has some.
+            # The slots kept for it would stay idle until the budget has room.
             self._release(owner, entry)
 
     def pass_by(self, key: TopicPartition, rank: Rank, needs: Needs) -> None:
         """Note that one starts before others that come first and need some of the same.
 
-        One that was passed too often gets what it needs reserved. Nobody is passed who waits for a budget that this one
-        takes nothing of.
+        One that was passed too often gets what it needs reserved. A move that waits for a budget counts as passed only
+        by those that draw on the same budget.
         """
         turn = self._turn_of(rank)
         lacking = {one for one in self._full if isinstance(one, Budget) and one not in needs}

@@ -1,4 +1,4 @@
-"""A queue of other queues by what is first in each, whose order is corrected only where it matters: at its head."""
+"""A queue of queues, ordered by the first item of each; an outdated order is corrected only at the head."""
 
 import heapq
 from collections.abc import Callable, Hashable
@@ -15,13 +15,13 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(slots=True)
 class LazyQueue(Generic[Order, Name]):
-    """Names of queues, by the order of what is first there.
+    """The names of queues, ordered by the first item of each.
 
     The order under which a name is queued may be too early: a plan may have been served, or what was first may have
     gone. It is never too late, so `first` corrects it when the name comes first.
     """
 
-    # Numbered as they came: names are not compared where one has just gone from one queue to another.
+    # The number breaks ties, since names cannot be compared: an item that has just moved is known under two of them.
     _heap: list[tuple[Order, int, Name]] = field(default_factory=list)
     _number: int = 0
     # The order under which each is queued: what is queued under another one was queued anew since.

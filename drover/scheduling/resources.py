@@ -48,7 +48,7 @@ Needs = tuple[Resource, ...]
 
 
 def amount(resource: Resource, share: int) -> int:
-    """Return what one copy takes: one of a budget; of all else its share of a slot, in sixteenths."""
+    """Return how much of a resource one copy takes: 1 of a budget, else its share of a slot in sixteenths."""
     return 1 if isinstance(resource, Budget) else share
 
 

@@ -109,7 +109,7 @@ class Demand:
         self._state = state
         self._needs: dict[TopicPartition, Need] = {}
         self._plans: dict[int, Counter[str]] = {}
-        # Asked for far more often than it changes, and dozens of plans may move something on one broker.
+        # The lowest rate per broker, cached: it is read at every start, and many plans may have moves on one broker.
         self._rates: dict[int, int | None] = {}
         self.topics: dict[str, TopicDemand] = {}
         self.changed_brokers: set[int] = set()

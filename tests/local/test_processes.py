@@ -58,7 +58,7 @@ async def test_states_follow_the_signals_and_the_dead_are_reaped(child: Child) -
 
 
 async def test_a_child_that_ends_while_it_is_looked_at_is_reaped(child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
-    """psutil has no command line of a process that has ended, and says so by a fault."""
+    """psutil raises `ZombieProcess` when it is asked for the command line of a process that has ended."""
     process = psutil.Process(child.pid)
     process.kill()
     await wait_until(lambda: process.status() == psutil.STATUS_ZOMBIE, what="its end", timeout_s=10)

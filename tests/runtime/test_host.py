@@ -376,8 +376,8 @@ async def test_a_freeze_behind_an_unread_flood_of_its_own_topic_does_not_wait_fo
     deliver()
     await world.until(lambda: any(outcome.id == "last" for outcome in world.outcomes()), "the outcome of the last one")
     assert len(world.outcomes()) < FLOOD // 2
-    # The record is in the log a moment before its writer knows.
-    await world.until(lambda: host.shards[0].core.decided_early[1] == {FLOOD}, "its writer to know")
+    # The log has the record a moment before the shard has processed its acknowledgement.
+    await world.until(lambda: host.shards[0].core.decided_early[1] == {FLOOD}, "the shard to commit the record")
 
     def is_done() -> bool:
         deliver()

@@ -38,7 +38,7 @@ def test_a_hang_ends_the_process_and_a_healthy_one_is_left_alone(
     program = PROGRAM.format(heartbeat=heartbeat, deadline=deadline, action=action, each=each or "pass", seconds=2)
     ended = subprocess.run([sys.executable, "-c", program], timeout=20, check=False, capture_output=True)
     assert ended.returncode == code, ended.stderr.decode()
-    assert (b"and was still leaving" in ended.stdout + ended.stderr) is (code == 71)
+    assert (b"the worker was still leaving" in ended.stdout + ended.stderr) is (code == 71)
 
 
 def test_a_process_that_slept_as_a_whole_is_left_alone() -> None:

@@ -1,4 +1,4 @@
-"""What waits for nothing but a budget of the cluster is in line for that, and is tried nowhere else."""
+"""A move that lacks only a budget waits in that budget's line; freed broker slots are not offered to it."""
 
 from drover.reassignment.slot_share import WHOLE_SLOT
 from drover.scheduling.budget_lines import MAX_LEAVING
@@ -8,7 +8,7 @@ from tests.scheduling.support import LEADERS, Rooms, index, key_of, rank, tried,
 
 
 def test_what_lacks_only_a_budget_waits_there_and_is_not_tried_where_a_broker_has_room() -> None:
-    """Whatever waited for a broker was tried there, parked for the budget, and parked for the broker again."""
+    """Each freed slot was once offered to every move that waited for the broker, only to park it for the budget."""
     candidates = index()
     rooms = Rooms(candidates, {way(1), LEADERS})
     for number in range(1, 6):

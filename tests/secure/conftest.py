@@ -24,7 +24,7 @@ async def serving(secure: SecureCluster) -> AsyncIterator[Serving]:
     assert made.code == 0, made.errors
     directory = ("--dir", str(secure.local.directory))
     size = ("--partitions", "1", "--replicas", "2", "--megabytes")
-    # Of what is throttled a follower still gets 1 MiB at a time, every eleven seconds: 1 MB could be over at once.
+    # A throttled follower still fetches up to 1 MiB in one go, so a partition of 1 MB could be copied at once.
     seeding = (
         secure.drover("local", "seed", topic, *size, megabytes, *directory, config=secure.local.config_file)
         for topic, megabytes in (("orders", "1"), ("slow", "10"))

@@ -54,7 +54,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Program:
-    """What is to run, in which directory it keeps its files, and its whole environment."""
+    """A command to run, the directory for its files, and its full environment."""
 
     command: Sequence[object]
     directory: Path
@@ -74,7 +74,7 @@ class Dying:
         self.log = log
         self._left = {kill: threads.submit(_dies, kill, one, log) for kill, one in drivers.items()}
         directory = drivers[AFTER].directory
-        # Not asked in its thread: another test may have changed the environment of this process by then.
+        # Read the environment now: by the time the thread runs, another test may have patched it.
         program = Program(_under_spark_submit(directory, log), directory, _environment_of_spark())
         self._successor = threads.submit(_goes_on, self._left[AFTER], program, programs)
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pytest
 from PIL import Image, ImageStat
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from drover.web.query import ViewName
 from events.brokers import BlacklistSet, BrokerFailureRecorded
@@ -148,7 +148,7 @@ async def test_the_story_of_a_command_says_who_asked_why_and_what_followed(shown
 async def test_the_past_is_shown_and_what_is_different_now(shown: Showing, open_page: Open) -> None:
     page = await open_page(f"{shown.address}/?view=time")
     slider = page.get_by_label("Moment")
-    await expect(slider).to_be_visible()
+    await expect(slider).to_be_enabled()
     await expect(page.locator("main")).to_contain_text("Nothing has changed since")
     await slider.focus()
     await page.keyboard.press("Home")
@@ -165,6 +165,27 @@ async def test_the_past_is_shown_and_what_is_different_now(shown: Showing, open_
     await expect(changes).not_to_contain_text("rebalance-eu")
     await page.get_by_role("link", name="Compare with now").click()
     await expect(changes).to_contain_text("rebalance-eu")
+
+
+async def test_no_moment_can_be_chosen_before_the_page_knows_which_time_the_log_spans(
+    shown: Showing, open_page: Open
+) -> None:
+    page = await open_page(f"{shown.address}/?view=now")
+    is_answered = asyncio.Event()
+
+    async def answer_late(route: Route) -> None:
+        await is_answered.wait()
+        await route.continue_()
+
+    await page.route("**/api/strip*", answer_late)
+    await page.locator("#views a", has_text="Time").click()
+    slider = page.get_by_label("Moment")
+    await expect(slider).to_be_disabled()
+    is_answered.set()
+    await expect(slider).to_be_enabled()
+    await slider.focus()
+    await page.keyboard.press("Home")
+    await expect(page).to_have_url(re.compile(r"at=\d+"))
 
 
 async def test_plots_are_drawn_for_brokers(shown: Showing, open_page: Open) -> None:

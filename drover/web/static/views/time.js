@@ -21,6 +21,8 @@ export const query = (address) => ({ view: "frame", cluster: address.cluster });
 
 export function mount(root, address) {
   const slider = h("input", { type: "range", id: "moment", min: 0, max: 1000, step: 1, "aria-label": "Moment" });
+  // It means nothing until the page knows which time the log spans.
+  slider.disabled = true;
   const told = h("output", { class: "moment", "aria-live": "polite" });
   const steps = h("div", { class: "shows" });
   const then = h("div");
@@ -79,6 +81,7 @@ async function look(view) {
 function drawControls(view, cluster, at, other) {
   const { slider, steps, span } = view;
   const { first_ms: first, last_ms: last } = span;
+  slider.disabled = false;
   if (document.activeElement !== slider)
     slider.value = String(Math.round((1000 * (at - first)) / Math.max(1, last - first)));
   tell(view, at);

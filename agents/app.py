@@ -14,8 +14,11 @@ from agents import alter, blacklist, broker_failed, cancel
 from agents.driver import Consumer, Transport, assigned_partitions
 from agents.ports import CommandHost
 from agents.settings import GroupSettings
+from drover.errors import GroupNotLeftError
 
 JOINING_POLL_S = 0.5
+# Leaving takes well under a second. A member that waits in a rebalance for one that hangs would wait for it 12 s.
+LEAVE_TIMEOUT_S = 6.0
 _log = structlog.get_logger(__name__)
 
 
@@ -72,15 +75,19 @@ class CommandGroup:
         await self._app.wait_until_stopped()
 
     async def stop(self) -> None:
-        """Leave the group; may hang while a broker is down, so the caller keeps a deadline.
+        """Leave the group.
 
         A stop that fails half way leaves nothing undone that the log does not say: the shards were let go before, and
         the group gives them to others when the session is over.
+
+        Raises `GroupNotLeftError` after 6 s. Faust's thread then still runs, and Python would wait for it at its end.
         """
         self._stopping = True
         # A task of its own: a `GeneratorExit` that Faust lets out of a future would close our caller, not be raised.
         stopping = asyncio.create_task(self._app.stop())
-        await asyncio.wait((stopping,))
+        await asyncio.wait((stopping,), timeout=LEAVE_TIMEOUT_S)
+        if not stopping.done():
+            raise GroupNotLeftError(f"the group was not left within {LEAVE_TIMEOUT_S:.0f} s")
         error = asyncio.CancelledError() if stopping.cancelled() else stopping.exception()
         if error is not None:
             _log.warning("the group was not left in order", error=repr(error), exc_info=error)

@@ -6,7 +6,8 @@ DroverError
  │   └─ UnknownSchemaError      the log was written by a newer Drover: upgrade this reader
  ├─ LogUnavailableError         the log's Kafka did not answer in time
  │   ├─ AppendUnknownError      an append may or may not have happened: the process must exit and replay (R7)
- │   └─ LogAccessError          it answered, and does not trust us or is not to be trusted; exit code 2
+ │   ├─ LogAccessError          it answered, and does not trust us or is not to be trusted; exit code 2
+ │   └─ GroupNotLeftError       a worker that was told to stop ends without leaving its group; exit code 0
  ├─ UnusableSnapshotError       a snapshot is in doubt: the log is folded from its first record instead
  ├─ SparkJobError               the Spark job has failed; its tables stay as they are
  └─ ClusterError                a managed cluster did not do what was asked
@@ -48,6 +49,10 @@ class AppendUnknownError(LogUnavailableError):
 
 class LogAccessError(LogUnavailableError):
     """The log's Kafka refuses the password or an operation, or its certificate is not to be trusted."""
+
+
+class GroupNotLeftError(LogUnavailableError):
+    """Leaving the group takes too long: the group gives the worker's shards to others when its session is over."""
 
 
 class UnusableSnapshotError(DroverError):

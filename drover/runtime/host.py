@@ -158,8 +158,11 @@ class ShardHost:
         # The generation does not change on a revoke, so code that awaited across one must check this.
         self._revocations += 1
         self.is_joined = False
+        given_up = [shard.number for shard in self.shards if shard.assigned]
         for shard in self.shards:
             shard.revoke()
+        if given_up:
+            _log.info("shards are given up", shards=given_up)
         self._metrics.shards_owned(0)
 
     async def partitions_assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:

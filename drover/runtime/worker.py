@@ -1,12 +1,14 @@
 """The life of a worker process: its signals, its heartbeat, and the order in which it stops."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Awaitable, Callable
 
 import structlog
 
 from agents.app import CommandGroup
+from drover.errors import GroupNotLeftError
 from drover.runtime.health import Check
 from drover.runtime.host import ShardHost
 from drover.runtime.ports import BesideWorker
@@ -38,6 +40,10 @@ async def _serve(work: Work, watchdog: Watchdog) -> None:
     beating = asyncio.create_task(_beat(watchdog))
     try:
         await work(stop, watchdog)
+    except GroupNotLeftError as error:
+        _log.warning("ending without leaving the group", why=str(error))
+        # Everything of our own is closed. Python would wait for Faust's thread, which waits for a broker or a member.
+        os._exit(0)
     finally:
         beating.cancel()
 
@@ -51,7 +57,7 @@ async def _beat(watchdog: Watchdog) -> None:
 async def run_until_stopped(host: ShardHost, group: CommandGroup, stop: asyncio.Event, watchdog: Watchdog) -> None:
     """Run the host and its group until `stop` is set, then end both: decisions first, then the group, then the log.
 
-    Raises the error that kept the host from starting.
+    Raises the error that kept the host from starting, or `GroupNotLeftError` when all but the group was ended.
     """
     stopped = asyncio.create_task(stop.wait())
     working = asyncio.create_task(_work(host, group))
@@ -65,13 +71,15 @@ async def run_until_stopped(host: ShardHost, group: CommandGroup, stop: asyncio.
     _log.info("stopping")
     watchdog.stopping("writing its last records")
     await host.close_shards()
-    if host.is_replayed:
-        watchdog.stopping("leaving the group")
-        await group.stop()
-    watchdog.stopping("closing the log and the clusters")
-    working.cancel()
-    await asyncio.wait((working,))
-    await host.stop()
+    try:
+        if host.is_replayed:
+            watchdog.stopping("leaving the group")
+            await group.stop()
+    finally:
+        watchdog.stopping("closing the log and the clusters")
+        working.cancel()
+        await asyncio.wait((working,))
+        await host.stop()
     _log.info("stopped")
 
 

@@ -1,4 +1,4 @@
-"""A stop of Faust that fails half way is told, and the worker goes on with its own."""
+"""A stop of Faust that fails half way, or takes too long, is told, and the worker goes on with its own."""
 
 import asyncio
 import threading
@@ -8,9 +8,11 @@ import pytest
 from aiokafka.errors import ConsumerStoppedError
 from mode.threads import QueueServiceThread
 
+from agents import app
 from agents.app import CommandGroup
 from agents.driver import closed_as_fault
 from agents.settings import GroupSettings
+from drover.errors import GroupNotLeftError
 from drover.journal.connection import LogConnection
 from events.topics import TopicNames
 from tests.agents.test_intake import RecordingHost
@@ -54,6 +56,21 @@ async def test_a_stop_that_fails_half_way_lets_the_worker_end_in_order(
     assert stopping.exception() is None
     assert ended == ["closed"]
     assert "the group was not left in order" in capsys.readouterr().out
+
+
+async def test_a_stop_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = _group()
+    is_answered = asyncio.Event()
+
+    async def stop() -> None:
+        await is_answered.wait()
+
+    monkeypatch.setattr(group._app, "stop", stop)
+    monkeypatch.setattr(app, "LEAVE_TIMEOUT_S", 0.01)
+    with pytest.raises(GroupNotLeftError):
+        await group.stop()
+    is_answered.set()
+    await asyncio.sleep(0)
 
 
 async def test_a_call_whose_coroutine_is_closed_in_the_consumers_thread_ends_as_a_fault() -> None:

@@ -59,6 +59,27 @@ async def test_a_plan_survives_kill_pause_and_stop_of_its_owner_with_nothing_los
         await wait_for(unthrottled, "every throttle to be taken back")
 
 
+async def test_a_worker_stops_in_time_while_its_group_waits_for_another_one_that_hangs(
+    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Seen after brokers had been bounced: a member that waits in a rebalance cannot leave before the others answer."""
+    directory = tmp_path_factory.mktemp("hanging-member")
+    async with installation(local_cluster, directory, "hanging", session_timeout_ms=30_000) as made:
+        for name in ("hangs", "stops"):
+            await made.start_worker(name)
+        await made.wait_until_owned("hangs", "stops")
+        made.signal("hangs", signal.SIGSTOP)
+        await made.start_worker("joins")
+
+        async def is_waiting() -> bool:
+            return "shards are given up" in made.worker_log("stops").rpartition("shards are owned")[2]
+
+        await wait_for(is_waiting, "the worker to join again")
+        made.signal("stops", signal.SIGTERM)
+        assert await made.gone("stops") == 0, made.worker_log("stops")
+        assert "ending without leaving the group" in made.worker_log("stops")
+
+
 async def _feed(made: Installation, random: Random) -> None:
     """Send 300 commands in as many moments as the torment lasts; some are sent twice."""
     producer = AIOKafkaProducer(**made.connection.client_options, enable_idempotence=True)

@@ -50,11 +50,11 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
 def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Step | None:
     """Plan the step. Below min ISR replicas are only added: what is prepared is cut down to that (S3).
 
-    What is prepared is planned anew if it would copy to a broker that has died: another one may do meanwhile.
+    What is prepared is planned anew where the reason for it has gone since.
     """
     is_short = _lacks_in_sync(seen, context)
     prepared = reassignment.step
-    if reassignment.phase is not Phase.PREPARED or prepared is None or not set(prepared.adding) <= set(context.live):
+    if reassignment.phase is not Phase.PREPARED or prepared is None or _is_outdated(prepared, seen, context):
         now = Situation(
             current=reassignment.current,
             target=todays_heading(reassignment, context.listed),
@@ -79,6 +79,19 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         # The throttle that is being set is for the same copies.
         return replace(prepared, final=False, replicas=prepared.expected + prepared.adding)
     return prepared
+
+
+def _is_outdated(prepared: Step, seen: PartitionFacts, context: Context) -> bool:
+    """Whether a prepared step would copy to a broker that has died, or copies too much for what it drops.
+
+    Another broker may do for a dead one. More replicas than `max_replicas_per_step` are added at once only for as many
+    that are out of sync and must go with them; one that is in sync again need not.
+    """
+    if not set(prepared.adding) <= set(context.live):
+        return True
+    dropped = replica_sets.removing(prepared.expected, prepared.replicas)
+    is_beyond = not prepared.final and len(prepared.adding) > context.max_replicas_per_step
+    return is_beyond and context.completion is Completion.TARGET and any(broker in seen.isr for broker in dropped)
 
 
 def todays_heading(reassignment: Reassignment, listed: Collection[int]) -> tuple[int, ...]:

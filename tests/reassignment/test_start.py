@@ -9,7 +9,9 @@ from drover.reassignment.next_calls import LookAgain, NextCall, SendStep, Wait
 from drover.reassignment.phase import Phase
 from drover.reassignment.start import start
 from drover.reassignment.state import Step
+from events.plans import Stepping
 from events.reassignments import Blocker
+from events.traits import Completion
 from tests.reassignment.support import LIVE, context, reassignment, sight
 
 
@@ -43,6 +45,16 @@ def test_a_step_that_is_prepared_anew_keeps_the_leader_at_which_it_holds_room() 
     about = reassignment(Phase.PREPARED, target=(4, 5, 3), step=prepared)
     found = planned(start(about, sight(leader=2), context(live=LIVE - {4}, max_replicas_per_step=2)))
     assert (found.adding, found.leader) == ((5,), 1)
+
+
+def test_what_is_back_in_sync_need_not_go_with_a_prepared_step() -> None:
+    """In ZooKeeper mode two that are out of sync go at once, and two come for them (seed 1012244)."""
+    prepared = Step(1, False, (1, 2, 3), (1, 4, 5), 1)
+    about = reassignment(Phase.PREPARED, target=(4, 5, 6), step=prepared)
+    traits = {"completion": Completion.TARGET, "stepping": Stepping.GROW, "max_replicas_per_step": 1}
+    assert planned(start(about, sight(isr=(1,)), context(**traits))) == prepared
+    found = planned(start(about, sight(isr=(1, 2)), context(**traits)))
+    assert (found.adding, found.replicas, found.leader) == ((4,), (1, 2, 4), 1)
 
 
 def test_a_list_that_differs_is_doubted_and_then_named() -> None:

@@ -363,6 +363,7 @@ class Checker:
         self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition
     ) -> None:
         self.leaders.changed(cluster, key, before, after)
+        self.limits.see(cluster, key, before, after)
         life = self.lives.get((cluster.name, key), self.leaders.orders.get((cluster.name, key)))
         if life is not None and rules.is_touched(cluster, life):
             life.touched = True

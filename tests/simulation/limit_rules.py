@@ -16,6 +16,7 @@ from events.records import AnyEvent
 from events.traits import Completion
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.counting import slots_taken
+from tests.simulation.invariants import RACE_MS
 from tests.simulation.settings import Settings
 
 
@@ -38,6 +39,8 @@ class LimitWitness:
         self._steppings: dict[tuple[str, str], set[Stepping]] = {}
         self._of_cluster: dict[str, Stepping] = {}
         self._most: dict[str, int] = {}
+        # When a replica was last back in sync.
+        self._back_ms: dict[tuple[str, TopicPartition, int], int] = {}
         # Brokers that have ever been dead.
         self._mortal: dict[str, set[int]] = {}
 
@@ -70,12 +73,22 @@ class LimitWitness:
         """Return the most replicas that a step may have added."""
         return self._most.get(cluster, self._settings.max_replicas_per_step)
 
+    def see(self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition) -> None:
+        """Remember which replicas are back in sync since now."""
+        for broker in set(after.isr) - set(after.isr if before is None else before.isr):
+            self._back_ms[cluster.name, key, broker] = cluster.now_ms
+
+    def _was_out_of_sync(self, cluster: SimulatedCluster, key: TopicPartition, broker: int, after: Partition) -> bool:
+        back_ms = self._back_ms.get((cluster.name, key, broker))
+        return broker not in after.isr or (back_ms is not None and cluster.now_ms - back_ms <= RACE_MS)
+
     def few_replicas_are_added_at_once(
         self, cluster: SimulatedCluster, steppings: set[Stepping], key: TopicPartition, after: Partition
     ) -> None:
         """S7: no more replicas of one partition are copied at once than a step may add, or min.insync.replicas asks.
 
-        Where Kafka waits for the whole target of a step, as many come as are out of sync and have to go with it.
+        Where Kafka waits for the whole target of a step, as many come as are out of sync and have to go with it, or
+        were when the worker looked.
         """
         if Stepping.SINGLE in steppings:
             return
@@ -83,7 +96,7 @@ class LimitWitness:
         if Stepping.SWAP in steppings:
             most = max(most, cluster.model.min_isr(key.topic))
         if cluster.settings.traits.completion is Completion.TARGET:
-            most = max(most, sum(broker not in after.isr for broker in after.removing))
+            most = max(most, sum(self._was_out_of_sync(cluster, key, broker, after) for broker in after.removing))
         assert len(after.adding) <= most, f"S7: {key} adds {after.adding}"
 
     def hold(self, state: ShardState, clusters: Mapping[str, SimulatedCluster]) -> None:

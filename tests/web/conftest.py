@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, async_playwright, expect
 
 from tests.web.browser import BrowserMissingError, find_browser
 from tests.web.scene import busy
 from tests.web.showing import Showing, showing
 
-TIMEOUT_MS = 10_000
+# Deadlines for what never comes, not measurements: a machine that runs other tests beside can take seconds for a page.
+TIMEOUT_MS = 40_000
+EXPECTED_WITHIN_MS = 20_000
 # What a browser says by itself when a stream is cut on purpose.
 CUT = ("Failed to load resource", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING")
 
@@ -24,6 +26,7 @@ async def browser() -> AsyncIterator[Browser]:
         options = find_browser().options()
     except BrowserMissingError as error:
         pytest.fail(str(error))
+    expect.set_options(timeout=EXPECTED_WITHIN_MS)
     async with async_playwright() as playwright:
         launched = await playwright.chromium.launch(**options)
         yield launched

@@ -196,7 +196,7 @@ class ShardCore:
 
     def _apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
         self._agenda.touched.add(event.cluster)
-        return self._clusters.of(event.cluster).apply(event, at_ms)
+        return self._clusters.apply(event, at_ms)
 
     def _finish(
         self, draft: Draft, intake: Intake, now: Moment, rest: tuple[Draft, ...], *, with_hash: bool = False
@@ -223,7 +223,7 @@ class ShardCore:
     @property
     def busy_clusters(self) -> frozenset[str]:
         """The clusters in which a command is being decided in several records: no other one is decided until then."""
-        return frozenset(name for name in self.clusters if self._clusters.is_partly_decided(name))
+        return self._clusters.partly_decided().intersection(self.clusters)
 
     @property
     def _cursors(self) -> tuple[Cursor, ...]:

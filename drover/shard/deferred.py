@@ -154,7 +154,7 @@ def due(clusters: ManagedClusters, index: CommandIndex) -> dict[tuple[str, str],
     While a command is decided in several records, its next part is what comes next.
     """
     found: dict[tuple[str, str], tuple[TopicPartition, ...]] = {}
-    for name in clusters.names():
+    for name in clusters.with_unfinished():
         cluster = clusters.of(name)
         if name not in clusters.scope.clusters:
             continue

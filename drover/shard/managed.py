@@ -221,12 +221,14 @@ class ManagedClusters:
         self.speculative = ShardState()
         self._limits = limits
         self._clusters: dict[str, ManagedCluster] = {}
+        # Those that have deferred commands, or one that is decided in several records: nobody looks through all.
+        self._with_unfinished: set[str] = set()
         self._now = Moment(0, 0)
 
     def begin(self, state: ShardState, now: Moment) -> None:
         """Begin an ownership with what the log says."""
         self.speculative = state.copy()
-        self._clusters = {}
+        self._clusters, self._with_unfinished = {}, set()
         self._now = now
         for name in self.speculative.clusters:
             self.of(name)
@@ -234,7 +236,7 @@ class ManagedClusters:
     def end(self) -> None:
         """Drop everything."""
         self.speculative = ShardState()
-        self._clusters = {}
+        self._clusters, self._with_unfinished = {}, set()
 
     def of(self, name: str) -> ManagedCluster:
         """Return a cluster."""
@@ -243,23 +245,40 @@ class ManagedClusters:
             found = ManagedCluster(self.speculative.cluster(name), self.scope, self._limits.get(name))
             self._clusters[name] = found
             found.begin(self._now)
+            self._note_unfinished(name, found.state)
         return found
+
+    def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
+        """Apply an event to its cluster, and return what follows from it."""
+        cluster = self.of(event.cluster)
+        following = cluster.apply(event, at_ms)
+        self._note_unfinished(event.cluster, cluster.state)
+        return following
+
+    def _note_unfinished(self, name: str, state: ClusterState) -> None:
+        if state.deferred or state.partly_decided:
+            self._with_unfinished.add(name)
+        else:
+            self._with_unfinished.discard(name)
 
     def known(self, name: str) -> ManagedCluster | None:
         """Return a cluster; None if nothing has happened to it yet."""
         return self._clusters.get(name)
 
-    def is_partly_decided(self, name: str) -> bool:
-        """Whether a command of this cluster is being decided in several records."""
-        found = self._clusters.get(name)
-        return found is not None and bool(found.state.partly_decided)
+    def with_unfinished(self) -> Iterable[str]:
+        """List the clusters that have deferred commands, or one that is being decided in several records."""
+        return sorted(self._with_unfinished)
+
+    def partly_decided(self) -> frozenset[str]:
+        """List the clusters in which a command is being decided in several records."""
+        return frozenset(name for name in self._with_unfinished if self._clusters[name].state.partly_decided)
 
     def with_released(self) -> set[str]:
         """List the clusters in which a deferred command, or the next part of a large one, may be decided now."""
         return {
             name
-            for name, cluster in self._clusters.items()
-            if cluster.deferral.has_ready or cluster.state.partly_decided
+            for name in self._with_unfinished
+            if self._clusters[name].deferral.has_ready or self._clusters[name].state.partly_decided
         }
 
     def names(self) -> Iterable[str]:

@@ -37,8 +37,15 @@ def s7_owners_indexes_agree(checker: "Checker") -> None:
     for worker in checker.world.workers:
         for shard in worker.shards:
             if shard.holds_token and not shard.core._is_proposed and shard.loop is None:
-                for name in shard.core._clusters.names():
-                    _agree(shard.core._clusters.of(name))
+                clusters = shard.core._clusters
+                unfinished = {name for name in clusters.names() if _has_unfinished(clusters.of(name))}
+                assert set(clusters.with_unfinished()) == unfinished, "S7: clusters with unfinished commands"
+                for name in clusters.names():
+                    _agree(clusters.of(name))
+
+
+def _has_unfinished(cluster: ManagedCluster) -> bool:
+    return bool(cluster.deferral.has_ready or cluster.state.deferred or cluster.state.partly_decided)
 
 
 def _agree(cluster: ManagedCluster) -> None:

@@ -171,6 +171,12 @@ MUTANTS = (
     ),
     # -- indexes and the hash
     Mutant(
+        "lose-unfinished-commands",
+        MANAGED,
+        "        if state.deferred or state.partly_decided:\n",
+        "        if state.partly_decided:\n",
+    ),
+    Mutant(
         "leave-parked-what-has-room",
         STARTER,
         "        self.candidates.wake_parked(self._room)\n",

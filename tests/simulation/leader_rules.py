@@ -153,7 +153,8 @@ class Leaders:
     def x8_steps_are_in_todays_order(self, life: "Life", event: CallIntended) -> None:
         """X8: no step puts a listed broker first but one that appends only, which repairs; the last one is exact.
 
-        What is out of sync and to go may be left out of it: some versions wait for it otherwise.
+        What is out of sync and to go may be left out of it, or was when the worker looked: some versions wait for it
+        otherwise.
         """
         if event.call is not Call.STEP or event.replicas is None:
             return
@@ -161,9 +162,14 @@ class Leaders:
             assert event.replicas == life.target, f"X8: {event} is not the order of {life}"
             return
         listed = self.listed(event.cluster, event.topic)
-        found = self._checker.world.clusters[event.cluster].model.partition(event.key)
-        in_sync = () if found is None else found.isr
-        kept = tuple(broker for broker in event.expected if broker in event.replicas or broker in in_sync)
+        cluster, limits = self._checker.world.clusters[event.cluster], self._checker.limits
+        found = cluster.model.partition(event.key)
+        gone = {
+            broker
+            for broker in event.expected
+            if found is None or limits.was_out_of_sync(cluster, event.key, broker, found)
+        }
+        kept = tuple(broker for broker in event.expected if broker in event.replicas or broker not in gone)
         appends = event.replicas[: len(kept)] == kept
         ordered = deprioritise(event.replicas, listed)
         assert appends or event.replicas == ordered, f"X8: {event}, not {ordered}"

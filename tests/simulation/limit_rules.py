@@ -75,10 +75,13 @@ class LimitWitness:
 
     def see(self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition) -> None:
         """Remember which replicas are back in sync since now."""
-        for broker in set(after.isr) - set(after.isr if before is None else before.isr):
+        if before is None:
+            return
+        for broker in set(after.isr) - set(before.isr):
             self._back_ms[cluster.name, key, broker] = cluster.now_ms
 
-    def _was_out_of_sync(self, cluster: SimulatedCluster, key: TopicPartition, broker: int, after: Partition) -> bool:
+    def was_out_of_sync(self, cluster: SimulatedCluster, key: TopicPartition, broker: int, after: Partition) -> bool:
+        """Whether a replica is out of sync, or was so lately that a worker may not know better."""
         back_ms = self._back_ms.get((cluster.name, key, broker))
         return broker not in after.isr or (back_ms is not None and cluster.now_ms - back_ms <= RACE_MS)
 
@@ -96,7 +99,7 @@ class LimitWitness:
         if Stepping.SWAP in steppings:
             most = max(most, cluster.model.min_isr(key.topic))
         if cluster.settings.traits.completion is Completion.TARGET:
-            most = max(most, sum(self._was_out_of_sync(cluster, key, broker, after) for broker in after.removing))
+            most = max(most, sum(self.was_out_of_sync(cluster, key, broker, after) for broker in after.removing))
         assert len(after.adding) <= most, f"S7: {key} adds {after.adding}"
 
     def hold(self, state: ShardState, clusters: Mapping[str, SimulatedCluster]) -> None:

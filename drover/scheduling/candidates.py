@@ -17,7 +17,7 @@ from drover.scheduling.budget_lines import BudgetLines, Group
 from drover.scheduling.lanes import Item, Lanes
 from drover.scheduling.lazy_queue import Turn
 from drover.scheduling.rank import Rank
-from drover.scheduling.resources import Budget, HasRoom, Needs, Resource, Uplink, amount
+from drover.scheduling.resources import BUDGETS, Budget, HasRoom, Needs, Resource, Uplink, amount
 from drover.scheduling.shares import Shares
 from drover.scheduling.waiting_entry import Entry, Where
 from events.partitions import TopicPartition
@@ -361,7 +361,7 @@ class Candidates:
         by those that draw on the same budget.
         """
         turn = self._turn_of(rank)
-        lacking = {one for one in self._full if isinstance(one, Budget) and one not in needs}
+        lacking = {one for one in BUDGETS if one in self._full and one not in needs}
         ports = (one for one in needs if not isinstance(one, Budget))
         groups = dict.fromkeys(group for resource in ports for group in self._needing.get(resource, ()))
         for group in groups:

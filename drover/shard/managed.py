@@ -50,6 +50,8 @@ class ManagedCluster:
         self._is_configured = limits is not None
         self._sizes = CopySizes(self.observed)
         self._reconcilers = _reconcilers(state, self.observed, self._sizes, scope, limits)
+        # Most follow no events.
+        self._following = tuple(one for one in self._reconcilers if type(one).applied is not Reconciler.applied)
 
     def begin(self, now: Moment) -> None:
         """Begin an ownership."""
@@ -85,7 +87,7 @@ class ManagedCluster:
 
     def _apply(self, event: AnyEvent, at_ms: int) -> None:
         apply(self.state, event, at_ms)
-        for reconciler in self._reconcilers:
+        for reconciler in self._following:
             reconciler.applied(event)
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:

@@ -42,15 +42,17 @@ class ObservationCache:
         self._calling: set[TopicPartition] = set()
         self._call_ended: dict[TopicPartition, int] = {}
         self._predecessors: dict[TopicPartition, int] = {}
-        # The list that each answered call has left, and until when (monotonic) a look at another one is stale; oldest
-        # first.
+        # The lists that tell old metadata, and until when (monotonic); each oldest first. After a call that has left
+        # this list at once, a look at another one is stale; after one that has replaced this list, a look at this one.
         self._made: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}
+        self._replaced: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}
 
     def see(self, observation: Observation) -> Observation:
         """Store an observation, and return the part that counts.
 
         An observation that began before a partition's last call ended says nothing about that partition. Nor does one
-        that began within `METADATA_LAG_MS` after it and does not show the list that `call_made` has named.
+        that began within `METADATA_LAG_MS` after it and does not show the list that `call_made` has named, or shows the
+        one that `call_replaced` has named.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
         self._see_racks(observation.racks)
@@ -111,6 +113,7 @@ class ObservationCache:
         self._calling.add(key)
         if changes_list:
             self._made.pop(key, None)
+            self._replaced.pop(key, None)
         self.partitions.pop(key, None)
 
     def call_ends(self, key: TopicPartition, ended_ms: int) -> None:
@@ -124,14 +127,22 @@ class ObservationCache:
 
         The next call that changes the list ends that. `ended_ms` is monotonic, as everywhere here.
         """
-        self._made.pop(key, None)
-        self._made[key] = replicas, ended_ms + METADATA_LAG_MS
-        while next(iter(self._made.values()))[1] < ended_ms:
-            del self._made[next(iter(self._made))]
+        _note(self._made, key, replicas, ended_ms)
+
+    def call_replaced(self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
+        """Note the list that the controller has replaced: for `METADATA_LAG_MS` a look at it does not count.
+
+        Unless the partition is moving, since the lists before and during a shrink may be the same. The next call that
+        changes the list ends that. `ended_ms` is monotonic.
+        """
+        _note(self._replaced, key, replicas, ended_ms)
 
     def _is_stale(self, key: TopicPartition, facts: PartitionFacts, started_ms: int) -> bool:
-        replicas, until_ms = self._made.get(key, ((), 0))
-        return started_ms < until_ms and facts.replicas != replicas
+        made, made_until_ms = self._made.get(key, ((), 0))
+        if started_ms < made_until_ms and facts.replicas != made:
+            return True
+        replaced, replaced_until_ms = self._replaced.get(key, ((), 0))
+        return started_ms < replaced_until_ms and facts.replicas == replaced and facts.move is None
 
     def predecessor_calls(self, key: TopicPartition, until_ms: int) -> None:
         """Ignore observations that begin before this time: a predecessor's call may be under way until then."""
@@ -157,3 +168,16 @@ class ObservationCache:
         self._calling.discard(key)
         self._call_ended.pop(key, None)
         self.partitions.pop(key, None)
+
+
+def _note(
+    lists: dict[TopicPartition, tuple[tuple[int, ...], int]],
+    key: TopicPartition,
+    replicas: tuple[int, ...],
+    ended_ms: int,
+) -> None:
+    """Note a list for as long as metadata may be old, and drop those for which that is over."""
+    lists.pop(key, None)
+    lists[key] = replicas, ended_ms + METADATA_LAG_MS
+    while next(iter(lists.values()))[1] < ended_ms:
+        del lists[next(iter(lists))]

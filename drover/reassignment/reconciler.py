@@ -56,6 +56,8 @@ class ReassignmentReconciler(Reconciler):
         self._unconfirmed = Unconfirmed()
         # What copies and was found to be as expected: judged again only when something of this has changed.
         self._as_expected: dict[TopicPartition, _Basis] = {}
+        # The list that an open call of this owner replaces.
+        self._before: dict[TopicPartition, tuple[int, ...]] = {}
         self._proposed: list[TopicPartition] = []
         self._intended: list[TopicPartition] = []
         self._withheld: list[CallEnded] = []
@@ -151,6 +153,9 @@ class ReassignmentReconciler(Reconciler):
             if not self.observed.is_calling(key) or reassignment is None or not reassignment.call_open:
                 continue
             self.observed.call_ends(key, ended.ended_ms)
+            before, result = self._before.pop(key, None), (ended.results or {}).get(key)
+            if before is not None and result is not None and result.accepted:
+                self.observed.call_replaced(key, before, ended.ended_ms)
             self._emit(reassignment, _end_of(reassignment, ended), batch)
 
     def _emit(self, before: Reassignment, events: Iterable[ReassignmentEvent], batch: BatchBuilder) -> None:
@@ -166,6 +171,8 @@ class ReassignmentReconciler(Reconciler):
             self._pace.over(event.key)
         if isinstance(event, CallIntended):
             self._proposed.append(event.key)
+            if event.expected != event.replicas:
+                self._before[event.key] = event.expected
             self._pace.intended(event.key)
         elif isinstance(event, ReassignmentQueued):
             self._sizes.waits(event.key)
@@ -175,6 +182,7 @@ class ReassignmentReconciler(Reconciler):
             self._sizes.forget(event.key)
             self._unconfirmed.forget(event.key)
             self._as_expected.pop(event.key, None)
+            self._before.pop(event.key, None)
 
     def _is_open(self, key: TopicPartition) -> bool:
         reassignment = self.state.reassignments.get(key)

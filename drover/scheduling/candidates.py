@@ -140,7 +140,8 @@ class Candidates:
 
     def _note_full(self, resources: Iterable[Resource], share: int) -> None:
         for one in resources:
-            self._full[one] = min(share, self._full.get(one, share))
+            # A budget has no shares, and of those in its line only the first was checked.
+            self._full[one] = min(LEAST_SHARE if isinstance(one, Budget) else share, self._full.get(one, share))
             if not isinstance(one, Port):
                 self._freed[one] = None
 
@@ -275,8 +276,7 @@ class Candidates:
         self._budget_lines.begin()
         freed, self._freed = self._freed, {}
         for resource in freed:
-            share = self._full.get(resource)
-            if share is None:
+            if (share := self._full.get(resource)) is None:
                 continue
             owner = self.reserved.get(resource)
             if owner is not None:

@@ -1,10 +1,11 @@
 """What the owner remembers of a cluster: an observation counts only if it began after the last call had ended."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
-from drover.facts import Observation, PartitionFacts
+from drover.facts import Move, Observation, PartitionFacts
 from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.copy_sizes import CopySizes
 from events.partitions import TopicPartition
@@ -35,6 +36,22 @@ def test_a_list_from_before_an_answered_call_does_not_count_while_metadata_lags_
     assert not observed.see(observation(1000, 1010)).partitions
     assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
     observed.call_made(KEY, (3, 2, 1), 3000)
+    observed.call_starts(KEY)
+    observed.call_ends(KEY, 3100)
+    assert observed.see(observation(3100, 3200)).partitions
+
+
+def test_the_list_that_an_accepted_call_replaced_does_not_count_while_metadata_lags_or_until_the_next_call() -> None:
+    observed = ObservationCache()
+    observed.call_ends(KEY, 100)
+    observed.call_replaced(KEY, (3, 2, 1), 100)
+    assert observed.see(observation(1000, 1010)).partitions, "another list may be what the call has led to"
+    observed.call_replaced(KEY, SEEN.replicas, 100)
+    assert not observed.see(observation(1000, 1010)).partitions
+    moving = replace(SEEN, move=Move(SEEN.replicas, (), (3,)))
+    assert observed.see(replace(observation(1000, 1010), partitions={KEY: moving})).partitions
+    assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
+    observed.call_replaced(KEY, SEEN.replicas, 3000)
     observed.call_starts(KEY)
     observed.call_ends(KEY, 3100)
     assert observed.see(observation(3100, 3200)).partitions

@@ -169,6 +169,13 @@ MUTANTS = (
         "        if plan.status is PlanStatus.OPEN and plan.is_idle:\n            self.idle",
         "        if plan.status is PlanStatus.OPEN:\n            self.idle",
     ),
+    Mutant(
+        "believe-the-list-before",
+        RECONCILER,
+        "                self.observed.call_replaced(key, before, ended.ended_ms)\n",
+        "                pass\n",
+        layer="tests/simulation/test_regressions.py",
+    ),
     # -- indexes and the hash
     Mutant(
         "lose-unfinished-commands",

@@ -171,7 +171,7 @@ class ReassignmentReconciler(Reconciler):
             self._pace.over(event.key)
         if isinstance(event, CallIntended):
             self._proposed.append(event.key)
-            if event.expected != event.replicas:
+            if self._replaces(event):
                 self._before[event.key] = event.expected
             self._pace.intended(event.key)
         elif isinstance(event, ReassignmentQueued):
@@ -183,6 +183,13 @@ class ReassignmentReconciler(Reconciler):
             self._unconfirmed.forget(event.key)
             self._as_expected.pop(event.key, None)
             self._before.pop(event.key, None)
+
+    def _replaces(self, event: CallIntended) -> bool:
+        """Whether the list before a call is gone once the call is accepted: a cancel takes out what was being added."""
+        if event.replicas is not None:
+            return event.replicas != event.expected
+        step = self.state.reassignments[event.key].step
+        return step is not None and bool(step.adding)
 
     def _is_open(self, key: TopicPartition) -> bool:
         reassignment = self.state.reassignments.get(key)

@@ -33,8 +33,8 @@ LIMIT_MUTANTS = (
     Mutant(
         "wait-for-the-largest-share-that-lacked",
         "drover/scheduling/candidates.py",
-        "self._full[one] = min(share, self._full.get(one, share))",
-        "self._full[one] = max(share, self._full.get(one, share))",
+        "self._full[one] = min(LEAST_SHARE if",
+        "self._full[one] = max(LEAST_SHARE if",
         layer="tests/scheduling/test_candidates.py",
     ),
     Mutant(

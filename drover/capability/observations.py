@@ -1,5 +1,6 @@
 """The owner's cache of what a cluster showed; gone with the ownership, never folded. Times are monotonic."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice, takewhile
@@ -17,6 +18,8 @@ METADATA_LAG_MS = 2000
 # Beyond so many, those that are no longer fresh are dropped, some at a time.
 _KEEP = 20_000
 _DROP = 1000
+# Finding the first entry of a plain dict takes longer with every one that was dropped before it.
+_Lists = OrderedDict[TopicPartition, tuple[tuple[int, ...], int]]
 
 
 class CachedObservation(Struct, frozen=True, gc=False):
@@ -44,8 +47,8 @@ class ObservationCache:
         self._predecessors: dict[TopicPartition, int] = {}
         # The lists that tell old metadata, and until when (monotonic); each oldest first. After a call that has left
         # this list at once, a look at another one is stale; after one that has replaced this list, a look at this one.
-        self._made: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}
-        self._replaced: dict[TopicPartition, tuple[tuple[int, ...], int]] = {}
+        self._made: _Lists = OrderedDict()
+        self._replaced: _Lists = OrderedDict()
 
     def see(self, observation: Observation) -> Observation:
         """Store an observation, and return the part that counts.
@@ -170,14 +173,9 @@ class ObservationCache:
         self.partitions.pop(key, None)
 
 
-def _note(
-    lists: dict[TopicPartition, tuple[tuple[int, ...], int]],
-    key: TopicPartition,
-    replicas: tuple[int, ...],
-    ended_ms: int,
-) -> None:
+def _note(lists: _Lists, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
     """Note a list for as long as metadata may be old, and drop those for which that is over."""
-    lists.pop(key, None)
     lists[key] = replicas, ended_ms + METADATA_LAG_MS
+    lists.move_to_end(key)
     while next(iter(lists.values()))[1] < ended_ms:
-        del lists[next(iter(lists))]
+        lists.popitem(last=False)

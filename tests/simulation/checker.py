@@ -375,7 +375,7 @@ class Checker:
             steppings = self.limits.steppings(cluster.name, life.plan)
             rules.s2_swaps_take_little_room(cluster, steppings, self.limits.most(cluster.name), life, after)
             rules.s4_racks_are_kept(cluster, steppings, life, after)
-            self.limits.few_replicas_are_added_at_once(cluster, steppings, life.key, after)
+            self.limits.few_replicas_are_added_at_once(cluster, steppings, life.key, before, after)
 
     def full_check(self) -> None:
         """Check what costs more than a step: indexes, hashes, and what each owner believes."""

@@ -86,14 +86,19 @@ class LimitWitness:
         return broker not in after.isr or (back_ms is not None and cluster.now_ms - back_ms <= RACE_MS)
 
     def few_replicas_are_added_at_once(
-        self, cluster: SimulatedCluster, steppings: set[Stepping], key: TopicPartition, after: Partition
+        self,
+        cluster: SimulatedCluster,
+        steppings: set[Stepping],
+        key: TopicPartition,
+        before: Partition | None,
+        after: Partition,
     ) -> None:
         """S7: no more replicas of one partition are copied at once than a step may add, or min.insync.replicas asks.
 
         Where Kafka waits for the whole target of a step, as many come as are out of sync and have to go with it, or
-        were when the worker looked.
+        were when the worker looked. What is under way is not held to what has come back since.
         """
-        if Stepping.SINGLE in steppings:
+        if Stepping.SINGLE in steppings or (before is not None and {*after.adding} <= {*before.adding}):
             return
         most = self.most(cluster.name)
         if Stepping.SWAP in steppings:

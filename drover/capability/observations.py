@@ -45,8 +45,8 @@ class ObservationCache:
         self._calling: set[TopicPartition] = set()
         self._call_ended: dict[TopicPartition, int] = {}
         self._predecessors: dict[TopicPartition, int] = {}
-        # The lists that tell old metadata, and until when (monotonic); each oldest first. After a call that has left
-        # this list at once, a look at another one is stale; after one that has replaced this list, a look at this one.
+        # How old metadata is recognised, and until when (monotonic), oldest first. `_made`: the list that a call has
+        # left; a look at any other is stale. `_replaced`: the list that a call has replaced; a look at it is stale.
         self._made: _Lists = OrderedDict()
         self._replaced: _Lists = OrderedDict()
 

@@ -21,7 +21,7 @@ class Budget(Enum):
     BYTES = "max_bytes_in_flight"
     LEADERS = "max_leader_movements"
 
-    # Members are singletons, and Enum's own hash is a function in Python: it took a fiftieth of a draft.
+    # Members are singletons, and Enum's own hash is a function in Python: it took a hundredth of a draft.
     __hash__ = object.__hash__
 
 

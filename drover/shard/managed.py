@@ -50,7 +50,7 @@ class ManagedCluster:
         self._is_configured = limits is not None
         self._sizes = CopySizes(self.observed)
         self._reconcilers = _reconcilers(state, self.observed, self._sizes, scope, limits)
-        # Most follow no events.
+        # Only those that follow events are told of them.
         self._following = tuple(one for one in self._reconcilers if type(one).applied is not Reconciler.applied)
 
     def begin(self, now: Moment) -> None:

@@ -87,6 +87,15 @@ class StepPrepared(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True
     copy_bytes: int | None = None
 
 
+class StepPostponed(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="step-postponed"):
+    """The step was prepared and cannot begin now: nothing is sent, and its room is free for others.
+
+    The reassignment waits as it did before the step was prepared, and the step is planned anew.
+    """
+
+    step: int
+
+
 class CallIntended(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-intended"):
     """An alter call will be made: the intent, durable before the call.
 

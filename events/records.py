@@ -62,6 +62,7 @@ from events.reassignments import (
     RollbackSkipped,
     SkipReason,
     StepConfirmed,
+    StepPostponed,
     StepPrepared,
     StepTakenBack,
     StopRequested,
@@ -106,6 +107,7 @@ CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcom
 ReassignmentEvent = (
     ReassignmentQueued
     | StepPrepared
+    | StepPostponed
     | CallIntended
     | CallAccepted
     | CallRejected

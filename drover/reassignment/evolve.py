@@ -137,6 +137,15 @@ def _prepared(before: Reassignment, event: reassignments.StepPrepared, at_ms: in
     return replace(before, phase=_PREPARED, step=step, since_ms=at_ms, block=None)
 
 
+def _postponed(before: Reassignment, event: reassignments.StepPostponed, at_ms: int) -> Reassignment:
+    # What may still take effect late was sent: such a reassignment is not as it was before its first step.
+    is_untouched = event.step == 1 and before.returning_to is None and not before.unresolved_targets
+    if is_untouched:
+        return replace(before, phase=Phase.PENDING, step=None, since_ms=at_ms)
+    step = Step(event.step - 1, False, before.current, before.current, None)
+    return replace(before, phase=Phase.CONFIRMED, step=step, since_ms=at_ms)
+
+
 def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: int) -> Reassignment:
     step = before.step
     if event.call is _STEP:
@@ -276,6 +285,7 @@ def _accepted_phase(before: Reassignment, call: Call) -> Phase:
 
 EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]] = {
     reassignments.StepPrepared: _prepared,
+    reassignments.StepPostponed: _postponed,
     reassignments.CallIntended: _intended,
     reassignments.CallAccepted: _accepted,
     reassignments.CallRejected: _not_taken,

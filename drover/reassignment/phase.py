@@ -6,6 +6,7 @@
                                                               │                              │
                                                               └──→ restore-intended → restoring → rolled back, stopped
 
+A prepared step that cannot begin is postponed: the reassignment is queued again, or confirmed after an earlier step.
 A copy that is given up for another one goes from copying to cancel-intended, and from cancelling to confirmed. A
 rollback or stop that needs copies goes from rolling-back or cancelling to confirmed, and on by steps.
 

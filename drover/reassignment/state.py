@@ -228,7 +228,7 @@ class ReassignmentState(PlansState):
     """The reassignments of a cluster that have not ended, and what late calls may still do.
 
     `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what
-    calls of ended reassignments may still do. `pending` and `in_flight` split the keys of `reassignments`;
+    calls of ended reassignments may still do. `pending` and `in_flight` split the keys of `reassignments`, in no order;
     `unblocked_pending` counts the pending ones without a block; `before_step` are those in flight that wait for a step
     to start; `loads` counts copies per way into and out of a broker, and `slots` what they take of its slots, in
     sixteenths; `copies_in_flight` counts all copies, `bytes_in_flight` how much they copy, where that is known, and
@@ -265,7 +265,7 @@ class ReassignmentState(PlansState):
             self._index(reassignment)
 
     def put(self, reassignment: Reassignment) -> None:
-        """Store a new reassignment and index it; its place in `pending` is the order of acceptance."""
+        """Store a new reassignment and index it."""
         key = reassignment.key
         assert key not in self.reassignments, f"{key} is under way already"
         self.reassignments[key] = reassignment

@@ -87,7 +87,7 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | 
         why = f"withheld, {suspension.count} {have} fewer replicas in sync than min.insync.replicas"
         since_ms = max(entry.since_ms, suspension.since_ms)
         return WaitingReason(why, "their repair, or `drover limits set adapts_to_health=false`", since_ms)
-    if entry.attempts:
+    if entry.attempts and entry.phase not in {Phase.PENDING, Phase.CONFIRMED}:
         why = f"a pause after {entry.attempts} calls without effect"
         return WaitingReason(why, "the next try follows within 5 s", entry.since_ms)
     return _before_a_step(state, entry)

@@ -19,7 +19,6 @@ from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.ports import without
 from drover.reassignment.route import next_call
-from drover.reassignment.start import dead_destination
 from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.verdict import Context, blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates
@@ -34,7 +33,7 @@ from drover.scheduling.room import Room
 from drover.scheduling.shares import Shares
 from drover.scheduling.start_pace import StartPace
 from drover.scheduling.step_needs import StepNeeds
-from drover.scheduling.steps import intend_step, is_prepared, prepare_step
+from drover.scheduling.steps import intend_step, is_prepared, postponed, prepare_step
 from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
 from drover.scheduling.waiting_entry import Where
@@ -278,6 +277,7 @@ class Starter(Reconciler):
         found = next_call(reassignment, seen.facts, context)
         self._unconfirmed.note(key, seen.ended_ms, unconfirmed=isinstance(found, LookAgain))
         if isinstance(found, Wait):
+            batch.emit_all(postponed(reassignment, self.state.name))
             batch.emit_all(blocked(reassignment, found.block, self.state.name))
         elif isinstance(found, SendStep):
             self._start(reassignment, found.step, rank, batch)
@@ -325,19 +325,21 @@ class Starter(Reconciler):
         needs, full = self._needed(reassignment, step)
         if full:
             self._lacked = full
-            self.candidates.park(reassignment.key, rank, needs, full, self._needs.share(reassignment))
-            held = reassignment.weighing_step
-            dead = [] if held is None else [broker for broker in held.adding if broker not in self.observed.live]
-            if dead:
-                # It would copy to another broker, where there is no room now.
-                batch.emit_all(blocked(reassignment, dead_destination(dead, batch.at_ms), self.state.name))
-                return
+            self._wait_for(reassignment, rank, needs, batch)
         else:
             self._begin(reassignment, step, rank, batch)
         key = reassignment.key
         if self.state.reassignments[key].block is not None:
             # It now waits only for a slot or its throttle.
             batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
+
+    def _wait_for(self, reassignment: Reassignment, rank: Rank, needs: Needs, batch: BatchBuilder) -> None:
+        """Park it until what it needs has room. A prepared step gives up its own: two could wait for each other."""
+        if given_up := postponed(reassignment, self.state.name):
+            batch.emit_all(given_up)
+            self._offer(reassignment.key)
+        else:
+            self.candidates.park(reassignment.key, rank, needs, self._lacked, self._needs.share(reassignment))
 
     def _needed(self, reassignment: Reassignment, step: Step) -> tuple[Needs, list[Resource]]:
         """List what the step needs beside the room that it holds, and what of it is full.

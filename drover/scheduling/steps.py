@@ -5,7 +5,7 @@ from typing import TypedDict
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment, Step
 from events.partitions import TopicPartition
-from events.reassignments import Call, CallIntended, StepPrepared
+from events.reassignments import Call, CallIntended, StepPostponed, StepPrepared
 
 
 class _StepFields(TypedDict):
@@ -28,6 +28,14 @@ def prepare_step(cluster: str, key: TopicPartition, step: Step) -> StepPrepared:
 def intend_step(cluster: str, key: TopicPartition, step: Step) -> CallIntended:
     """Intend the call of a step."""
     return CallIntended(**_fields(cluster, key, step), call=Call.STEP)
+
+
+def postponed(reassignment: Reassignment, cluster: str) -> tuple[StepPostponed, ...]:
+    """Give up the room of a prepared step that cannot begin; nothing if no step is prepared."""
+    key, step = reassignment.key, reassignment.step
+    if reassignment.phase is not Phase.PREPARED or step is None:
+        return ()
+    return (StepPostponed(cluster=cluster, topic=key.topic, partition=key.partition, step=step.number),)
 
 
 def _fields(cluster: str, key: TopicPartition, step: Step) -> _StepFields:

@@ -124,6 +124,7 @@ TABLES = CapabilityTables(
         reassignments.ReassignmentQueued: _USE,
         reassignments.ReassignmentAdopted: _USE,
         reassignments.StepPrepared: _USE,
+        reassignments.StepPostponed: _USE,
         reassignments.CallIntended: _USE,
         reassignments.RollbackRequested: _USE,
         reassignments.StopRequested: _USE,

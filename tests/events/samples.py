@@ -101,6 +101,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         replicas=(2, 3, 4),
         leader=1,
     ),
+    "step-postponed": reassignments.StepPostponed(cluster="local", topic="orders", partition=0, step=1),
     "call-intended": reassignments.CallIntended(
         cluster="local",
         topic="orders",

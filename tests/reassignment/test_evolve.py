@@ -1,7 +1,7 @@
 """The fold: total over what decisions and plans write, with indexes that are always what one would compute."""
 
 from collections.abc import Iterator
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ from drover.reassignment.ports import Port
 from drover.reassignment.reconcile import reconcile
 from drover.reassignment.route import next_call
 from drover.reassignment.verdict import blocked
+from drover.scheduling.steps import postponed
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
@@ -86,6 +87,29 @@ def test_an_intent_of_the_way_back_keeps_the_step(phase: Phase, call: Call, land
     found = evolve(reassignment(phase, cancel_mode=CancelMode.ROLLBACK), intent, 1)
     assert found is not None
     assert (found.phase, found.step) == (lands, reassignment(phase).step)
+
+
+@pytest.mark.parametrize(
+    ("known", "lands"),
+    [
+        ({}, Phase.PENDING),
+        ({"unresolved_targets": ((4, 2, 1),)}, Phase.CONFIRMED),
+        ({"returning_to": (1, 2, 3)}, Phase.CONFIRMED),
+    ],
+    ids=["nothing-sent", "a-call-of-unknown-outcome", "on-its-way-back"],
+)
+def test_a_first_step_that_is_postponed_is_queued_again_if_nothing_was_sent(
+    known: dict[str, Any], lands: Phase
+) -> None:
+    (event,) = postponed(reassignment(Phase.PREPARED, **known), CLUSTER)
+    found = evolve(reassignment(Phase.PREPARED, **known), event, 1)
+    assert found is not None
+    assert (found.phase, found.load) == (lands, ())
+    assert (found.step is None) == (lands is Phase.PENDING)
+
+
+def test_only_what_is_prepared_can_be_postponed() -> None:
+    assert [phase for phase in Phase if postponed(reassignment(phase), CLUSTER)] == [Phase.PREPARED]
 
 
 def test_a_cancelled_plan_stays_cancelled_when_it_finishes() -> None:
@@ -164,6 +188,7 @@ def follow(state: ClusterState, key: TopicPartition, data: st.DataObject) -> Ite
             return
         found = next_call(entry, seen, where)
         if isinstance(found, Wait):
+            yield from postponed(entry, CLUSTER)
             yield from blocked(entry, found.block, CLUSTER)
         elif isinstance(found, SendStep):
             step = found.step

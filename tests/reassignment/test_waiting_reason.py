@@ -65,6 +65,11 @@ def test_without_a_block_a_phase_is_worked_on_or_says_what_it_waits_for(phase: P
         said(phase)
 
 
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.CONFIRMED])
+def test_what_waits_for_room_after_calls_without_effect_names_the_room(phase: Phase) -> None:
+    assert "pause" not in said(phase, attempts=1)
+
+
 @pytest.mark.parametrize("phase", list(Phase))
 def test_another_cluster_holds_everything_back(phase: Phase) -> None:
     assert "another Kafka cluster (x)" in said(phase, {"mismatched_kafka_cluster_id": "x"})

@@ -33,7 +33,7 @@ INDEXES = {
     "listed_everywhere",
     "listed_in_topics",
 }
-UNORDERED = {"loads", "slots", "in_flight", "before_step", "idle_plans"}
+UNORDERED = {"loads", "slots", "pending", "in_flight", "before_step", "idle_plans"}
 STATE_FIELDS = tuple(one.name for one in fields(ClusterState))
 
 

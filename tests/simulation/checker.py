@@ -31,6 +31,7 @@ from events.reassignments import (
     ReassignmentStopped,
     RollbackRequested,
     StepConfirmed,
+    StepPostponed,
     StepPrepared,
     StepTakenBack,
     StopRequested,
@@ -195,7 +196,7 @@ class Checker:
         elif isinstance(event, StepPrepared):
             rules.s12_nothing_starts_while_frozen(self, event)
             self.lives[event.cluster, event.key].step = event.replicas
-        elif isinstance(event, StepConfirmed | StepTakenBack):
+        elif isinstance(event, StepConfirmed | StepTakenBack | StepPostponed):
             self.lives[event.cluster, event.key].step = None
         elif isinstance(event, _ANSWERS):
             self.lives[event.cluster, event.key].open = False

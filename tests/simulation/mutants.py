@@ -184,6 +184,13 @@ MUTANTS = (
         "        if state.partly_decided:\n",
     ),
     Mutant(
+        "keep-the-room-of-what-cannot-begin",
+        "drover/scheduling/steps.py",
+        "    return (StepPostponed(cluster=cluster, topic=key.topic, partition=key.partition, step=step.number),)\n",
+        "    return ()\n",
+        layer="tests/scheduling/test_postponed.py",
+    ),
+    Mutant(
         "leave-parked-what-has-room",
         STARTER,
         "        self.candidates.wake_parked(self._room)\n",

@@ -204,10 +204,16 @@ class Oracle:
         match tag:
             case "step-prepared":
                 move["state"] = "prepared"
+            case "step-postponed" if event["step"] == 1 and not (move.get("returning") or move.get("unresolved")):
+                move |= {"state": "queued", "step": None, "lists": None}
+            case "step-postponed":
+                move |= {"state": "confirmed", "step": event["step"] - 1, "lists": None}
             case "call-intended":
                 move["state"] = AFTER_INTENT[call]
             case "call-accepted" | "call-outcome-lost":
                 move["state"] = "rolling-back" if call == "step" and cancelled else AFTER_ANSWER[call]
+                if tag == "call-outcome-lost" and call != "cancel":
+                    move["unresolved"] = True
             case "call-rejected" | "call-lapsed":
                 move["state"] = "rolling-back" if call == "step" and cancelled else AFTER_NOTHING[call]
             case "step-confirmed":
@@ -217,7 +223,7 @@ class Oracle:
                 self._unknown(event, move, cluster)
                 self.plan_counts[cluster, move["plan"]]["bytes_copied"] += event.get("bytes_copied", 0)
             case "rollback-requested" | "stop-requested":
-                move["cancelled"] = True
+                move |= {"cancelled": True, "returning": False}
                 if not move["state"].endswith("intended"):
                     move["state"] = "rolling-back"
             case "rollback-skipped":
@@ -225,6 +231,9 @@ class Oracle:
                 move |= {"cancelled": False, "state": "confirmed" if between else "copying"}
             case "return-begun" | "step-taken-back":
                 move |= {"cancelled": False, "state": "confirmed", "current": event["replicas"], "lists": None}
+                move["returning"] = move.get("returning") or tag == "return-begun"
+            case "late-change-found":
+                move["unresolved"] = False
             case "reassignment-blocked":
                 move["reason"], move["detail"] = event["why"], event["detail"]
             case "target-replaced" | "replacement-withdrawn":

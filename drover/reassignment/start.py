@@ -90,7 +90,7 @@ def _is_outdated(prepared: Step, seen: PartitionFacts, context: Context) -> bool
     if not set(prepared.adding) <= set(context.live):
         return True
     dropped = replica_sets.removing(prepared.expected, prepared.replicas)
-    is_beyond = not prepared.final and len(prepared.adding) > context.max_replicas_per_step
+    is_beyond = len(prepared.adding) > context.max_replicas_per_step
     return is_beyond and context.completion is Completion.TARGET and any(broker in seen.isr for broker in dropped)
 
 

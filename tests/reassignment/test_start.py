@@ -47,10 +47,11 @@ def test_a_step_that_is_prepared_anew_keeps_the_leader_at_which_it_holds_room() 
     assert (found.adding, found.leader) == ((5,), 1)
 
 
-def test_what_is_back_in_sync_need_not_go_with_a_prepared_step() -> None:
-    """In ZooKeeper mode two that are out of sync go at once, and two come for them (seed 1012244)."""
-    prepared = Step(1, False, (1, 2, 3), (1, 4, 5), 1)
-    about = reassignment(Phase.PREPARED, target=(4, 5, 6), step=prepared)
+@pytest.mark.parametrize("target", [(4, 5, 6), (1, 4, 5)], ids=["on-its-way", "last"])
+def test_what_is_back_in_sync_need_not_go_with_a_prepared_step(target: tuple[int, ...]) -> None:
+    """In ZooKeeper mode two that are out of sync go at once, and two come for them (seeds 1012244, 81014853)."""
+    prepared = Step(1, target == (1, 4, 5), (1, 2, 3), (1, 4, 5), 1)
+    about = reassignment(Phase.PREPARED, target=target, step=prepared)
     traits = {"completion": Completion.TARGET, "stepping": Stepping.GROW, "max_replicas_per_step": 1}
     assert planned(start(about, sight(isr=(1,)), context(**traits))) == prepared
     found = planned(start(about, sight(isr=(1, 2)), context(**traits)))

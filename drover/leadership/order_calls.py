@@ -61,7 +61,13 @@ class OrderCalls:
         self._unconfirmed = Unconfirmed()
 
     def begin(self, now: Moment) -> None:
-        """Look for what a predecessor's calls have done, once they are certainly over."""
+        """Look for what a predecessor's calls have done, once they are certainly over.
+
+        What has ended it may have changed just now: old metadata does not count after a takeover, either.
+        """
+        for key, order in self._state.orders.items():
+            if not order.left_alone and key not in self._state.in_flight:
+                self._observed.call_made(key, order.replicas, now.monotonic_ms)
         self._lost = set(self._state.intended_orders)
         for key in self._lost:
             self._observed.predecessor_calls(key, now.monotonic_ms + TAKEOVER_WAIT_MS)

@@ -242,6 +242,26 @@ async def test_a_successor_finds_what_an_open_call_has_done(was_sent: bool) -> N
     assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
 
 
+async def test_a_successor_does_not_take_the_list_from_before_a_reorder_for_the_one_that_is_there() -> None:
+    """Its predecessor knew that the metadata was old; the log says which list is there (seed 81015438)."""
+    made = world()
+    made.driver.lag_metadata(1500)
+    await made.run(2000)
+    await made.send(demote(3))
+    for _ in range(50):
+        if lists(made) == WITHOUT_3 and not made.state.intended_orders:
+            break
+        await made.run(100)
+    made.crash()
+    for _ in range(50):
+        await made.send(alter({FIRST: (1, 2, 4)}))
+        if made.state.reassignments:
+            break
+        await made.run(100)
+    assert made.state.reassignments[FIRST].original == LISTS[0]
+    assert made.state.reassignments[FIRST].current == WITHOUT_3[0]
+
+
 async def test_a_move_that_waits_for_a_reorder_begins_after_it() -> None:
     made = world()
     await made.send(demote(3))

@@ -109,6 +109,13 @@ LEADER_MUTANTS = (
         layer="tests/leadership/test_moves.py",
     ),
     Mutant(
+        "believe-old-metadata-after-a-takeover",
+        "drover/leadership/order_calls.py",
+        "            if not order.left_alone and key not in self._state.in_flight:\n",
+        "            if order.left_alone and key not in self._state.in_flight:\n",
+        layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
         "elect-beside-an-open-call",
         "drover/leadership/moving.py",
         "    return reassignment.call is Call.STEP and not reassignment.call_open",

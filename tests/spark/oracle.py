@@ -22,12 +22,12 @@ from tests.spark.oracle_words import (
     ENDS,
     NO_MATTER,
     UNBLOCKING,
-    WEIGHTLESS,
     brokers_of,
     held,
     minute,
     numbers,
     text,
+    weight,
 )
 
 
@@ -177,7 +177,7 @@ class Oracle:
         move = self.moves.get(key)
         if move is None or move["state"] in ENDS.values() or tag.startswith("foreign-move-"):
             return
-        before, weighed = move["state"], self._weight(move)
+        before, weighed = move["state"], weight(move)
         requester = self.plans[key[0], move["plan"]].get("requester", "")
         if tag in ENDS:
             self._end(event, key, move, at_ms, stored)
@@ -186,8 +186,8 @@ class Oracle:
         if move["state"] != before:
             self.durations[key[0], before].append(at_ms - move["since_ms"])
             move["since_ms"] = at_ms
-        for sign, broker_sides in ((-1, weighed), (1, self._weight(move))):
-            for side in broker_sides if weighed != self._weight(move) else ():
+        for sign, broker_sides in ((-1, weighed), (1, weight(move))):
+            for side in broker_sides if weighed != weight(move) else ():
                 changes = self.weights[key[0], side[1], side[0]]
                 changes.append((at_ms, changes[-1][1] + sign))
         move |= {"shard": stored.partition, "offset": stored.offset, "requester": requester}
@@ -277,16 +277,6 @@ class Oracle:
             "target": text(move["target"]),
         }
 
-    @staticmethod
-    def _weight(move: dict[str, Any]) -> list[tuple[str, int]]:
-        """The brokers that a move weighs on, each with its side."""
-        lists, state = move.get("lists"), move["state"]
-        if lists is None or state in WEIGHTLESS or state in ENDS.values() or move["current"] == lists[1]:
-            return []
-        adding = [broker for broker in lists[1] if broker not in lists[0]]
-        source = [("out", lists[2])] if adding and lists[2] is not None else []
-        return [("in", broker) for broker in adding] + source
-
     # -- samples
 
     def _sample(self, stored: Stored) -> None:
@@ -327,7 +317,7 @@ class Oracle:
     def _reassignment(self, move: dict[str, Any]) -> dict[str, Any]:
         names = ("plan", "requester", "state", "since_ms", "began_ms", "ended_ms", "step", "reason", "detail")
         row = {name: move.get(name) for name in (*names, "bytes_copied", "bytes_unknown", "shard", "offset")}
-        adding = [broker for side, broker in self._weight(move) if side == "in"]
+        adding = [broker for side, broker in weight(move) if side == "in"]
         leader = move["lists"][2] if move.get("lists") else None
         return {
             **row,

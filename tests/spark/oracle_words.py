@@ -38,5 +38,15 @@ def brokers_of(sample: Any) -> set[int]:
     return set(held(sample))
 
 
+def weight(move: dict[str, Any]) -> list[tuple[str, int]]:
+    """The brokers that a move weighs on, each with its side."""
+    lists, state = move.get("lists"), move["state"]
+    if lists is None or state in WEIGHTLESS or state in ENDS.values() or move["current"] == lists[1]:
+        return []
+    adding = [broker for broker in lists[1] if broker not in lists[0]]
+    source = [("out", lists[2])] if adding and lists[2] is not None else []
+    return [("in", broker) for broker in adding] + source
+
+
 def text(brokers: Iterable[int]) -> str:
     return ",".join(map(str, brokers))

@@ -46,20 +46,22 @@ class ObservationCache:
         self._call_ended: dict[TopicPartition, int] = {}
         self._predecessors: dict[TopicPartition, int] = {}
         # How old metadata is recognised, and until when (monotonic), oldest first. `_made`: the list that a call has
-        # left; a look at any other is stale. `_replaced`: the list that a call has replaced; a look at it is stale.
+        # left; a look at any other is stale. `_replaced`: the list that a call has replaced, and `_merged` the one of a
+        # move that is over, whoever's it was; a look at one of them is stale.
         self._made: _Lists = OrderedDict()
         self._replaced: _Lists = OrderedDict()
+        self._merged: _Lists = OrderedDict()
 
     def see(self, observation: Observation) -> Observation:
         """Store an observation, and return the part that counts.
 
         An observation that began before a partition's last call ended says nothing about that partition. Nor does one
         that began within `METADATA_LAG_MS` after it and does not show the list that `call_made` has named, or shows the
-        one that `call_replaced` has named.
+        one that `call_replaced` has named, or one that shows the merged list of a move that was over so shortly before.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
         self._see_racks(observation.racks)
-        self.moves = observation.moves
+        self.see_moves(observation.moves, observation.ended_ms)
         self.min_isr.update(observation.min_isr)
         counted: dict[TopicPartition, PartitionFacts | None] = {}
         for key, facts in observation.partitions.items():
@@ -76,6 +78,24 @@ class ObservationCache:
         if len(self.partitions) > _KEEP:
             self._drop_some_of(observation.ended_ms - FRESH_MS, at_most=_DROP + len(counted))
         return replace(observation, partitions=counted)
+
+    def see_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int) -> None:
+        """Remember what moves, and note the merged lists of the moves that are over."""
+        for key in self.moves.keys() - moves.keys():
+            if (merged := _never_left(self.moves[key])) is not None:
+                _note(self._merged, key, merged, ended_ms)
+        self.moves = moves
+
+    def outdated(self, observation: Observation) -> frozenset[TopicPartition]:
+        """List the partitions about which an observation says nothing, since it comes from old metadata."""
+        found = set()
+        for key, facts in observation.partitions.items():
+            over = self.moves.get(key) if key not in observation.moves else None
+            if facts is None or facts.move is not None:
+                continue
+            if self._is_stale(key, facts, observation.started_ms) or (over and facts.replicas == _never_left(over)):
+                found.add(key)
+        return frozenset(found)
 
     def _drop_some_of(self, before_ms: int, at_most: int) -> None:
         """Drop the oldest; more than came in, but not so many that one draft waits for it."""
@@ -144,8 +164,11 @@ class ObservationCache:
         made, made_until_ms = self._made.get(key, ((), 0))
         if started_ms < made_until_ms and facts.replicas != made:
             return True
-        replaced, replaced_until_ms = self._replaced.get(key, ((), 0))
-        return started_ms < replaced_until_ms and facts.replicas == replaced and facts.move is None
+        for lists in (self._replaced, self._merged):
+            old, until_ms = lists.get(key, ((), 0))
+            if started_ms < until_ms and facts.replicas == old and facts.move is None:
+                return True
+        return False
 
     def predecessor_calls(self, key: TopicPartition, until_ms: int) -> None:
         """Ignore observations that begin before this time: a predecessor's call may be under way until then."""
@@ -171,6 +194,11 @@ class ObservationCache:
         self._calling.discard(key)
         self._call_ended.pop(key, None)
         self.partitions.pop(key, None)
+
+
+def _never_left(move: Move) -> tuple[int, ...] | None:
+    """Return the merged list of a move if no end leaves it: what was to go is gone then, or, cancelled, what came."""
+    return move.replicas if move.adding and move.removing else None
 
 
 def _note(lists: _Lists, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:

@@ -239,7 +239,7 @@ class ClusterServices:
             try:
                 observation = await driver.observe(missing, with_min_isr=True)
                 self._deliver(core, token, observation)
-                missing -= observation.partitions.keys()
+                missing -= observation.partitions.keys() - core.cluster(cluster).observed.outdated(observation)
                 reason = None
                 self._reached(cluster)
             except ClusterError as error:

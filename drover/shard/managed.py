@@ -101,6 +101,8 @@ class ManagedCluster:
                 entry = self.observed.see(entry)
             else:
                 self.observed.see_live(entry.live_brokers, entry.ended_ms)
+                if isinstance(entry, Identified) and entry.moves is not None:
+                    self.observed.see_moves(entry.moves, entry.ended_ms)
         for reconciler in others:
             reconciler.handle(entry, batch)
 

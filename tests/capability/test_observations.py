@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
+
+import pytest
 
 from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
@@ -55,6 +58,33 @@ def test_the_list_that_an_accepted_call_replaced_does_not_count_while_metadata_l
     observed.call_starts(KEY)
     observed.call_ends(KEY, 3100)
     assert observed.see(observation(3100, 3200)).partitions
+
+
+@pytest.mark.parametrize(
+    ("move", "counts"),
+    [
+        (Move(SEEN.replicas, (1,), (3,)), False),
+        (Move(SEEN.replicas, (), (3,)), True),
+        (Move(SEEN.replicas, (1,), ()), True),
+        (Move((4, *SEEN.replicas), (4,), (3,)), True),
+    ],
+    ids=["merged", "a-cancelled-shrink", "a-growth", "another-list"],
+)
+def test_the_merged_list_of_a_move_that_is_over_does_not_count_while_metadata_lags(move: Move, *, counts: bool) -> None:
+    """Whoever moved it: the stock tool's moves end as Drover's own do."""
+    observed = ObservationCache()
+    moving = replace(SEEN, move=move)
+    both: dict[str, Any] = {"partitions": {KEY: moving}, "moves": {KEY: move}}
+    assert observed.see(replace(observation(0, 10), **both)).partitions
+    assert bool(observed.see(observation(100, 110)).partitions) is counts
+    assert bool(observed.see(observation(1000, 1010)).partitions) is counts
+    assert observed.see(replace(observation(1000, 1010), **both)).partitions, "it moves again"
+    assert bool(observed.outdated(observation(1100, 1110))) is not counts
+    assert bool(observed.see(observation(1100, 1110)).partitions) is counts
+    assert bool(observed.outdated(observation(1200, 1210))) is not counts
+    later = observation(1110 + METADATA_LAG_MS, 4000)
+    assert not observed.outdated(later)
+    assert observed.see(later).partitions
 
 
 def test_a_look_that_took_long_shows_what_was_when_it_began() -> None:

@@ -18,6 +18,7 @@ from drover.capability.messages import (
     OutOfReach,
     VersionsSeen,
 )
+from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import OutcomeUnknownError
@@ -121,6 +122,17 @@ async def test_a_cluster_that_has_long_been_out_of_reach_gets_one_try_a_command(
     assert time.monotonic() - began < clusters.GATHER_DEADLINE_MS / 1000 / 2
     bench.world.driver.unreachable = False
     assert await bench.services.gather(bench.core, {CLUSTER: frozenset({ORDERS})}) == {}
+
+
+async def test_old_metadata_is_read_again_until_it_shows_what_is_known(bench: Bench) -> None:
+    """A command would be refused for want of a look that counts."""
+    observed = bench.core.cluster(CLUSTER).observed
+    observed.call_made(ORDERS, (7, 8, 9), bench.world.model.now_ms)
+    gathering = asyncio.create_task(bench.services.gather(bench.core, {CLUSTER: frozenset({ORDERS})}))
+    await until(lambda: len(bench.delivered) > 1)
+    assert not gathering.done()
+    bench.world.model.advance(METADATA_LAG_MS)
+    assert await gathering == {}
 
 
 async def test_a_call_ends_as_an_input_and_wakes_the_shard(bench: Bench) -> None:

@@ -126,6 +126,26 @@ async def test_a_queued_reassignment_whose_partition_others_move_waits_for_them_
     assert made.state.unmanaged == {}
 
 
+async def test_an_alter_right_after_it_begins_from_the_list_that_is_there() -> None:
+    """A broker with old metadata still shows the merged list, which is not the original one of anything."""
+    made = world()
+    made.model.remember_metadata(1500)
+    somebody_moves(made, KEY, (4, 2, 1))
+    await made.run(12_000)
+    assert set(made.state.unmanaged) == {KEY}
+    made.driver.lag_metadata(1500)
+    made.model.join_isr(KEY, 4)
+    for _ in range(30):
+        await made.send(alter({KEY: [5, 2, 1]}))
+        if made.state.reassignments:
+            break
+        await made.run(100)
+    assert made.reassignment(KEY).original == (4, 2, 1)
+    made.model.joins_by_itself = True
+    await made.finish()
+    assert made.replicas(KEY) == (5, 2, 1)
+
+
 async def test_only_so_many_are_recorded_and_those_that_never_end_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign_moves, "MAX_FOREIGN_MOVES", 2)
     made = World(joins_by_itself=False)

@@ -176,6 +176,13 @@ MUTANTS = (
         "                pass\n",
         layer="tests/simulation/test_regressions.py",
     ),
+    Mutant(
+        "believe-the-merged-list",
+        "drover/capability/observations.py",
+        "                _note(self._merged, key, merged, ended_ms)\n",
+        "                pass\n",
+        layer="tests/shard/test_foreign.py",
+    ),
     # -- indexes and the hash
     Mutant(
         "lose-unfinished-commands",

@@ -375,7 +375,7 @@ class Checker:
             rules.s2_the_envelope_holds(life, after)
             steppings = self.limits.steppings(cluster.name, life.plan)
             rules.s2_swaps_take_little_room(cluster, steppings, self.limits.most(cluster.name), life, after)
-            rules.s4_racks_are_kept(cluster, steppings, life, after)
+            rules.s4_racks_are_kept(cluster, steppings, life, before, after)
             self.limits.few_replicas_are_added_at_once(cluster, steppings, life.key, before, after)
 
     def full_check(self) -> None:

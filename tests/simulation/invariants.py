@@ -93,11 +93,18 @@ def s3_min_isr_is_kept(checker: "Checker", cluster: SimulatedCluster, request: A
     assert not after.recovering or before.recovering, f"S3: {request} made an unclean leader"
 
 
-def s4_racks_are_kept(cluster: SimulatedCluster, steppings: set[Stepping], life: "Life", after: Partition) -> None:
+def s4_racks_are_kept(
+    cluster: SimulatedCluster,
+    steppings: set[Stepping],
+    life: "Life",
+    before: Partition | None,
+    after: Partition,
+) -> None:
     """S4, as far as it is built: on the way a partition is never in fewer racks than at either end.
 
     Where Kafka waits for the whole target of a step, what is out of sync and on its way out goes with the first step,
-    and its rack with it. With swaps the dead and the out-of-sync go first in any case, and what leads goes last.
+    and its rack with it. With swaps the dead and the out-of-sync go first in any case, and what leads goes last; a rack
+    that went for that comes back with a copy, not with the next drop.
 
     The rack of an original that is given up goes with it: what is in sync decides which replica stays in its place.
     """
@@ -116,6 +123,8 @@ def s4_racks_are_kept(cluster: SimulatedCluster, steppings: set[Stepping], life:
     if Stepping.SWAP in steppings and life.led_by in {*after.replicas} - {*heading}:
         # It led when the step was planned, and goes last: the only one of another rack may go before it.
         needed -= racks(after.replicas) == racks({*after.replicas} - {life.led_by})
+    if before is not None:
+        needed = min(needed, racks(before.replicas))
     assert racks(after.replicas) >= needed, f"S4: {life.key}: {after.replicas} is in too few racks"
 
 

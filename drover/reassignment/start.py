@@ -106,14 +106,18 @@ def _in_todays_order(reassignment: Reassignment, step: Step, seen: PartitionFact
     """X8: each step sends its list as the list of brokers that should not lead orders it today.
 
     Leadership may move with it, and then not to a listed broker where another one can lead. A step that repairs a
-    partition below min ISR, and only appends, stays as it is: nothing must hold it up.
+    partition below min ISR, and only appends, goes on appending: nothing must hold it up. If it was prepared as the
+    last one and today's order would do more than append, another step follows it for that.
     """
-    is_repair = _lacks_in_sync(seen, context) and _is_repair(step, seen, context)
-    if is_repair or is_reorder(reassignment):
+    if is_reorder(reassignment):
         return step
-    if step.final:
-        return replace(step, replicas=todays_heading(reassignment, context.listed))
-    return replace(step, replicas=deprioritise(step.replicas, context.listed))
+    if not step.final:
+        is_repair = _lacks_in_sync(seen, context) and _is_repair(step, seen, context)
+        return step if is_repair else replace(step, replicas=deprioritise(step.replicas, context.listed))
+    today = replace(step, replicas=todays_heading(reassignment, context.listed))
+    if not (_lacks_in_sync(seen, context) and _is_repair(step, seen, context)) or _is_repair(today, seen, context):
+        return today
+    return step if step.replicas == reassignment.heading else replace(step, final=False)
 
 
 def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:

@@ -104,6 +104,30 @@ def test_below_min_isr_nothing_is_dropped_and_no_leader_moves(target: tuple[int,
     assert blocker(begun(sight(isr=(1,)), target, min_isr=2)) is Blocker.BELOW_MIN_ISR
 
 
+@pytest.mark.parametrize(
+    ("target", "prepared", "listed", "expected", "final"),
+    [
+        ((1, 2, 3, 5, 4), (1, 2, 3, 4, 5), (), (1, 2, 3, 5, 4), True),
+        ((4, 1, 2, 3), (1, 2, 3, 4), (), (1, 2, 3, 4), False),
+        ((1, 2, 3, 4), (1, 2, 3, 4), (1,), (1, 2, 3, 4), True),
+    ],
+    ids=["order-of-what-is-added", "another-leader", "listed-since"],
+)
+def test_a_repair_that_was_prepared_under_another_list_of_brokers_goes_on_appending(
+    target: tuple[int, ...],
+    prepared: tuple[int, ...],
+    listed: tuple[int, ...],
+    expected: tuple[int, ...],
+    *,
+    final: bool,
+) -> None:
+    """The last step is the target, or what the list of brokers makes of it today (seed 81022356)."""
+    about = reassignment(Phase.PREPARED, target=target, step=Step(1, True, (1, 2, 3), prepared, 1))
+    where = context(live={1, 4, 5}, min_isr=2, max_replicas_per_step=2, listed=frozenset(listed))
+    step = planned(start(about, sight(isr=(1,)), where))
+    assert (step.replicas, step.final) == (expected, final)
+
+
 def test_after_the_repair_what_is_left_over_is_dropped() -> None:
     """Also where min.insync.replicas asks for more than there will be: all that stays is in sync."""
     grown = reassignment(

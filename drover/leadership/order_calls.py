@@ -70,6 +70,7 @@ class OrderCalls:
                 self._observed.call_made(key, order.replicas, now.monotonic_ms)
         self._lost = set(self._state.intended_orders)
         for key in self._lost:
+            self._doubt(key, now.monotonic_ms + TAKEOVER_WAIT_MS)
             self._observed.predecessor_calls(key, now.monotonic_ms + TAKEOVER_WAIT_MS)
 
     # -- intents
@@ -137,8 +138,13 @@ class OrderCalls:
             if answer is None:
                 self._lost.add(key)
                 self._observed.call_ends(key, ended.ended_ms)
+                self._doubt(key, ended.ended_ms)
             else:
                 self._answers[key] = ended.ended_ms, answer
+
+    def _doubt(self, key: TopicPartition, ended_ms: int) -> None:
+        """Believe no look at the list from before a lost call while metadata may be old: no command either may."""
+        self._observed.call_replaced(key, self._state.intended_orders[key].expected, ended_ms)
 
     def _meaning(self, key: TopicPartition, ended: CallEnded) -> Answer | None:
         if ended.results is None:

@@ -125,6 +125,23 @@ async def test_a_lost_answer_is_found_in_the_cluster_although_brokers_show_it_la
     assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
 
 
+async def test_no_alter_begins_from_the_list_before_a_reorder_whose_answer_was_lost() -> None:
+    """Somebody else would seem to have changed it when the reorder is found (seeds 81021033 and 81023539)."""
+    made = world()
+    await made.send(demote(3))
+    await until_intended(made)
+    made.driver.lag_metadata(1500)
+    made.driver.lose_next(Loss.ANSWER)
+    await made.release_effects()
+    for _ in range(50):
+        await made.send(alter({FIRST: (4, 1, 2)}))
+        if made.state.reassignments:
+            break
+        await made.run(100)
+    assert made.state.reassignments[FIRST].original == LISTS[0]
+    assert made.state.reassignments[FIRST].current == WITHOUT_3[0]
+
+
 async def test_a_lost_call_that_had_no_effect_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     made = world()
     alter_lists, losses = made.driver.alter, [True]

@@ -272,7 +272,7 @@ class Checker:
         if isinstance(event, ReassignmentCompleted):
             rules.s5_completed_means_there(self, cluster, life, event)
         elif isinstance(event, ReassignmentStopped):
-            rules.s8_stopped_means_nothing_moves(self, cluster, life, event)
+            rules.s8_stopped_means_nothing_moves(cluster, life, event)
         elif isinstance(event, ReassignmentRolledBack):
             rules.s8_rolled_back_means_nothing_is_left(self, cluster, life, event)
         else:

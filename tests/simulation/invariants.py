@@ -223,22 +223,14 @@ def s8_rolled_back_means_nothing_is_left(
     for broker in event.missing:
         gone = (cluster.name, broker) in checker.reported or broker in cluster.died_ms
         assert gone or life.touched, f"S8: {event} gives up {broker}, which is alive"
-    if _is_settled(cluster, life, event.replicas, f"S8: {event}", _order_under_way(checker, event)):
+    if _is_settled(cluster, life, event.replicas, f"S8: {event}"):
         strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
         assert not strays, f"S8: {event} left bytes on {strays}"
 
 
-def s8_stopped_means_nothing_moves(
-    checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped
-) -> None:
+def s8_stopped_means_nothing_moves(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:
     """S8: after a stop nothing moves, and the list is the one that the confirmed steps had made."""
-    _is_settled(cluster, life, event.replicas, f"S8: {event}", _order_under_way(checker, event))
-
-
-def _order_under_way(checker: "Checker", event: ReassignmentRolledBack | ReassignmentStopped) -> tuple[int, ...] | None:
-    """Return the list of a reorder's open call, where the reassignment itself has sent nothing; its end tells which."""
-    order = checker.leaders.orders.get((event.cluster, event.key))
-    return None if event.started or order is None or order.intent is None else order.intent.replicas
+    _is_settled(cluster, life, event.replicas, f"S8: {event}")
 
 
 def s9_no_new_incarnation_is_touched(cluster: SimulatedCluster, request: AlterRequest, life: "Life") -> None:
@@ -373,20 +365,14 @@ def s20_one_call_at_a_time(life: "Life", event: CallIntended) -> None:
     assert not life.open, f"S20: {event} while {life.intent} is open"
 
 
-def _is_settled(
-    cluster: SimulatedCluster,
-    life: "Life",
-    replicas: tuple[int, ...],
-    what: str,
-    order: tuple[int, ...] | None = None,
-) -> bool:
-    """Whether the cluster shows this list, or an `order` that is on its way, and no move; others may have undone it."""
+def _is_settled(cluster: SimulatedCluster, life: "Life", replicas: tuple[int, ...], what: str) -> bool:
+    """Whether the cluster shows this list and no move; what others did lately may have undone it."""
     key = life.key
     topic, partition = cluster.model.topics.get(key.topic), cluster.model.partition(key)
     if is_touched(cluster, life):
         return False
     if topic is None or partition is None or topic.topic_id != life.topic_id:
         return False
-    assert partition.replicas in {replicas, order}, f"{what}, but there is {partition}"
+    assert partition.replicas == replicas, f"{what}, but there is {partition}"
     assert not partition.moving, f"{what}, but it moves: {partition}"
     return True

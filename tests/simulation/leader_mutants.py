@@ -116,6 +116,13 @@ LEADER_MUTANTS = (
         layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(
+        "believe-the-list-before-a-lost-reorder",
+        "drover/leadership/order_calls.py",
+        "        self._observed.call_replaced(key, self._state.intended_orders[key].expected, ended_ms)\n",
+        "        assert key in self._state.intended_orders, ended_ms\n",
+        layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
         "elect-beside-an-open-call",
         "drover/leadership/moving.py",
         "    return reassignment.call is Call.STEP and not reassignment.call_open",

@@ -179,6 +179,10 @@ class ObservationCache:
         """Whether this owner's call about a partition is under way."""
         return key in self._calling
 
+    def awaits_end(self, keys: Iterable[TopicPartition], now_ms: int) -> bool:
+        """Whether no look at one of these counts yet, since a call about it is open, or may be a predecessor's."""
+        return any(key in self._calling or self._call_ended.get(key, 0) > now_ms for key in keys)
+
     def call_ended_ms(self, key: TopicPartition) -> int:
         """Tell when the partition's last call ended, or will have ended at the latest; 0 if there was none."""
         return self._call_ended.get(key, 0)

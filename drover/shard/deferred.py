@@ -120,9 +120,12 @@ def _may_be_decided(
 ) -> bool:
     if command.cluster not in clusters.scope.clusters or not looks.worth:
         return True
-    # What has ended in this batch must be observed again.
-    is_looked_for = (command.cluster, command.id) in looked_for
-    return is_looked_for and not any((command.cluster, key) in batch.ended for key in looks.required)
+    if (command.cluster, command.id) not in looked_for:
+        return False
+    # What has ended in this batch must be observed again, and what a call is open about once it has ended.
+    if any((command.cluster, key) in batch.ended for key in looks.required):
+        return False
+    return not clusters.of(command.cluster).observed.awaits_end(looks.required, batch.now.monotonic_ms)
 
 
 def _refuse(batch: BatchBuilder, released: Released, cluster: ManagedCluster, undecided: tuple[str, ...]) -> None:

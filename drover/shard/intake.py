@@ -23,6 +23,8 @@ from events.topics import shard_of
 
 # Of one batch: each is written by itself.
 MOST_DEAD_LETTERS = 1000
+# A call begins within a second of its intent and ends within four more; after a takeover it is waited for as long.
+MAX_CALL_WAIT_MS = 6000
 
 
 @dataclass(slots=True)
@@ -74,6 +76,8 @@ def decide_arrivals(
             looks = _looks(command, clusters)
             if any((command.cluster, key) in batch.ended for key in looks.required):
                 # What ended in this batch must be observed again first.
+                break
+            if _is_called(batch, command, looks, arrival, clusters):
                 break
             position = Position(scope.topics.commands[arrival.topic_index], arrival.offset, arrival.timestamp_ms)
             _decide_one(batch, command, arrival, position, clusters, index, unavailable, looks)
@@ -127,6 +131,18 @@ def _is_waiting(command: AnyCommand, clusters: ManagedClusters) -> bool:
     """Whether another command of its cluster is decided in several records, and is not done."""
     known = clusters.known(command.cluster)
     return known is not None and bool(known.state.partly_decided)
+
+
+def _is_called(
+    batch: BatchBuilder, command: AnyCommand, looks: Looks, arrival: Arrival, clusters: ManagedClusters
+) -> bool:
+    """Whether a call is open about a partition to look at, a reorder's or an election's: no look counts before its end.
+
+    A command waits a few seconds for that, and what comes after it waits with it; then it is refused.
+    """
+    if not looks.required or batch.at_ms - arrival.timestamp_ms > MAX_CALL_WAIT_MS:
+        return False
+    return clusters.of(command.cluster).observed.awaits_end(looks.required, batch.now.monotonic_ms)
 
 
 def _looks(command: AnyCommand, clusters: ManagedClusters) -> Looks:

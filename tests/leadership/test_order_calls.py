@@ -13,12 +13,13 @@ from drover.leadership.judging import LeaveAlone, Wish, judge
 from drover.leadership.state import KeptOrder
 from drover.leadership.tables import TABLES
 from drover.runtime.calls import carry_out
+from drover.shard.intake import MAX_CALL_WAIT_MS
 from drover.tables.registry import tables_of
 from drover.tables.sheet import Sheet
 from drover.tables.telling import NoMemory, Telling, Told
 from drover.traits import known_traits
 from events.brokers import BlacklistSet
-from events.commands import Freeze
+from events.commands import ChangeLimits, Freeze
 from events.leadership import (
     LeaderElectionsEnded,
     LeaderOrdersAnswered,
@@ -283,14 +284,41 @@ async def test_a_move_that_waits_for_a_reorder_begins_after_it() -> None:
     made = world()
     await made.send(demote(3))
     await until_intended(made)
-    await made.send(alter({FIRST: (4, 1, 2)}))
+    made.put(alter({FIRST: (4, 1, 2)}, id="a"))
+    await made.run(1000)
+    assert "a" not in {outcome.id for outcome in made.outcomes()}, "no look counts before the end of the call"
     await made.release_effects()
     await made.run(5000)
-    if made.replicas(FIRST) == (1, 2, 3):
-        await made.send(alter({FIRST: (4, 1, 2)}))
-        await made.run(5000)
+    assert [outcome.verdict for outcome in made.outcomes() if outcome.id == "a"] == ["accepted"]
     assert made.replicas(FIRST) == (4, 1, 2)
     assert FIRST not in made.state.orders
+
+
+async def test_a_deferred_alter_whose_turn_comes_during_a_reorder_waits_for_its_end() -> None:
+    made = world()
+    await made.send(alter({FIRST: (4, 1, 2)}, id="a", after=("b",)))
+    await made.send(demote(3))
+    await until_intended(made)
+    await made.send(ChangeLimits(id="b", cluster=CLUSTER, by="ana", reason="r", values={"max_moves_per_broker": 3}))
+    await made.run(500)
+    await made.release_effects()
+    await made.run(5000)
+    assert [outcome.verdict for outcome in made.outcomes() if outcome.id == "a"] == ["held", "accepted"]
+    assert made.replicas(FIRST) == (4, 1, 2)
+
+
+async def test_an_alter_waits_some_seconds_for_a_reorder_and_no_freeze_waits_for_the_alter() -> None:
+    made = world()
+    await made.send(demote(3))
+    await until_intended(made)
+    made.put(alter({FIRST: (4, 1, 2)}, id="a"))
+    await made.run(1000)
+    await made.freeze()
+    await made.run(MAX_CALL_WAIT_MS - 2000)
+    assert "a" not in {outcome.id for outcome in made.outcomes()}
+    await made.run(3000)
+    (refused,) = (outcome for outcome in made.outcomes() if outcome.id == "a")
+    assert "could not be observed in time" in refused.refusals[0].detail
 
 
 async def test_the_minute_counts_what_the_shared_events_say_of_each_partition() -> None:

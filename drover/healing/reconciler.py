@@ -6,7 +6,7 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
 from drover.capability.messages import Effect, Identified, Input, InventoryTaken, Moment, TakeInventory
 from drover.capability.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
-from drover.facts import Move, Observation, PartitionFacts, Survey
+from drover.facts import Move, Observation, Survey
 from drover.healing import timers
 from drover.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
 from drover.healing.outages import OutageWatch
@@ -222,15 +222,13 @@ class HealingReconciler(Reconciler):
         chunk = next_chunk(state)
         if chunk is None:
             return
-        found: dict[TopicPartition, PartitionFacts | None] = {}
-        for key in keys_of(chunk):
-            seen = self.observed.fresh(key, now_ms, FRESH_TO_START_MS)
-            if seen is None and key not in state.reassignments:
-                self._needed = (*self._needed, key)
-            found[key] = None if seen is None else seen.facts
-        if self._needed or not self._is_sure(heal.brokers, now_ms):
-            self._needed = self._needed or keys_of(chunk)
+        looks = {key: self.observed.fresh(key, now_ms, FRESH_TO_START_MS) for key in keys_of(chunk)}
+        is_seen = all(seen is not None or key in state.reassignments for key, seen in looks.items())
+        if not is_seen or not self._is_sure(heal.brokers, now_ms):
+            # All at once: what was seen a look before is not fresh any more when the rest is.
+            self._needed = keys_of(chunk)
             return
+        found = {key: None if seen is None else seen.facts for key, seen in looks.items()}
         moving = self.observed.moves.keys() | state.unmanaged.keys()
         what = Seen(found, moving, self.observed.live)
         batch.emit_all(begin_chunk(state, heal, chunk, what, limits.throttle_bytes_per_second))

@@ -101,7 +101,8 @@ def grow(now: Situation) -> tuple[int, ...] | None:
     """
     missing, live = now.missing, now.live_missing
     appends_first = (now.is_short or now.drops_last) and not only_appends(now.current, now.target)
-    at_once = len(adding(now.original, now.target)) <= now.max_replicas_per_step
+    # On the way back to the original list it may lack more than the way there has added.
+    at_once = max(len(missing), len(adding(now.original, now.target))) <= now.max_replicas_per_step
     if not missing or (at_once and live == missing and not appends_first):
         return now.target
     return _appended(now, now.max_replicas_per_step) if live else None

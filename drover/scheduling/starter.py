@@ -322,10 +322,9 @@ class Starter(Reconciler):
         return bool(full)
 
     def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
-        needs, full = self._needed(reassignment, step)
-        if full:
-            self._lacked = full
-            self._wait_for(reassignment, rank, needs, batch)
+        self._lacked = self._lacking(reassignment, step)
+        if self._lacked:
+            self._wait_for_room(reassignment, step, rank, batch)
         else:
             self._begin(reassignment, step, rank, batch)
         key = reassignment.key
@@ -333,24 +332,23 @@ class Starter(Reconciler):
             # It now waits only for a slot or its throttle.
             batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
 
-    def _wait_for(self, reassignment: Reassignment, rank: Rank, needs: Needs, batch: BatchBuilder) -> None:
-        """Park it until what it needs has room. A prepared step gives up its own: two could wait for each other."""
+    def _wait_for_room(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
+        """Park it, but not for room at a dead leader. A prepared step gives up its own, which others may wait for."""
         if given_up := postponed(reassignment, self.state.name):
             batch.emit_all(given_up)
             self._offer(reassignment.key)
         else:
-            self.candidates.park(reassignment.key, rank, needs, self._lacked, self._needs.share(reassignment))
+            self._is_parked(reassignment.key, rank, step)
 
-    def _needed(self, reassignment: Reassignment, step: Step) -> tuple[Needs, list[Resource]]:
-        """List what the step needs beside the room that it holds, and what of it is full.
+    def _lacking(self, reassignment: Reassignment, step: Step) -> list[Resource]:
+        """List what is full of what the step needs beside the room that it holds.
 
         A prepared step has its room already; one that is planned anew has it where it copies to the same brokers.
         """
         if is_prepared(reassignment, step):
-            return (), []
-        held = reassignment.weighing_step
-        ports = without(step.load, reassignment.load)
-        return self._needs.of(reassignment, step, ports, self._room.left, held)
+            return []
+        ports, held = without(step.load, reassignment.load), reassignment.weighing_step
+        return self._needs.of(reassignment, step, ports, self._room.left, held)[1]
 
     def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""

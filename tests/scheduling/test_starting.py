@@ -4,13 +4,16 @@ import itertools
 
 import pytest
 
+from drover.capability.messages import Identified
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
 from drover.scheduling import candidates
+from drover.scheduling.starter import Starter
 from drover.scheduling.state import Limits
+from drover.scheduling.waiting_entry import Where
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, CallIntended, ReassignmentCompleted
-from tests.shard.world import World, alter, rollback
+from tests.shard.world import CLUSTER, World, alter, reconciler, rollback
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(6))
 
@@ -192,3 +195,30 @@ async def test_what_is_kept_for_one_is_a_slot_and_others_use_the_rest(monkeypatc
     made.model.join_isr(full[0], 4)
     await made.run(1000)
     assert set(made.state.in_flight) == {full[1], KEYS[3], KEYS[0]}
+
+
+async def test_room_at_a_leader_that_died_after_the_look_is_not_waited_for() -> None:
+    """Nothing would wake it: room at dead brokers counts for nothing (seed 81029090)."""
+    made = World(brokers=7, limits=Limits(max_moves_per_broker=1), joins_by_itself=False)
+    made.model.create_topic("orders", {0: (1, 2, 3)})
+    made.model.create_topic("other", {0: (6, 1, 7)})
+    other = TopicPartition("other", 0)
+    await made.send(alter({KEYS[0]: [5, 2, 3]}))
+    await made.run(1000)
+    await made.freeze()
+    await made.send(alter({other: [6, 1, 4]}))
+    await made.run(1000)
+    await made.unfreeze()
+    made.model.stop_broker(6)
+    await made.run(0)
+    starter = reconciler(made, Starter)
+    assert starter is not None
+    assert starter.candidates.where(other) is Where.LOOKING
+    await made.look()
+    kafka_cluster_id, live = made.state.kafka_cluster_id, starter.observed.live
+    assert kafka_cluster_id is not None
+    made.core.deliver(Identified(CLUSTER, kafka_cluster_id, tuple(live - {1}), made.model.now_ms))
+    await made.turn()
+    assert starter.candidates.where(other) is not Where.PARKED
+    await made.run(2000)
+    assert starter.candidates.where(other) is Where.PARKED, "broker 1 is alive after all"

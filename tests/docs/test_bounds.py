@@ -43,6 +43,7 @@ IN_ROWS = {
         "drover.shard.inbox.MOST_EARLY",
         "drover.shard.queues.GROUPS",
     ),
+    "waiting for the end of a call": ("drover.shard.intake.MAX_CALL_WAIT_MS",),
     "what one record of the log decides": ("drover.shard.inbox.CLOSE_BYTES",),
     "a decision about one command": (
         "drover.shard.deciding.MAX_DECISION_BYTES",

@@ -152,7 +152,7 @@ class Starter(Reconciler):
 
     def _offer(self, key: TopicPartition) -> None:
         rank = self._weigh(key)
-        if not self._is_parked(key, rank, self._likely_step(self.state.reassignments[key])):
+        if not self._park_if_full(key, rank, self._likely_step(self.state.reassignments[key])):
             self.candidates.offer(key, rank)
 
     def _drop(self, key: TopicPartition) -> None:
@@ -302,7 +302,7 @@ class Starter(Reconciler):
     def _look(self, reassignment: Reassignment, rank: Rank) -> None:
         """Look before the start, if there is room for what the next step would be."""
         step = self._likely_step(reassignment)
-        if not self._is_parked(reassignment.key, rank, step):
+        if not self._park_if_full(reassignment.key, rank, step):
             load: Needs = () if step is None else self._expected(step)
             self.candidates.look(reassignment.key, rank, load, self._needs.share(reassignment))
 
@@ -312,7 +312,8 @@ class Starter(Reconciler):
     def _likely_step(self, reassignment: Reassignment) -> Step | None:
         return likely_step(self.state, self.observed, reassignment, self._leaders.get(reassignment.key))
 
-    def _is_parked(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
+    def _park_if_full(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
+        """Park it if what the step needs has no room at live brokers; return whether that is so."""
         if step is None:
             return False
         reassignment = self.state.reassignments[key]
@@ -338,7 +339,7 @@ class Starter(Reconciler):
             batch.emit_all(given_up)
             self._offer(reassignment.key)
         else:
-            self._is_parked(reassignment.key, rank, step)
+            self._park_if_full(reassignment.key, rank, step)
 
     def _lacking(self, reassignment: Reassignment, step: Step) -> list[Resource]:
         """List what is full of what the step needs beside the room that it holds.

@@ -55,6 +55,25 @@ def count(made: World, kind: type) -> int:
     return sum(isinstance(event, kind) for event in made.events())
 
 
+async def until_answered(made: World, wanted: Mapping[int, tuple[int, ...]]) -> None:
+    """Look until the lists are these and no order call is open."""
+    for _ in range(50):
+        if lists(made) == wanted and not made.state.intended_orders:
+            return
+        await made.run(100)
+    raise AssertionError(f"never {wanted}: {lists(made)}")
+
+
+async def alter_until_accepted(made: World, target: tuple[int, ...]) -> None:
+    """Send an alter of the first partition again and again: one has nothing to be decided by while no look counts."""
+    for _ in range(50):
+        await made.send(alter({FIRST: target}))
+        if made.state.reassignments:
+            return
+        await made.run(100)
+    raise AssertionError(f"never accepted: {made.outcomes()[-1]}")
+
+
 async def test_an_alter_right_after_a_reorder_does_not_take_the_list_from_before_for_the_original() -> None:
     made = world()
     made.driver.lag_metadata(1500)
@@ -62,16 +81,9 @@ async def test_an_alter_right_after_a_reorder_does_not_take_the_list_from_before
     await made.send(demote(3))
     await made.run(8000)
     await made.send(restore(3))
-    for _ in range(50):
-        if lists(made) == LISTS and not made.state.intended_orders:
-            break
-        await made.run(100)
+    await until_answered(made, LISTS)
     # As long as every look shows the list from before, the command has nothing to be decided by.
-    for _ in range(50):
-        await made.send(alter({FIRST: (1, 2, 4)}))
-        if made.state.reassignments:
-            break
-        await made.run(100)
+    await alter_until_accepted(made, (1, 2, 4))
     assert made.state.reassignments[FIRST].original == LISTS[0]
 
 
@@ -134,11 +146,7 @@ async def test_no_alter_begins_from_the_list_before_a_reorder_whose_answer_was_l
     made.driver.lag_metadata(1500)
     made.driver.lose_next(Loss.ANSWER)
     await made.release_effects()
-    for _ in range(50):
-        await made.send(alter({FIRST: (4, 1, 2)}))
-        if made.state.reassignments:
-            break
-        await made.run(100)
+    await alter_until_accepted(made, (4, 1, 2))
     assert made.state.reassignments[FIRST].original == LISTS[0]
     assert made.state.reassignments[FIRST].current == WITHOUT_3[0]
 
@@ -266,16 +274,9 @@ async def test_a_successor_does_not_take_the_list_from_before_a_reorder_for_the_
     made.driver.lag_metadata(1500)
     await made.run(2000)
     await made.send(demote(3))
-    for _ in range(50):
-        if lists(made) == WITHOUT_3 and not made.state.intended_orders:
-            break
-        await made.run(100)
+    await until_answered(made, WITHOUT_3)
     made.crash()
-    for _ in range(50):
-        await made.send(alter({FIRST: (1, 2, 4)}))
-        if made.state.reassignments:
-            break
-        await made.run(100)
+    await alter_until_accepted(made, (1, 2, 4))
     assert made.state.reassignments[FIRST].original == LISTS[0]
     assert made.state.reassignments[FIRST].current == WITHOUT_3[0]
 

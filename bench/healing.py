@@ -1,16 +1,13 @@
 """A broker dies for good on real brokers: how soon it is noticed and healed, for how much, and what producers feel."""
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aiokafka import AIOKafkaProducer
-
-from bench.results import AtMost, Benchmark, Row, check, percentile, say
-from bench.rig import BURST_S, MANAGED, SMALL_FETCHES, Rig, drover_on, fresh_cluster
+from bench.producing import TRAFFIC, producing
+from bench.results import AtMost, Benchmark, Row, check, say
+from bench.rig import BURST_S, MANAGED, SMALL_FETCHES, drover_on, fresh_cluster
 from bench.tail import Tail
 from drover.local import LocalCluster
 from drover.scheduling.state import Limits
@@ -28,11 +25,11 @@ from events.topics import DEFAULT_SHARDS, shard_of
 
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 BROKERS, DEAD = 5, 5
-TOPIC, TRAFFIC = "orders", "traffic"
+TOPIC = "orders"
 ALARM_MS, INTERVAL_MS = 4000, 8000
 RECORDS, ONE_CHUNK = 16, 1000
 # In 15 s the 99th percentile is that of a handful of writes.
-IDLE_S, PAUSE_S, PRODUCED = 60, 0.02, b"x" * 1024
+IDLE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,43 +85,15 @@ async def _heal(cluster: LocalCluster, partitions: int, chunk: int, seconds: int
         await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
         state = tail.cluster(SHARD, MANAGED)
         await tail.until(lambda: state.limits.healing is not None, "the settings to be recorded")
-        async with producing(rig) as waited_ms:
+        async with producing(rig) as waits:
             await asyncio.sleep(IDLE_S)
-            idle_ms = list(waited_ms)
+            idle_ms = waits.p99_ms()
             await cluster.kill(DEAD)
             await tail.until(lambda: state.heal_running is not None, "the heal to begin", 120)
-            begun = len(waited_ms)
+            waits.p99_ms()
             await tail.until(lambda: DEAD in state.emptied_brokers, "the heal to end", 30 * seconds)
-            healing_ms = waited_ms[begun:]
-    return _told(tail, rate, percentile(idle_ms, 99), percentile(healing_ms, 99))
-
-
-@asynccontextmanager
-async def producing(rig: Rig) -> AsyncIterator[list[float]]:
-    """Send a record every 20 ms, acknowledged by all; yields how long each has waited, in ms."""
-    producer = AIOKafkaProducer(**rig.connection.client_options, acks="all", linger_ms=0)
-    await producer.start()
-    waited_ms: list[float] = []
-
-    async def send() -> None:
-        began = time.monotonic()
-        await producer.send_and_wait(TRAFFIC, PRODUCED)
-        waited_ms.append((time.monotonic() - began) * 1000)
-
-    async def produce() -> None:
-        async with asyncio.TaskGroup() as group:
-            while True:
-                group.create_task(send())
-                await asyncio.sleep(PAUSE_S)
-
-    task = asyncio.create_task(produce())
-    try:
-        yield waited_ms
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-        await producer.stop()
+            healing_ms = waits.p99_ms()
+    return _told(tail, rate, idle_ms, healing_ms)
 
 
 def _told(tail: Tail, rate: int, p99_idle_ms: float, p99_ms: float) -> Heal:
@@ -177,7 +146,7 @@ minutes. Baseline of the time: the bytes that the busiest broker takes in or giv
 seconds' worth that Kafka's average over eleven seconds lets through at once. Baseline of the copies: the partitions
 that the dead broker was in, since each needs one. The time after a threshold is that of the log's record minus that of
 the record that noted the absence, minus the threshold. The same once with everything in one chunk and once with
-KIP-46's chunks of ten, one after the other, whose busiest broker is another one in each chunk. A producer sends 1 KiB
-every 20 ms with acks=all to a topic that does not move; its baseline is the minute before the death. The brokers fetch
-64 KiB of a partition at a time, and have Kafka's own averages."""
+KIP-46's chunks of ten, one after the other, whose busiest broker is another one in each chunk. A producer in a process
+of its own sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is the minute before the
+death. The brokers fetch 64 KiB of a partition at a time, and have Kafka's own averages."""
 BENCHMARK = Benchmark("healing", "A broker that dies for good", METHOD, run)

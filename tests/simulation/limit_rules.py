@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from drover.cluster.controller_model import Partition
+from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
 from drover.reassignment.state import Reassignment, Step
 from drover.shard.fold import ShardState
@@ -116,8 +117,8 @@ class LimitWitness:
             going = [entry for entry in flying if not entry.is_cancelled]
             calls = frozenset({*cluster.elections, *cluster.intended_orders})
             now = Held(frozenset(entry.key for entry in going), dict(_weighing(going)), calls)
-            # What goes on because its way back is held off has not begun anew.
-            self._held[name] = Held(now.slots, dict(_weighing(flying)), calls)
+            # What goes on because its way back is held off, or could not be taken, has not begun anew.
+            self._held[name] = Held(now.slots, dict(_begun(flying)), calls)
             if calls - before.calls:
                 _few_leaders(cluster, list(now.steps.values()))
             if now.slots - before.slots:
@@ -142,6 +143,13 @@ def _weighing(going: Iterable[Reassignment]) -> Iterable[tuple[TopicPartition, S
         step = entry.weighing_step
         if step is not None:
             yield entry.key, step
+
+
+def _begun(flying: Iterable[Reassignment]) -> Iterable[tuple[TopicPartition, Step]]:
+    """Return those that weigh, and those that do not while the original order is restored: they may weigh again."""
+    for entry in flying:
+        if entry.step is not None and entry.phase is not Phase.PENDING and entry.current != entry.step.replicas:
+            yield entry.key, entry.step
 
 
 def _slots(cluster: ClusterState, now: Held) -> None:

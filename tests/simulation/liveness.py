@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from drover.cluster.model import ClusterModel
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
@@ -150,11 +151,13 @@ def check_the_end(world: World) -> None:
 
 
 def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
-    """L1, L3, L4, L8: what has not ended names its reason, or waits for room that a blocked one holds."""
+    """L1, L3, L4, L8: what has not ended names its reason, or waits for what is blocked, or for replicas in sync."""
     blocked = [entry for entry in state.reassignments.values() if entry.in_flight and entry.block is not None]
+    is_short = _is_short_of_replicas(world.clusters[state.name].model)
     for reassignment in state.reassignments.values():
-        waits_for_room = reassignment.phase in {Phase.PENDING, Phase.CONFIRMED} and bool(blocked)
-        assert reassignment.block is not None or waits_for_room, f"L1: {reassignment} waits for no reason"
+        suspended = is_short and state.is_suspended(reassignment.key)
+        may_wait = reassignment.phase in {Phase.PENDING, Phase.CONFIRMED} and (bool(blocked) or suspended)
+        assert reassignment.block is not None or may_wait, f"L1: {reassignment} waits for no reason"
         if reassignment.block is not None:
             assert reassignment.block.detail, f"L8: {reassignment} does not say what would unblock it"
     assert not state.deferred, f"L1: {state.deferred} are never decided"
@@ -164,6 +167,14 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
     for plan in state.plans.values():
         if plan.status is PlanStatus.OPEN:
             assert not plan.is_idle, f"L1: {plan} has nothing left and is open"
+
+
+def _is_short_of_replicas(model: ClusterModel) -> bool:
+    """Whether a partition is below min.insync.replicas, or without a leader for good: no other copy begins then."""
+    return any(
+        len(partition.isr) < min(model.min_isr(key.topic), len(partition.replicas))
+        for key, partition in model.each_partition()
+    )
 
 
 def l2_every_shard_is_owned(world: World) -> None:

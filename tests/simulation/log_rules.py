@@ -8,10 +8,10 @@ from drover.shard.fold import Folded, RecordVerdict, ShardState
 from events.codec import Malformed, command_digest
 from events.healing import HealChunkBegun
 from events.partitions import TopicPartition
-from events.reassignments import ReassignmentQueued
+from events.reassignments import ReassignmentQueued, ReassignmentRolledBack
 from events.records import Acquire, Batch, Cursor, Genesis, Outcome
 from events.topics import COMMAND_KINDS, TopicNames, shard_of
-from events.waiting import QueueEntryRemoved
+from events.waiting import QueueEntryAdded, QueueEntryRemoved
 
 if TYPE_CHECKING:
     from tests.simulation.checker import Checker, Judge
@@ -44,11 +44,10 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
     accepted: set[tuple[str, TopicPartition]] = set()
     for outcome in record.outcomes:
         accepted.update((outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.accepted)
-        for entry in outcome.unchanged if outcome.type == "alter" else ():
-            checker.leaders.asked_for_as_it_is((outcome.cluster, TopicPartition(entry.topic, entry.partition)))
         command = checker.world.commands.read(_INDEX_OF[outcome.topic], shard)[outcome.offset].command
         if not isinstance(command, Malformed) and outcome.type == command.__struct_config__.tag:
             _judge_identity(checker, outcome, command_digest(command))
+    _learn_what_is_kept(checker, record)
     started = {(event.cluster, event.key) for event in record.events if isinstance(event, QueueEntryRemoved)}
     chunks = {(event.cluster, event.plan) for event in record.events if isinstance(event, HealChunkBegun)}
     for event in record.events:
@@ -60,6 +59,24 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
             reorders = event.plan.startswith(PLAN_PREFIX)
             asked = place in accepted or place in started or replaces or heals or reorders
             assert asked, f"S14: {event} was queued without a command"
+
+
+def _learn_what_is_kept(checker: "Checker", record: Batch) -> None:
+    """Learn of alters whose list is there already: of no other, or of a reorder away from it that has not begun."""
+    unbegun = {
+        (event.cluster, event.key)
+        for event in record.events
+        if isinstance(event, ReassignmentRolledBack) and not event.started
+    }
+    for event in record.events:
+        if isinstance(event, ReassignmentQueued | QueueEntryAdded):
+            unbegun.discard((event.cluster, event.key))
+    for outcome in record.outcomes:
+        if outcome.type == "alter":
+            places = {(outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.accepted}
+            kept = {(outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.unchanged}
+            for place in kept | (places & unbegun):
+                checker.leaders.asked_for_as_it_is(place)
 
 
 def _judge_identity(checker: "Checker", outcome: Outcome, digest: bytes) -> None:

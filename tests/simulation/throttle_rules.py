@@ -37,6 +37,7 @@ class ThrottleRules:
         self.intended_ms: dict[Place, int] = {}
         self.taken_away_ms: dict[str, int] = {}
         self._intended: dict[Place, Rates] = {}
+        self._adopted: dict[Place, Rates] = {}
         self._released: set[Place] = set()
         self._written: dict[Place, Rates] = {}
         self._theirs: dict[tuple[Place, str], int] = {}
@@ -51,7 +52,7 @@ class ThrottleRules:
         if isinstance(event, BrokerThrottleChanged):
             self._find((event.cluster, event.broker), event.found, event.bytes_per_second)
         elif isinstance(event, BrokerThrottleAdopted):
-            self._written[event.cluster, event.broker] = event.found
+            self._written[event.cluster, event.broker] = self._adopted[event.cluster, event.broker] = event.found
             self._world.clusters[event.cluster].let_go(event.broker)
         elif isinstance(event, PlanThrottleCleared | ClusterThrottleSet):
             self.taken_away_ms[event.cluster] = self._world.now_ms
@@ -62,6 +63,9 @@ class ThrottleRules:
                 theirs = self._theirs.get((place, side))
                 if theirs is not None and theirs == getattr(event.found, side):
                     assert getattr(event.rates, side) == theirs, f"S10: {event} takes the {side} rate of others"
+            if event.release and self._adopted.get(place) == event.found:
+                # Whoever has set the same rates since they were to be deleted has set what was to be deleted.
+                self._world.clusters[event.cluster].let_go(event.broker)
             self._intended[place] = event.rates
             self.intended_ms[place] = self._world.now_ms
             (self._released.add if event.release else self._released.discard)(place)
@@ -85,6 +89,7 @@ class ThrottleRules:
 
     def _forget(self, place: Place) -> None:
         self._written.pop(place, None)
+        self._adopted.pop(place, None)
         for side in SIDES:
             self._theirs.pop((place, side), None)
 

@@ -47,11 +47,12 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ThrottlePlan:
-    """Events to record now, and what must be read before more can be said."""
+    """Events to record now, what must be read before more can be said, and the topics whose removals may wait."""
 
     events: tuple[ThrottleEvent, ...] = ()
     read_brokers: tuple[int, ...] = ()
     read_topics: tuple[str, ...] = ()
+    only_removals: tuple[str, ...] = ()
 
 
 def is_ready(
@@ -93,14 +94,17 @@ def plan_throttles(
     read: Read,
     brokers: Iterable[int],
     topics: Iterable[str],
+    overdue: Collection[str] = (),
 ) -> ThrottlePlan:
     """Compare the ledger with what is wanted on these brokers and topics, and with what was read of them.
 
-    Returns nothing when they agree. What nobody has read lately is taken for what the ledger says.
+    Returns nothing when they agree. What nobody has read lately is taken for what the ledger says. A topic from whose
+    lists entries are only to be removed, while others are needed, is named and left as it is, unless it is `overdue`.
     """
     events: list[ThrottleEvent] = []
     read_brokers: list[int] = []
     read_topics: list[str] = []
+    only_removals: list[str] = []
     for broker in sorted(brokers):
         entry, rate = state.broker_throttles.get(broker), demand.rate(broker)
         found = read.brokers.get(broker)
@@ -123,13 +127,16 @@ def plan_throttles(
         changes = _changes(remaining, wanted, read, topic)
         if not _topic_is_due(known, wanted, changes, read, topic):
             continue
+        if topic not in overdue and gone == NO_ENTRIES and _only_removes(known, wanted, changes, read, topic):
+            only_removals.append(topic)
+            continue
         if topic not in read.topics and wanted is not None:
             read_topics.append(topic)
             continue
         if gone != NO_ENTRIES:
             events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
         events.append(_topic_event(state.name, topic, known, wanted, read, changes))
-    return ThrottlePlan(tuple(events), tuple(read_brokers), tuple(read_topics))
+    return ThrottlePlan(tuple(events), tuple(read_brokers), tuple(read_topics), tuple(only_removals))
 
 
 def _broker_is_due(entry: BrokerThrottle | None, rate: int | None, found: BrokerRates | None) -> bool:
@@ -184,6 +191,15 @@ def _topic_is_due(
         # It may be left alone no longer: somebody has taken their `*` away.
         return found is not None and topic not in read.refused and not _has_star(found)
     return changes != (NO_ENTRIES, NO_ENTRIES) or (known.present != NO_ENTRIES and _has_star(found))
+
+
+def _only_removes(
+    known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries], read: Read, topic: str
+) -> bool:
+    """Whether all that is to do is to remove entries from lists that hold others that are needed."""
+    if wanted is None or known.left or known.topic_id != wanted.topic_id or _has_star(read.topics.get(topic)):
+        return False
+    return changes[0] == NO_ENTRIES
 
 
 def _topic_event(

@@ -1,6 +1,6 @@
 """Throttles: set before the step that needs them begins, and removed with the last move that needs them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from drover.capability.batch import BatchBuilder
@@ -19,7 +19,7 @@ from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, Observat
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand, TopicDemand
-from drover.throttling.ledger import is_ready, plan_throttles
+from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
 from drover.throttling.readings import Readings
 from drover.throttling.watch import Watch
 from events.base import PartitionEvent
@@ -37,6 +37,9 @@ from events.throttles import (
 
 # Every write may be repeated: one without an answer is repeated a little later.
 RETRY_MS = 1000
+# A change of a topic's lists reaches every broker. Entries that no move needs any more wait so long for the next move
+# of the topic that needs some, since the room that the one leaves is mostly taken by the other.
+REMOVAL_WAIT_MS = 500
 _INVALID_CONFIG = 40
 
 
@@ -53,6 +56,10 @@ class ThrottlingReconciler(Reconciler):
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
         # Topics whose lists Kafka refused to change while they were needed.
         self._refused: set[str] = set()
+        # From when on (monotonic) entries are removed from a topic without anything to add, the earliest first; those
+        # whose time has come.
+        self._removals: dict[str, int] = {}
+        self._overdue: set[str] = set()
         self._is_changing = False
         self._write_from_ms = 0
         self._live: frozenset[int] = frozenset()
@@ -169,6 +176,7 @@ class ThrottlingReconciler(Reconciler):
             demand.changed_brokers.update(self.observed.live - self._live)
             self._live = self.observed.live
             self.version += 1
+        self._remove_overdue(batch.now.monotonic_ms)
         brokers, topics = demand.changed_brokers, demand.changed_topics
         if not brokers and not topics:
             self._to_read = ((), ())
@@ -176,12 +184,31 @@ class ThrottlingReconciler(Reconciler):
         demand.changed_brokers, demand.changed_topics = set(), set()
         self._refused &= demand.topics.keys()
         read = replace(self._readings.recent(batch.now.monotonic_ms), refused=self._refused)
-        plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics)
+        plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics, self._overdue)
         batch.emit_all(plan.events)
+        self._let_removals_wait(topics, plan, batch.now.monotonic_ms)
         self._to_read = (plan.read_brokers, plan.read_topics)
         # What must be read first stays due until then.
         demand.changed_brokers.update(plan.read_brokers)
         demand.changed_topics.update(plan.read_topics)
+
+    def _remove_overdue(self, now_ms: int) -> None:
+        """Compare the topics again whose removals have waited long enough."""
+        while self._removals and next(iter(self._removals.values())) <= now_ms:
+            topic = next(iter(self._removals))
+            del self._removals[topic]
+            self._overdue.add(topic)
+            self._demand.changed_topics.add(topic)
+
+    def _let_removals_wait(self, compared: Collection[str], plan: ThrottlePlan, now_ms: int) -> None:
+        """Note when those begin that wait; what was compared and does not wait has nothing to remove any more."""
+        waiting = {*plan.only_removals}
+        for topic in compared:
+            if topic in waiting:
+                self._removals.setdefault(topic, now_ms + REMOVAL_WAIT_MS)
+            elif topic not in plan.read_topics:
+                self._removals.pop(topic, None)
+                self._overdue.discard(topic)
 
     # -- out
 
@@ -228,10 +255,10 @@ class ThrottlingReconciler(Reconciler):
         return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_MS
 
     def due_ms(self, now: Moment) -> int | None:
-        """Wake when a write without an answer may be repeated, and to read again what is in force."""
+        """Wake when a write without an answer may be repeated, to remove entries, and to read what is in force."""
         now_ms = now.monotonic_ms
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
-        times = (write_ms, self._watch.due_ms(now_ms, self._demand))
+        times = (write_ms, self._watch.due_ms(now_ms, self._demand), next(iter(self._removals.values()), None))
         return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> Urgency:

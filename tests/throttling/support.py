@@ -42,10 +42,12 @@ def everything(rates: BrokerRates = NOWHERE, lists: ThrottledReplicas = NO_LISTS
     return Read(dict.fromkeys(range(1, 9), rates), {KEY.topic: lists})
 
 
-def planned(state: ClusterState, read: Read, live: frozenset[int] = LIVE) -> ThrottlePlan:
+def planned(
+    state: ClusterState, read: Read, live: frozenset[int] = LIVE, overdue: tuple[str, ...] = ()
+) -> ThrottlePlan:
     demand = Demand(state)
     brokers, topics = {*demand.brokers, *state.broker_throttles}, {*demand.topics, *state.topic_throttles}
-    return plan_throttles(state, demand, live, read, brokers, topics)
+    return plan_throttles(state, demand, live, read, brokers, topics, overdue)
 
 
 def in_force(value: int = RATE) -> ClusterState:

@@ -196,6 +196,26 @@ def test_a_dead_broker_gets_its_own_back_when_it_returns() -> None:
     assert [event.broker for event in later if isinstance(event, BrokerThrottleIntended)] == [4]
 
 
+def test_what_is_only_to_be_removed_waits_while_others_of_the_topic_are_needed() -> None:
+    state, other = in_force(), TopicPartition("orders", 7)
+    fold(state, queued(other, (1, 2), (1, 4)), intended((1, 2), (1, 4), key=other), accepted(key=other))
+    (both,) = (one for one in planned(state, everything(lists=LISTED)).events if isinstance(one, TopicThrottleIntended))
+    assert both.add == Entries(("7:1", "7:2"), ("7:4",))
+    fold(state, both, TopicThrottleSet(cluster=CLUSTER, topic="orders"), ended())
+    read = everything(lists=ThrottledReplicas((*LISTED.leader, "7:1", "7:2"), (*LISTED.follower, "7:4")))
+    waits = planned(state, read)
+    assert waits.only_removals == ("orders",)
+    assert not any(isinstance(one, TopicThrottleIntended) for one in waits.events)
+    late = planned(state, read, overdue=("orders",))
+    (change,) = (one for one in late.events if isinstance(one, TopicThrottleIntended))
+    assert change.remove == Entries(LISTED.leader, LISTED.follower)
+    third = TopicPartition("orders", 8)
+    fold(state, queued(third, (1, 2), (1, 4)), intended((1, 2), (1, 4), key=third), accepted(key=third))
+    (change,) = (one for one in planned(state, read).events if isinstance(one, TopicThrottleIntended))
+    assert change.add == Entries(("8:1", "8:2"), ("8:4",))
+    assert change.remove == Entries(LISTED.leader, LISTED.follower)
+
+
 # -- readiness
 
 

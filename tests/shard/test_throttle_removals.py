@@ -1,0 +1,59 @@
+"""Entries that no move needs any more go with the next change of their topic's lists, or half a second later."""
+
+from collections.abc import Sequence
+
+from drover.cluster.throttle_lists import parse_throttled
+from drover.facts import ThrottledReplicas
+from drover.scheduling.state import Limits
+from drover.throttling.reconciler import REMOVAL_WAIT_MS, ThrottlingReconciler
+from events.partitions import TopicPartition
+from events.throttles import NO_ENTRIES, TopicThrottleIntended
+from tests.shard.sound import sound
+from tests.shard.world import STEP_MS, World, alter, reconciler
+
+RATE = 100_000
+
+
+def lists(made: World) -> ThrottledReplicas:
+    return parse_throttled(made.model.topics["orders"].configs)
+
+
+def writes(made: World) -> list[TopicThrottleIntended]:
+    return [event for event in made.events() if isinstance(event, TopicThrottleIntended)]
+
+
+async def moving(partitions: int, at_a_time: int) -> World:
+    """Each partition is on its way from [1,2,3] to [4,2,1]."""
+    made = World(copy_bytes_per_second=RATE, limits=Limits(max_partitions_in_flight=at_a_time))
+    made.model.create_topic("orders", {number: [1, 2, 3] for number in range(partitions)}, partition_bytes=RATE)
+    targets: dict[TopicPartition, Sequence[int] | None] = {
+        TopicPartition("orders", number): [4, 2, 1] for number in range(partitions)
+    }
+    await made.send(alter(targets, plan="friday", throttle_bytes_per_second=RATE))
+    return made
+
+
+async def test_where_one_move_follows_another_its_entries_come_in_the_change_in_which_the_others_go() -> None:
+    made = await moving(4, at_a_time=1)
+    await made.finish(60_000)
+    changes = writes(made)
+    assert [bool(change.add != NO_ENTRIES) for change in changes] == [True, True, True, True, False]
+    assert lists(made) == ThrottledReplicas((), ())
+    sound(made)
+
+
+async def test_entries_go_soon_although_no_further_move_of_the_topic_begins() -> None:
+    made = await moving(2, at_a_time=2)
+    small, large = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    made.model.replication.write(large, 200 * RATE)
+    while small in made.state.reassignments:
+        await made.run(STEP_MS)
+    throttling = reconciler(made, ThrottlingReconciler)
+    assert throttling is not None
+    due_ms = throttling.due_ms(made.now)
+    assert due_ms is not None, "nothing wakes the owner"
+    assert 0 < due_ms - made.now.monotonic_ms <= REMOVAL_WAIT_MS
+    assert "0:4" in lists(made).follower
+    await made.run(REMOVAL_WAIT_MS + STEP_MS)
+    assert lists(made) == ThrottledReplicas(("1:1", "1:2", "1:3"), ("1:4",))
+    assert large in made.state.reassignments

@@ -56,9 +56,9 @@ class ThrottlingReconciler(Reconciler):
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
         # Topics whose lists Kafka refused to change while they were needed.
         self._refused: set[str] = set()
-        # From when on (monotonic) entries are removed from a topic without anything to add, the earliest first; those
-        # whose time has come.
+        # Until when (monotonic) each topic keeps entries that are only to be removed, the earliest first.
         self._removals: dict[str, int] = {}
+        # The topics for which that time has come.
         self._overdue: set[str] = set()
         self._is_changing = False
         self._write_from_ms = 0
@@ -201,7 +201,7 @@ class ThrottlingReconciler(Reconciler):
             self._demand.changed_topics.add(topic)
 
     def _let_removals_wait(self, compared: Collection[str], plan: ThrottlePlan, now_ms: int) -> None:
-        """Note when those begin that wait; what was compared and does not wait has nothing to remove any more."""
+        """Note until when each of these topics keeps its entries; any other that was compared has none to remove."""
         waiting = {*plan.only_removals}
         for topic in compared:
             if topic in waiting:
@@ -258,7 +258,8 @@ class ThrottlingReconciler(Reconciler):
         """Wake when a write without an answer may be repeated, to remove entries, and to read what is in force."""
         now_ms = now.monotonic_ms
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
-        times = (write_ms, self._watch.due_ms(now_ms, self._demand), next(iter(self._removals.values()), None))
+        removal_ms = next(iter(self._removals.values()), 0)
+        times = (write_ms, self._watch.due_ms(now_ms, self._demand), removal_ms if removal_ms > now_ms else None)
         return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> Urgency:

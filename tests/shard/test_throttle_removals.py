@@ -57,3 +57,17 @@ async def test_entries_go_soon_although_no_further_move_of_the_topic_begins() ->
     await made.run(REMOVAL_WAIT_MS + STEP_MS)
     assert lists(made) == ThrottledReplicas(("1:1", "1:2", "1:3"), ("1:4",))
     assert large in made.state.reassignments
+
+
+async def test_entries_that_wait_wake_nobody_again_while_another_cluster_answers() -> None:
+    made = await moving(2, at_a_time=2)
+    made.model.replication.write(TopicPartition("orders", 1), 200 * RATE)
+    while TopicPartition("orders", 0) in made.state.reassignments:
+        await made.run(STEP_MS)
+    made.model.kafka_cluster_id = "another"
+    await made.run(10 * REMOVAL_WAIT_MS)
+    assert made.state.mismatched_kafka_cluster_id == "another"
+    throttling = reconciler(made, ThrottlingReconciler)
+    assert throttling is not None
+    due_ms = throttling.due_ms(made.now)
+    assert due_ms is None or due_ms > made.now.monotonic_ms

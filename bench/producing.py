@@ -5,9 +5,9 @@ import asyncio
 import sys
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiokafka import AIOKafkaProducer
 
@@ -22,13 +22,22 @@ PAUSE_S, PRODUCED = 0.02, b"x" * 1024
 class Waits:
     """The latencies of a producer's writes in ms, reported piece by piece."""
 
-    waited_ms: Sequence[float]
-    asked: int = 0
+    waited_ms: list[float] = field(default_factory=list)
+    reported: int = 0
+
+    def add(self, waited_ms: float) -> None:
+        """Add the next write."""
+        self.waited_ms.append(waited_ms)
 
     def p99_ms(self) -> float:
-        """Return the 99th percentile of the writes since the last call."""
-        first, self.asked = self.asked, len(self.waited_ms)
+        """Return the 99th percentile of the writes since the last report, and end the piece."""
+        first = self.reported
+        self.skip()
         return percentile(self.waited_ms[first:], 99)
+
+    def skip(self) -> None:
+        """Leave the writes since the last report out of the next one."""
+        self.reported = len(self.waited_ms)
 
 
 @asynccontextmanager
@@ -46,10 +55,10 @@ async def producing(rig: Rig) -> AsyncIterator[Waits]:
         stdin=DEVNULL,
         stdout=PIPE,
     )
-    waited_ms: list[float] = []
-    reading = asyncio.create_task(_read(process, waited_ms))
+    waits = Waits()
+    reading = asyncio.create_task(_read(process, waits))
     try:
-        yield Waits(waited_ms)
+        yield waits
         check(process.returncode is None, "the producer has ended: a write failed")
     finally:
         if process.returncode is None:
@@ -58,10 +67,10 @@ async def producing(rig: Rig) -> AsyncIterator[Waits]:
         await reading
 
 
-async def _read(process: Process, waited_ms: list[float]) -> None:
+async def _read(process: Process, waits: Waits) -> None:
     assert process.stdout is not None, "it is a pipe"
     async for line in process.stdout:
-        waited_ms.append(float(line))  # noqa: PERF401 - others look at the list meanwhile
+        waits.add(float(line))
 
 
 async def _produce(bootstrap: str) -> None:

@@ -12,6 +12,7 @@ from events.reassignments import CancelWithdrawn, ReplacementWithdrawn, Rollback
 from events.records import AnyEvent, Batch, Outcome
 
 _REFERRING = (RollbackRequested, StopRequested, CancelWithdrawn, ReplacementWithdrawn)
+_REFERRING_TYPES = frozenset(_REFERRING)
 _Who = tuple[str, str]
 
 
@@ -46,7 +47,8 @@ def whole_batch(batch: Batch) -> Batch:
 
 
 def _refers(events: Sequence[AnyEvent]) -> bool:
-    return any(isinstance(event, _REFERRING) and event.command is not None for event in events)
+    # Few records have such events, and this looks through those of every record.
+    return not _REFERRING_TYPES.isdisjoint(map(type, events))
 
 
 def _said(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], _Who]:

@@ -8,7 +8,7 @@ from drover.state.declared import ClusterSlice, index, items_by_key, recorded
 from events.partitions import TopicPartition
 
 
-class Allowance(Struct, frozen=True):
+class Allowance(Struct, frozen=True, gc=False):
     """How often the slots of a broker are halved, since when (ms of log time), and which replica caused it."""
 
     halvings: int
@@ -16,7 +16,7 @@ class Allowance(Struct, frozen=True):
     since_ms: int
 
 
-class Suspension(Struct, frozen=True):
+class Suspension(Struct, frozen=True, gc=False):
     """Since when (ms of log time) no copy begins, and how many partitions are below min.insync.replicas.
 
     `partitions` are the first of them, whose own copies begin nevertheless.

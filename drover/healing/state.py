@@ -9,7 +9,7 @@ from events.healing import BrakeReason, HealAssignment, HealChoice, LeftPartitio
 from events.partitions import TopicPartition
 
 
-class Absence(Struct, frozen=True, omit_defaults=True):
+class Absence(Struct, frozen=True, gc=False, omit_defaults=True):
     """One absence of a broker, since the first record about it (ms of log time).
 
     `seen` says that the cluster showed it and not only a report; `choice` is what an operator wants.
@@ -21,7 +21,7 @@ class Absence(Struct, frozen=True, omit_defaults=True):
     choice: HealChoice | None = None
 
 
-class Brake(Struct, frozen=True, omit_defaults=True):
+class Brake(Struct, frozen=True, gc=False, omit_defaults=True):
     """A reason not to heal anything, or not one broker, and since when it holds."""
 
     why: BrakeReason
@@ -30,7 +30,7 @@ class Brake(Struct, frozen=True, omit_defaults=True):
     broker: int | None = None
 
 
-class Heal(Struct, frozen=True, omit_defaults=True):
+class Heal(Struct, frozen=True, gc=False, omit_defaults=True):
     """The heal under way: its brokers, how much was planned, and how its partitions ended so far."""
 
     name: str
@@ -46,7 +46,7 @@ class Heal(Struct, frozen=True, omit_defaults=True):
     skipped: int = 0
 
 
-class HealChunk(Struct, frozen=True, omit_defaults=True):
+class HealChunk(Struct, frozen=True, gc=False, omit_defaults=True):
     """A chunk that has not begun."""
 
     heal: str
@@ -54,7 +54,7 @@ class HealChunk(Struct, frozen=True, omit_defaults=True):
     assignments: tuple[HealAssignment, ...]
 
 
-class RunningChunk(Struct, frozen=True, omit_defaults=True):
+class RunningChunk(Struct, frozen=True, gc=False, omit_defaults=True):
     """The chunk that is under way, as the plan of that name; `chunks` is how many its heal had."""
 
     heal: str
@@ -67,7 +67,7 @@ class RunningChunk(Struct, frozen=True, omit_defaults=True):
     is_taken_back: bool = False
 
 
-class LeftBehind(Struct, frozen=True, omit_defaults=True):
+class LeftBehind(Struct, frozen=True, gc=False, omit_defaults=True):
     """How many partitions cannot be healed; the first ones by name."""
 
     count: int

@@ -8,7 +8,7 @@ from drover.state.declared import ClusterSlice, recorded
 from events.traits import Traits
 
 
-class Outage(Struct, frozen=True, omit_defaults=True):
+class Outage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Since when (ms since epoch) the owner could not look at the cluster, and why."""
 
     since_ms: int

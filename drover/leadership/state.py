@@ -12,7 +12,7 @@ from events.partitions import TopicPartition
 _NOBODY: frozenset[int] = frozenset()
 
 
-class Listing(Struct, frozen=True, omit_defaults=True):
+class Listing(Struct, frozen=True, gc=False, omit_defaults=True):
     """One broker on the list: for which topics (None: all), until when (ms of log time), by whom, why, since when."""
 
     by: str
@@ -70,7 +70,7 @@ class Election(Struct, frozen=True, gc=False, omit_defaults=True):
     since_ms: int
 
 
-class Balance(Struct, frozen=True, omit_defaults=True):
+class Balance(Struct, frozen=True, gc=False, omit_defaults=True):
     """A balance of leaders under way, of some topics or (None) of all; `elected` counts its elections."""
 
     by: str

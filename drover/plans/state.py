@@ -17,7 +17,7 @@ class PlanStatus(StrEnum):
     FINISHED = "finished"
 
 
-class Pause(Struct, frozen=True):
+class Pause(Struct, frozen=True, gc=False):
     """Who paused a plan, why and when."""
 
     by: str
@@ -53,7 +53,7 @@ class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
         return not self.active and not self.waiting
 
 
-class ClusterThrottle(Struct, frozen=True):
+class ClusterThrottle(Struct, frozen=True, gc=False):
     """The throttle per broker of plans without one of their own; who set it, why, and when (log time)."""
 
     bytes_per_second: int
@@ -62,7 +62,7 @@ class ClusterThrottle(Struct, frozen=True):
     since_ms: int
 
 
-class KnownEstimate(Struct, frozen=True):
+class KnownEstimate(Struct, frozen=True, gc=False):
     """What a plan's reassignments up to number `through` are likely to take, all estimates of it together."""
 
     through: int
@@ -113,9 +113,10 @@ class PlansState(ClusterSlice):
     def put_plan(self, plan: Plan) -> None:
         """Store a plan, and keep the index true."""
         self.plans[plan.name] = plan
-        if plan.status is PlanStatus.OPEN and plan.is_idle:
+        # Most of them are not idle: that is asked first.
+        if not plan.active and plan.is_idle and plan.status is PlanStatus.OPEN:
             self.idle_plans[plan.name] = None
-        else:
+        elif self.idle_plans:
             self.idle_plans.pop(plan.name, None)
 
     def rebuild_indexes(self) -> None:

@@ -29,6 +29,7 @@ LATE_MS = 60_000
 _PENDING = Phase.PENDING
 # In flight, and the next step's call is still to be intended.
 _BEFORE_STEP = frozenset({Phase.PREPARED, Phase.CONFIRMED})
+_INDEXED = _BEFORE_STEP | {_PENDING}
 # A reassignment in one of these weighs on no broker: nothing is copied for it. A restore only drops replicas or puts
 # them in order; a rollback that needs copies goes by steps, like every other move.
 _WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
@@ -65,18 +66,27 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def moves_leader(self) -> bool:
         """Whether leadership moves with it (R435-8): the leader goes, or what is to lead is brought in first."""
-        return self.leader is not None and (
-            self.leader not in self.replicas or self.replicas[0] not in {self.leader, *self.expected}
-        )
+        return _moves_leader(self.expected, self.replicas, self.leader)
 
 
-# Asked for at every event of a partition; a cluster has few different pairs of lists.
+# These are asked for at every event of a partition; a cluster has few different pairs of lists.
 @lru_cache(maxsize=4096)
 def _adding(expected: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(broker for broker in replicas if broker not in expected)
 
 
-class Block(Struct, frozen=True, omit_defaults=True):
+def _moves_leader(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> bool:
+    return leader is not None and (leader not in replicas or replicas[0] not in {leader, *expected})
+
+
+@lru_cache(maxsize=4096)
+def _weight(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> tuple[int, bool, Ports]:
+    """Return a step's number of copies, whether a leader moves with it, and its ports."""
+    adding = _adding(expected, replicas)
+    return len(adding), _moves_leader(expected, replicas, leader), ports_of(adding, leader)
+
+
+class Block(Struct, frozen=True, gc=False, omit_defaults=True):
     """Why a reassignment waits, what would unblock it, and since when (wall clock of the log, ms since epoch)."""
 
     why: Blocker
@@ -210,7 +220,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
         return () if step is None else step.load
 
 
-class ExpiredCalls(Struct, frozen=True, omit_defaults=True):
+class ExpiredCalls(Struct, frozen=True, gc=False, omit_defaults=True):
     """Calls of unknown outcome of a reassignment that has ended, remembered for `LATE_MS` of log time.
 
     `sent` are the lists of those calls; `replicas` is the list at the end, which a late effect would disturb.
@@ -287,12 +297,12 @@ class ReassignmentState(PlansState):
         key = before.key
         self.reassignments[key] = after
         was, now = before.phase, after.phase
-        if was is not now:
+        if was is not now and (was in _INDEXED or now in _INDEXED):
             self._change_phase(key, was, now)
-        if (was is _PENDING or now is _PENDING) and (was is not now or before.block is not after.block):
-            self.unblocked_pending += (now is _PENDING and after.block is None) - (
-                was is _PENDING and before.block is None
-            )
+        if was is _PENDING and before.block is None:
+            self.unblocked_pending -= 1
+        if now is _PENDING and after.block is None:
+            self.unblocked_pending += 1
         # Most events change neither step nor list: what they weigh need not be asked.
         same = before.step is after.step and before.current is after.current
         if not same or (was in _WEIGHTLESS) is not (now in _WEIGHTLESS):
@@ -321,28 +331,30 @@ class ReassignmentState(PlansState):
             self._weigh(reassignment.weighing_step, None)
 
     def _weigh(self, before: Step | None, after: Step | None) -> None:
-        if before == after:
+        if before is after or before == after:
             return
         loads, slots = self.loads, self.slots
         if before is not None:
-            self._count(before, -1)
-            share = before.slot_share
-            for port in before.load:
-                copies = loads[port] - 1
-                if copies:
-                    loads[port] = copies
+            copies, moves_leader, load = _weight(before.expected, before.replicas, before.leader)
+            self.copies_in_flight -= copies
+            self.leader_steps -= moves_leader
+            if before.copy_bytes:
+                self.bytes_in_flight -= copies * before.copy_bytes
+            share = share_of(before.copy_bytes)
+            for port in load:
+                left = loads[port] - 1
+                if left:
+                    loads[port] = left
                     slots[port] -= share
                 else:
                     del loads[port], slots[port]
         if after is not None:
-            self._count(after, 1)
-            share = after.slot_share
-            for port in after.load:
+            copies, moves_leader, load = _weight(after.expected, after.replicas, after.leader)
+            self.copies_in_flight += copies
+            self.leader_steps += moves_leader
+            if after.copy_bytes:
+                self.bytes_in_flight += copies * after.copy_bytes
+            share = share_of(after.copy_bytes)
+            for port in load:
                 loads[port] = loads.get(port, 0) + 1
                 slots[port] = slots.get(port, 0) + share
-
-    def _count(self, step: Step, by: int) -> None:
-        copies = by * len(step.adding)
-        self.copies_in_flight += copies
-        self.bytes_in_flight += copies * (step.copy_bytes or 0)
-        self.leader_steps += by * step.moves_leader

@@ -12,7 +12,7 @@ from events.plans import Stepping
 from events.waiting import PartitionRun
 
 
-class Limits(Struct, frozen=True):
+class Limits(Struct, frozen=True, gc=False):
     """How much may be in flight, and what is done unasked; see `events.clusters.LimitsSet`."""
 
     max_partitions_in_flight: int = 1250
@@ -40,7 +40,7 @@ class Limits(Struct, frozen=True):
         return self.max_moves_per_broker if most is None else most
 
 
-class ChangedLimit(Struct, frozen=True):
+class ChangedLimit(Struct, frozen=True, gc=False):
     """A limit that a command has set: its value, the one of the settings, and who changed it, why and when."""
 
     value: LimitValue
@@ -50,7 +50,7 @@ class ChangedLimit(Struct, frozen=True):
     since_ms: int
 
 
-class Freeze(Struct, frozen=True, omit_defaults=True):
+class Freeze(Struct, frozen=True, gc=False, omit_defaults=True):
     """Who froze the cluster, why and when."""
 
     by: str
@@ -58,7 +58,7 @@ class Freeze(Struct, frozen=True, omit_defaults=True):
     since_ms: int
 
 
-class HeldBroker(Struct, frozen=True, omit_defaults=True):
+class HeldBroker(Struct, frozen=True, gc=False, omit_defaults=True):
     """Who holds a broker, why and when, and what it is spared."""
 
     by: str
@@ -71,7 +71,7 @@ class HeldBroker(Struct, frozen=True, omit_defaults=True):
         return self.role is not (HoldRole.SOURCE if way == "in" else HoldRole.DESTINATION)
 
 
-class DeferredCommand(Struct, frozen=True, omit_defaults=True):
+class DeferredCommand(Struct, frozen=True, gc=False, omit_defaults=True):
     """A command that waits for those it names in `after`: its bytes, its place in its topic, and since when.
 
     `withdrawn` are the partitions of an alter that a cancel has withdrawn meanwhile. `payload` and `headers` are what
@@ -91,7 +91,7 @@ class DeferredCommand(Struct, frozen=True, omit_defaults=True):
         return len(self.payload) + sum(len(name) + len(value) for name, value in self.headers)
 
 
-class PartlyDecided(Struct, frozen=True, omit_defaults=True):
+class PartlyDecided(Struct, frozen=True, gc=False, omit_defaults=True):
     """A command that is decided in several records; see `events.waiting.CommandBegun`.
 
     `decided` of the partitions in `left` are decided.
@@ -111,7 +111,7 @@ class PartlyDecided(Struct, frozen=True, omit_defaults=True):
         return sum(len(run.partitions) for run in self.left)
 
 
-class QueueEntry(Struct, frozen=True, omit_defaults=True):
+class QueueEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     """One partition in the queue of KIP-236, from the alter command `id`; see `events.waiting.QueueEntryAdded`."""
 
     id: str

@@ -10,7 +10,7 @@ from drover.state.declared import ClusterSlice, items_by_key, items_not_default,
 from events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 
 
-class Interference(Struct, frozen=True, omit_defaults=True):
+class Interference(Struct, frozen=True, gc=False, omit_defaults=True):
     """What others have done to the rates that Drover had set on a broker.
 
     `theirs` are the rates that somebody else set, None on a side that is Drover's. `times_deleted` counts how often
@@ -22,7 +22,7 @@ class Interference(Struct, frozen=True, omit_defaults=True):
     at_ms: int
 
 
-class BrokerThrottle(Struct, frozen=True, omit_defaults=True):
+class BrokerThrottle(Struct, frozen=True, gc=False, omit_defaults=True):
     """One broker in the ledger.
 
     `baseline` is what was set before Drover; `intended` what Drover last decided to write, or found instead of it;
@@ -85,7 +85,7 @@ class _Side(NamedTuple):
         return _Side(self.baseline, found, None if found == rate else found)
 
 
-class TopicThrottle(Struct, frozen=True):
+class TopicThrottle(Struct, frozen=True, gc=False):
     """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now.
 
     `left` says that Drover left the topic alone as it is; `topic_id` is the incarnation that it last wrote to or left

@@ -8,7 +8,7 @@ from drover.state.declared import ClusterSlice, items_by_key, recorded
 from events.partitions import TopicPartition
 
 
-class UnmanagedMove(Struct, frozen=True, omit_defaults=True):
+class UnmanagedMove(Struct, frozen=True, gc=False, omit_defaults=True):
     """A move of somebody else's, as last seen."""
 
     replicas: tuple[int, ...]

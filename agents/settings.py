@@ -21,5 +21,5 @@ class GroupSettings:
     request_timeout_s: float = 15.0
     max_poll_interval_s: float = 120.0
     max_poll_records: int = 1000
-    fetch_wait_ms: int = 100
+    fetch_wait_ms: int = 500
     instance_id: str | None = None

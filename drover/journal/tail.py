@@ -15,7 +15,7 @@ from drover.journal.port import TailRecord
 from drover.journal.stale_leader import RETRY_S, Suspicion
 
 POLL_MS = 500
-FETCH_WAIT_MS = 100
+FETCH_WAIT_MS = 500
 # Folding 500 records takes a few milliseconds: a cold replay leaves the loop free for everything else in between.
 RECORDS_PER_POLL = 500
 DIRECT_READ_TIMEOUT_S = 20.0

@@ -62,6 +62,6 @@ async def test_the_group_consumer_uses_the_range_assignor_and_reads_committed_re
         assert consumer._partition_assignment_strategy == [RangePartitionAssignor]
         assert consumer._isolation_level == "read_committed"
         assert consumer._enable_auto_commit is False
-        assert consumer._fetch_max_wait_ms == 100
+        assert consumer._fetch_max_wait_ms == 500
     finally:
         await consumer.stop()

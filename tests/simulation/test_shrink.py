@@ -14,7 +14,7 @@ from tests.simulation.run import Finished, run_script, run_seed
 from tests.simulation.shrink import shrink
 
 SEEDS = 400
-STEPS = 400
+STEPS = 200
 MAX_MEDIAN = 30
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import islice, takewhile
+from itertools import filterfalse, islice, takewhile
 
 from msgspec import Struct
 
@@ -64,10 +64,12 @@ class ObservationCache:
         self.see_moves(observation.moves, observation.ended_ms)
         self.min_isr.update(observation.min_isr)
         counted: dict[TopicPartition, PartitionFacts | None] = {}
+        made, replaced, merged = self._made, self._replaced, self._merged
         for key, facts in observation.partitions.items():
             if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):
                 continue
-            if facts is not None and self._is_stale(key, facts, observation.started_ms):
+            is_noted = key in made or key in replaced or key in merged
+            if is_noted and facts is not None and self._is_stale(key, facts, observation.started_ms):
                 continue
             # The oldest come first, so that those that are too old are found without a scan.
             self.partitions.pop(key, None)
@@ -81,7 +83,7 @@ class ObservationCache:
 
     def see_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int) -> None:
         """Remember what moves, and note the merged lists of the moves that are over."""
-        for key in self.moves.keys() - moves.keys():
+        for key in filterfalse(moves.__contains__, self.moves):
             if (merged := _never_left(self.moves[key])) is not None:
                 _note(self._merged, key, merged, ended_ms)
         self.moves = moves

@@ -80,9 +80,11 @@ class ReassignmentReconciler(Reconciler):
                 if batch.now.monotonic_ms - entry.ended_ms > FRESH_MS:
                     # The owner stood still since: what has changed meanwhile must not be missed. It is looked at anew.
                     return
-                for key in entry.partitions:
+                for key, facts in entry.partitions.items():
                     reassignment = self.state.reassignments.get(key)
-                    if reassignment is not None and self._is_judged(reassignment, batch.at_ms):
+                    if reassignment is None or self._is_as_expected(reassignment, facts):
+                        continue
+                    if self._is_judged(reassignment, batch.at_ms):
                         self._judge(reassignment, entry.ended_ms, batch)
             case CallEnded():
                 self._pace.ended(entry)
@@ -107,8 +109,6 @@ class ReassignmentReconciler(Reconciler):
         if reassignment.attempts and not self._backoff.may_try(key, now_ms):
             return
         seen = self.observed.partitions[key]
-        if self._is_as_expected(reassignment, seen):
-            return
         context = context_of(
             state,
             reassignment,
@@ -131,8 +131,11 @@ class ReassignmentReconciler(Reconciler):
         self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
         self._emit(reassignment, verdict.events, batch)
 
-    def _is_as_expected(self, reassignment: Reassignment, seen: CachedObservation) -> bool:
-        """Whether a copy was found to be as expected before, and nothing that this depends on has changed."""
+    def _is_as_expected(self, reassignment: Reassignment, facts: PartitionFacts | None) -> bool:
+        """Whether a copy was found to be as expected before, and nothing that this depends on has changed.
+
+        Asked first, and about every copy at every look: then nothing follows, whatever else is true of it.
+        """
         known = self._as_expected.get(reassignment.key)
         return (
             known is not None
@@ -140,7 +143,7 @@ class ReassignmentReconciler(Reconciler):
             and known.live is self.observed.live
             and known.sizes is self._sizes.of_step(reassignment.key)
             and known.rate == self.state.rate_of(reassignment.plan)
-            and known.facts == seen.facts
+            and known.facts == facts
         )
 
     def _basis(self, reassignment: Reassignment, seen: CachedObservation) -> _Basis:

@@ -87,7 +87,7 @@ def _is_outdated(prepared: Step, seen: PartitionFacts, context: Context) -> bool
     Another broker may do for a dead one. More replicas than `max_replicas_per_step` are added at once only for as many
     that are out of sync and must go with them; one that is in sync again need not.
     """
-    if not set(prepared.adding) <= set(context.live):
+    if any(broker not in context.live for broker in prepared.adding):
         return True
     dropped = replica_sets.removing(prepared.expected, prepared.replicas)
     is_beyond = len(prepared.adding) > context.max_replicas_per_step
@@ -164,8 +164,8 @@ def _gate_of_leaders(step: Step, seen: PartitionFacts, context: Context) -> Bloc
     """
     if seen.leader in step.replicas or seen.leader in context.listed:
         return None
-    in_sync = {broker for broker in step.replicas if broker in step.adding or broker in seen.isr} & {*context.live}
-    heir = next((broker for broker in step.replicas if broker in in_sync), None)
+    in_sync = (broker for broker in step.replicas if broker in step.adding or broker in seen.isr)
+    heir = next((broker for broker in in_sync if broker in context.live), None)
     others = [broker for broker in step.replicas if broker in context.live and broker not in context.listed]
     if heir not in context.listed or not others:
         return None

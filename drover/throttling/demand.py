@@ -156,8 +156,10 @@ class Demand:
     def _add(self, key: TopicPartition, need: Need) -> None:
         self._needs[key] = need
         for broker in (*need.expected, *need.adding):
-            self._rates.pop(broker, None)
-            self._plans.setdefault(broker, Counter())[need.plan] += 1
+            plans = self._plans.setdefault(broker, Counter())
+            if need.plan not in plans:
+                self._rates.pop(broker, None)
+            plans[need.plan] += 1
         topic = self.topics.setdefault(key.topic, TopicDemand())
         leader, follower = _entries(key, need)
         topic.leader.update(leader)
@@ -169,11 +171,11 @@ class Demand:
     def _remove(self, key: TopicPartition, need: Need) -> None:
         del self._needs[key]
         for broker in (*need.expected, *need.adding):
-            self._rates.pop(broker, None)
             plans = self._plans[broker]
             plans[need.plan] -= 1
             if not plans[need.plan]:
                 del plans[need.plan]
+                self._rates.pop(broker, None)
             if not plans:
                 del self._plans[broker]
         topic = self.topics[key.topic]

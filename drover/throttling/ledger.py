@@ -230,7 +230,7 @@ def _topic_event(
 
 
 def _has_star(found: ThrottledReplicas | None) -> bool:
-    return found is not None and EVERY_REPLICA in (*found.leader, *found.follower)
+    return found is not None and (EVERY_REPLICA in found.leader or EVERY_REPLICA in found.follower)
 
 
 def _gone(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic: str) -> Entries:
@@ -267,6 +267,9 @@ def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic
 
 def _without(entries: tuple[str, ...], gone: Collection[str]) -> tuple[str, ...]:
     """List the entries that are not gone."""
-    # One of the lists has thousands of entries, and mostly nothing is left.
-    left = set(entries).difference(gone) if entries else ()
+    if not entries:
+        return ()
+    # Both lists may have thousands of entries, and mostly nothing is left.
+    left = set(entries)
+    left.difference_update(gone)
     return tuple(entry for entry in entries if entry in left) if left else ()

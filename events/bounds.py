@@ -4,7 +4,8 @@ Whatever arrives is cut to these lengths before anything keeps, logs or counts i
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from events.commands import (
     Alter,
@@ -79,9 +80,11 @@ def shortened(text: str, most_bytes: int = MAX_DETAIL_BYTES) -> str:
 
 
 def _fault_of_text(name: str, text: str, most_bytes: int) -> str | None:
-    size = len(text.encode(errors="surrogatepass"))
+    size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
     if size > most_bytes:
         return f"{name} has {size} bytes, at most {most_bytes} are allowed"
+    if text.isprintable() and text.strip():
+        return None  # nearly every text: what is not seen is not printable either
     if _UNSEEN.search(text):
         return f"{name} has a control character, such as a line break or an escape sequence"
     if not any(character.isprintable() and not character.isspace() for character in text):
@@ -103,32 +106,50 @@ def _fault_of_count(names: str, what: str, count: int, most: int) -> str | None:
 
 
 def _fault_of_lists(command: Command) -> str | None:
-    if isinstance(command, RequestRefused):
-        if command.by != INTAKE_BY:
-            return f"{command.__struct_config__.tag} is what the intake of ZooKeeper says"
-        return _fault_of_text("path", command.path, MAX_REASON_BYTES) or _fault_of_text(
-            "detail", command.detail, MAX_DETAIL_BYTES
-        )
-    if isinstance(command, Blacklist):
-        return _fault_of_list_of_brokers(command)
-    if isinstance(command, Alter):
-        for target in command.partitions:
-            longest = max(len(target.replicas or ()), len(target.original_replicas or ()))
-            if longest > MAX_REPLICAS:
-                return _fault_of_count("a replica list names", "brokers", longest, MAX_REPLICAS)
-    if isinstance(command, Demote | Restore | BalanceLeaders) and len(command.topics or ()) > MAX_TOPICS:
-        return _fault_of_count("topics names", "topics", len(command.topics or ()), MAX_TOPICS)
-    if isinstance(command, ChangeLimits):
-        return _fault_of_count("it names", "limits", len(command.values) + len(command.reset), MAX_LIMITS)
-    if isinstance(command, RestoreThrottles):
-        fault = _fault_of_count("brokers names", "brokers", len(command.brokers), MAX_BROKERS) or _fault_of_count(
-            "topics names", "topics", len(command.topics), MAX_TOPICS
-        )
-        if fault is not None:
-            return fault
-    if any(_UNSEEN.search(topic) for topic in set(_topics(command))):
-        return "the name of a topic has a control character"
-    return None
+    # By type: `isinstance` takes ten times as long with structs, and most commands have no lists.
+    fault = _FAULT_OF_LISTS.get(type(command))
+    return None if fault is None else fault(command)
+
+
+def _fault_of_request(command: RequestRefused) -> str | None:
+    if command.by != INTAKE_BY:
+        return f"{command.__struct_config__.tag} is what the intake of ZooKeeper says"
+    return _fault_of_text("path", command.path, MAX_REASON_BYTES) or _fault_of_text(
+        "detail", command.detail, MAX_DETAIL_BYTES
+    )
+
+
+def _fault_of_targets(command: Alter) -> str | None:
+    for target in command.partitions:
+        longest = max(len(target.replicas or ()), len(target.original_replicas or ()))
+        if longest > MAX_REPLICAS:
+            return _fault_of_count("a replica list names", "brokers", longest, MAX_REPLICAS)
+    return _fault_of_topics(one.topic for one in command.partitions)
+
+
+def _fault_of_cancel(command: Cancel) -> str | None:
+    return _fault_of_topics((*(one.topic for one in command.partitions or ()), *(command.topics or ())))
+
+
+def _fault_of_repair(command: Repair) -> str | None:
+    return _fault_of_topics(one.topic for one in command.partitions or ())
+
+
+def _fault_of_leaders(command: Demote | Restore | BalanceLeaders) -> str | None:
+    topics = command.topics or ()
+    return _fault_of_count("topics names", "topics", len(topics), MAX_TOPICS) or _fault_of_topics(topics)
+
+
+def _fault_of_limits(command: ChangeLimits) -> str | None:
+    return _fault_of_count("it names", "limits", len(command.values) + len(command.reset), MAX_LIMITS)
+
+
+def _fault_of_throttles(command: RestoreThrottles) -> str | None:
+    return (
+        _fault_of_count("brokers names", "brokers", len(command.brokers), MAX_BROKERS)
+        or _fault_of_count("topics names", "topics", len(command.topics), MAX_TOPICS)
+        or _fault_of_topics(one.topic for one in command.topics)
+    )
 
 
 def _fault_of_list_of_brokers(command: Blacklist) -> str | None:
@@ -136,8 +157,8 @@ def _fault_of_list_of_brokers(command: Blacklist) -> str | None:
         fault = _fault_of_text("reason", entry.reason, MAX_REASON_BYTES) if entry.reason else None
         if fault is not None:
             return fault
-    if any(_UNSEEN.search(topic) for entry in command.entries for topic in entry.topics or ()):
-        return "the name of a topic has a control character"
+    if fault := _fault_of_topics(topic for entry in command.entries for topic in entry.topics or ()):
+        return fault
     topics = max((len(entry.topics or ()) for entry in command.entries), default=0)
     brokers = len(command.brokers) + len(command.entries)
     return _fault_of_count("brokers names", "brokers", brokers, MAX_BROKERS) or _fault_of_count(
@@ -145,10 +166,21 @@ def _fault_of_list_of_brokers(command: Blacklist) -> str | None:
     )
 
 
-def _topics(command: Command) -> Iterator[str]:
-    if isinstance(command, Alter | Cancel | Repair):
-        yield from (one.topic for one in command.partitions or ())
-    if isinstance(command, RestoreThrottles):
-        yield from (one.topic for one in command.topics)
-    if isinstance(command, Cancel | Demote | Restore | BalanceLeaders):
-        yield from command.topics or ()
+def _fault_of_topics(topics: Iterable[str]) -> str | None:
+    if any(_UNSEEN.search(topic) for topic in set(topics)):
+        return "the name of a topic has a control character"
+    return None
+
+
+_FAULT_OF_LISTS: Mapping[type[Command], Callable[[Any], str | None]] = {
+    RequestRefused: _fault_of_request,
+    Blacklist: _fault_of_list_of_brokers,
+    Alter: _fault_of_targets,
+    Cancel: _fault_of_cancel,
+    Repair: _fault_of_repair,
+    Demote: _fault_of_leaders,
+    Restore: _fault_of_leaders,
+    BalanceLeaders: _fault_of_leaders,
+    ChangeLimits: _fault_of_limits,
+    RestoreThrottles: _fault_of_throttles,
+}

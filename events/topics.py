@@ -19,7 +19,7 @@ class TopicNames:
     @property
     def commands(self) -> tuple[str, ...]:
         """The four command topics, in the order of `Batch.cursors`."""
-        return tuple(f"{self.prefix}.{kind}" for kind in COMMAND_KINDS)
+        return _command_topics(self.prefix)
 
     @property
     def events(self) -> str:
@@ -44,7 +44,18 @@ class TopicNames:
     @property
     def own(self) -> frozenset[str]:
         """Every topic of Drover's own."""
-        return frozenset({*self.commands, self.events, self.snapshots, self.progress, self.dead_letters})
+        return _own_topics(self)
+
+
+# These are asked for with every command, of one Drover.
+@lru_cache(maxsize=64)
+def _command_topics(prefix: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{kind}" for kind in COMMAND_KINDS)
+
+
+@lru_cache(maxsize=64)
+def _own_topics(names: TopicNames) -> frozenset[str]:
+    return frozenset({*names.commands, names.events, names.snapshots, names.progress, names.dead_letters})
 
 
 def murmur2(data: bytes) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from drover.capability.messages import Moment
-from drover.plans.evolve import Ending
+from drover.plans.evolve import is_ending
 from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from events.records import AnyEvent, Outcome
@@ -50,9 +50,9 @@ class BatchBuilder:
     def emit(self, event: AnyEvent) -> None:
         """Add one event to the batch with the events that belong to it, and apply them to the speculative state."""
         for one in self._apply(event, self.at_ms):
-            if isinstance(one, Ending):
+            if is_ending(one):
                 self.ended.add((one.cluster, one.key))
-            elif isinstance(one, CallIntended):
+            elif type(one) is CallIntended:
                 self.intended.add((one.cluster, one.key))
             self.events.append(one)
             self._weigh(as_recorded(one))

@@ -1,7 +1,8 @@
 """Leaders and orders: finds what is not as the list of brokers asks, looks closer, and does what `judge` says."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import Any
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
@@ -20,10 +21,10 @@ from drover.leadership.order_calls import OrderCalls, may_be_sent_alone
 from drover.leadership.reorders import Reorders
 from drover.leadership.surveying import SurveyReader, is_counted
 from drover.leadership.worklist import LONG_PAUSE, Worklist
-from drover.plans.evolve import Ending
+from drover.plans.evolve import ENDINGS, Ending
 from drover.reassignment.late_calls import expired_calls
 from drover.state.cluster import ClusterState
-from events.base import PartitionEvent
+from events.base import Event, PartitionEvent
 from events.brokers import BlacklistSet
 from events.clusters import LimitsChanged, LimitsSet
 from events.leadership import (
@@ -70,6 +71,16 @@ class LeadershipReconciler(Reconciler):
         self._live: frozenset[int] = frozenset()
         # By topic; what they are made of changes between two passes only.
         self._wishes: dict[str, Wish] = {}
+        # By type: with structs, a pattern costs as much as most of these functions.
+        self._following: Mapping[type[Event], Callable[[Any], None]] = {
+            **dict.fromkeys((BlacklistSet, LeaderBalanceBegun, LimitsSet, LimitsChanged), self._survey_soon),
+            LeaderElectionIntended: lambda event: self._elections.propose(event.key),
+            LeaderOrdersIntended: self._order_calls.intended,
+            LeaderOrdersAnswered: self._orders_answered,
+            ReassignmentQueued: self._reorders.queued,
+            **dict.fromkeys(ENDINGS, self._reassignment_ended),
+            **dict.fromkeys((CallAccepted, StepConfirmed), self._list_changed),
+        }
 
     def begin(self, now: Moment) -> None:
         """Adopt what a predecessor has left; a survey finds what is still to be done."""
@@ -120,28 +131,23 @@ class LeadershipReconciler(Reconciler):
 
     def applied(self, event: AnyEvent) -> None:
         """Follow the reorders, and look again where something has changed."""
-        match event:
-            case BlacklistSet() | LeaderBalanceBegun() | LimitsSet() | LimitsChanged():
-                self._next_survey_ms = 0
-            case LeaderElectionIntended():
-                self._elections.propose(event.key)
-            case LeaderOrdersIntended():
-                self._order_calls.intended(event)
-            case LeaderOrdersAnswered():
-                for key in event.keys if event.outcome is OrderOutcome.ELECTING else ():
-                    self._elections.propose(key)
-            case ReassignmentQueued():
-                self._reorders.queued(event)
-            case _ if isinstance(event, Ending):
-                self._reassignment_ended(event)
-            case CallAccepted() | StepConfirmed():
-                self._reorders.followed(event)
-                if not self.state.listed_for(event.topic).isdisjoint(self.state.reassignments[event.key].current):
-                    self._work.candidates[event.key] = None
-            case PartitionEvent():
-                self._reorders.followed(event)
-            case _:
-                return
+        follow = self._following.get(type(event))
+        if follow is not None:
+            follow(event)
+        elif isinstance(event, PartitionEvent):
+            self._reorders.followed(event)
+
+    def _survey_soon(self, _event: AnyEvent) -> None:
+        self._next_survey_ms = 0
+
+    def _orders_answered(self, event: LeaderOrdersAnswered) -> None:
+        for key in event.keys if event.outcome is OrderOutcome.ELECTING else ():
+            self._elections.propose(key)
+
+    def _list_changed(self, event: CallAccepted | StepConfirmed) -> None:
+        self._reorders.followed(event)
+        if not self.state.listed_for(event.topic).isdisjoint(self.state.reassignments[event.key].current):
+            self._work.candidates[event.key] = None
 
     def _reassignment_ended(self, event: Ending) -> None:
         key, state = event.key, self.state
@@ -164,8 +170,7 @@ class LeadershipReconciler(Reconciler):
         state = self.state
         if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
             return
-        over = expire(state, batch.at_ms)
-        if over is not None:
+        if (over := expire(state, batch.at_ms)) is not None:
             batch.emit(over)
         self._wishes = {}
         self._read_survey(batch)

@@ -1,7 +1,7 @@
 """The fold of plans: what they are, how many of their reassignments are under way, and how those ended."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard, get_args
 
 from msgspec.structs import replace
 
@@ -17,6 +17,15 @@ from events.reassignments import (
 )
 
 Ending = ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed
+ENDINGS: frozenset[type[Event]] = frozenset(get_args(Ending))
+
+
+def is_ending(event: Event) -> TypeGuard[Ending]:
+    """Whether an event ends a reassignment.
+
+    Asked several times about every event: `isinstance` takes ten times as long with structs, four of them at that.
+    """
+    return type(event) in ENDINGS
 
 
 def start_move(state: PlansState, name: str) -> None:

@@ -1,11 +1,11 @@
 """The fold of reassignments: one event changes one of them; total on every log that decisions can write."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from msgspec.structs import replace
 
-from drover.plans.evolve import Ending, end_move, start_move, stop_waiting, wait
+from drover.plans.evolve import ENDINGS, Ending, end_move, start_move, stop_waiting, wait
 from drover.reassignment.phase import Phase, Stage, phase_of
 from drover.reassignment.state import (
     LATE_MS,
@@ -302,7 +302,6 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.ReassignmentBlocked: _blocked,
     reassignments.ReassignmentUnblocked: _unblocked,
 }
-ENDINGS: frozenset[type[Event]] = frozenset(get_args(Ending))
 # Events that concern more than the one reassignment, which may not exist.
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     reassignments.ReassignmentQueued: _apply_queued,

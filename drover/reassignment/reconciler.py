@@ -10,7 +10,7 @@ from drover.capability.messages import AlterPartitions, BytesSampled, CallEnded,
 from drover.capability.observations import FRESH_MS, CachedObservation, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
-from drover.plans.evolve import Ending
+from drover.plans.evolve import is_ending
 from drover.reassignment import calls
 from drover.reassignment.call_pace import CallPace
 from drover.reassignment.context import context_of
@@ -172,14 +172,14 @@ class ReassignmentReconciler(Reconciler):
         """Collect intended calls, and drop what has ended."""
         if isinstance(event, PartitionEvent) and not self._is_open(event.key):
             self._pace.over(event.key)
-        if isinstance(event, CallIntended):
+        if type(event) is CallIntended:
             self._proposed.append(event.key)
             if self._replaces(event):
                 self._before[event.key] = event.expected
             self._pace.intended(event.key)
-        elif isinstance(event, ReassignmentQueued):
+        elif type(event) is ReassignmentQueued:
             self._sizes.waits(event.key)
-        elif isinstance(event, Ending):
+        elif is_ending(event):
             self.observed.forget(event.key)
             self._backoff.forget(event.key)
             self._sizes.forget(event.key)

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from drover.plans.evolve import Ending
-from drover.reassignment.evolve import ENDINGS, EVOLVING
+from drover.plans.evolve import ENDINGS, Ending
+from drover.reassignment.evolve import EVOLVING
 from drover.reassignment.state import Reassignment, ReassignmentState
 from drover.tables.measures import bucket, listed, window
 from drover.tables.schema import (

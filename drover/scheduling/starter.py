@@ -12,7 +12,7 @@ from drover.capability.messages import BytesSampled, Input, Moment
 from drover.capability.observations import FRESH_TO_START_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
-from drover.plans.evolve import Ending
+from drover.plans.evolve import is_ending
 from drover.reassignment.call_pace import CallPace
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
@@ -130,9 +130,9 @@ class Starter(Reconciler):
                     self.candidates.offer(key, self._weigh(key))
             else:
                 self._drop(key)
-            if isinstance(event, Ending):
+            if is_ending(event):
                 self._unconfirmed.forget(key)
-            elif isinstance(event, LeaderElectionEnded):
+            elif type(event) is LeaderElectionEnded:
                 self.ranking.offer_again(self.candidates, (key,))
             return
         self.candidates.free_all()

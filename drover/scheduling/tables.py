@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from drover.reassignment.evolve import ENDINGS
+from drover.plans.evolve import ENDINGS
 from drover.reassignment.state import ReassignmentState
 from drover.scheduling.limit_names import KNOWN, value_of
 from drover.scheduling.state import ChangedLimit, Limits, QueueEntry, SchedulingState

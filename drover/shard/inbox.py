@@ -26,6 +26,7 @@ HIGH_BYTES, LOW_BYTES = 16 * 1024 * 1024, 8 * 1024 * 1024
 MOST_EARLY = 256
 CANCEL_INDEX = COMMAND_KINDS.index("cancel")
 _ALTER = COMMAND_KINDS.index("alter")
+_MAY_OVERTAKE = frozenset({Freeze, Unfreeze, Cancel})
 
 
 class InboxGapError(AssertionError):
@@ -231,7 +232,11 @@ class Inbox:
 
     def _overtakes(self, command: AnyCommand | Malformed) -> bool:
         """Whether it overtakes what others have asked for in the topic of cancels."""
-        if not isinstance(command, Freeze | Unfreeze | Cancel) or command.after:
+        # By type first: `isinstance` takes ten times as long with structs, and this is asked of every command.
+        if type(command) not in _MAY_OVERTAKE:
+            return False
+        assert isinstance(command, Freeze | Unfreeze | Cancel)
+        if command.after:
             return False
         if (isinstance(command, Unfreeze) and command.all) or (isinstance(command, Cancel) and command.deferred):
             return False

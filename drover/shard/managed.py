@@ -14,7 +14,7 @@ from drover.healing.reconciler import HealingReconciler
 from drover.identity.reconciler import IdentityReconciler
 from drover.leadership.endings import order_after, order_before
 from drover.leadership.reconciler import LeadershipReconciler
-from drover.plans.evolve import Ending
+from drover.plans.evolve import Ending, is_ending
 from drover.plans.reconciler import PlansReconciler
 from drover.reassignment.call_pace import CallPace
 from drover.reassignment.cancellation import succession
@@ -65,20 +65,23 @@ class ManagedCluster:
         A list's canonical order is kept before a step changes it, and what becomes of it follows the end of its
         reassignment. If the target of an ending reassignment was replaced, the events of the new one follow.
         """
-        if not isinstance(event, Ending):
-            kept: tuple[AnyEvent, ...] = ()
-            if isinstance(event, CallIntended):
-                kept = order_before(self.state, self.state.reassignments[event.key], event)
-            for one in (*kept, event):
-                self._apply(one, at_ms)
-            return (*kept, event)
+        if is_ending(event):
+            return self._apply_ending(event, at_ms)
+        kept: tuple[AnyEvent, ...] = ()
+        if type(event) is CallIntended:
+            kept = order_before(self.state, self.state.reassignments[event.key], event)
+        for one in (*kept, event):
+            self._apply(one, at_ms)
+        return (*kept, event)
+
+    def _apply_ending(self, event: Ending, at_ms: int) -> tuple[AnyEvent, ...]:
         ending = self.state.reassignments[event.key]
         order = self.state.kept_order(event.key, ending.topic_id)
         following = succession(ending, event, event.cluster, None if order is None else order.canonical)
         applied: list[AnyEvent] = []
         for one in (*following.before, event, *following.after):
             orders: tuple[AnyEvent, ...] = ()
-            if isinstance(one, Ending):
+            if is_ending(one):
                 orders = order_after(self.state, self.state.reassignments[one.key], one)
             for part in (one, *orders):
                 self._apply(part, at_ms)

@@ -53,7 +53,7 @@ class ThrottleRaiser(Reconciler):
 
     def applied(self, event: AnyEvent) -> None:
         """Note what is blocked because of its throttle."""
-        if isinstance(event, ReassignmentBlocked) and event.why is Blocker.THROTTLE_TOO_LOW:
+        if type(event) is ReassignmentBlocked and event.why is Blocker.THROTTLE_TOO_LOW:
             self._blocked.add(event.key)
 
     def reconcile(self, batch: BatchBuilder) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from drover.reassignment.evolve import ENDINGS
+from drover.plans.evolve import ENDINGS
 from drover.reassignment.state import Reassignment, ReassignmentState
 from drover.reassignment.tables import END_STATES, copied_at_end, is_unknown_at_end, reassignment_of
 from drover.tables.measures import listed

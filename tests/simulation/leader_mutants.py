@@ -104,8 +104,8 @@ LEADER_MUTANTS = (
     Mutant(
         "forget-the-order-before-a-step",
         "drover/shard/managed.py",
-        "                kept = order_before(self.state, self.state.reassignments[event.key], event)",
-        "                kept = ()",
+        "            kept = order_before(self.state, self.state.reassignments[event.key], event)",
+        "            kept = ()",
         layer="tests/leadership/test_moves.py",
     ),
     Mutant(

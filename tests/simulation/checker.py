@@ -80,9 +80,9 @@ class Intent:
 class Life:
     """One reassignment from its beginning to its end; `touched` when others meddled, after which less can be asked.
 
-    `began_ms` is when it was accepted, or taken over to be cancelled. `replacement` is the target that waits for its
-    end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the
-    step that is under way, `restoring` the one that was sent back last, `there` the one at the beginning where that is
+    `began_ms` is when that was decided, or when it was taken over to be cancelled. `replacement` is the target that
+    waits for its end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the step
+    that is under way, `restoring` the one that was sent back last, `there` the one at the beginning where that is
     not in the order of the original, `back` the list of the last step that was to lead back. `led_by` is who led when
     the last step was planned.
     """
@@ -184,7 +184,9 @@ class Checker:
         self.leaders.follow(event, epoch)
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
-            life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.world.now_ms)
+            # A worker that hangs before it appends has decided before that, and seen no more.
+            decided_ms = min(self.healing.written_ms, self.world.now_ms)
+            life = Life(event.key, event.plan, event.topic_id, event.original, event.target, decided_ms)
             life.there = event.current
             # A target that replaces another one inherits what others have done to that one.
             life.touched = self.replaced.pop((event.cluster, event.key), None) == self.world.now_ms

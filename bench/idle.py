@@ -1,4 +1,4 @@
-"""What Drover costs while nothing happens: a worker's processor time, and what the brokers take more for it."""
+"""The cost of an idle Drover: processor time of its workers, and of the brokers with and without them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from bench.results import AtMost, Benchmark, Row, say
 from bench.rig import drover_on, fresh_cluster
 
 WORKERS = ("first", "second")
-# What has just started is still compiled by Java, and read for the first time by Python.
+# Java is still compiling at first, and clients are still connecting.
 SETTLING_S, MEASURED_S = 20, 60
 
 
 async def run(*, quick: bool) -> tuple[Row, ...]:
-    """Take the processor time of brokers and workers, before there are workers and beside them."""
+    """Measure the brokers without workers, then brokers and workers together."""
     settling_s, measured_s = (5, 5) if quick else (SETTLING_S, MEASURED_S)
     async with fresh_cluster() as cluster, drover_on(cluster, "idle") as (rig, tail):
         nodes = [psutil.Process(cluster.pid(node)) for node in cluster.spec.kafka_nodes]
@@ -34,7 +34,7 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
 
 
 async def _percent(processes: Sequence[psutil.Process], seconds: float) -> float:
-    """Return the share of one core that these processes take together for so long."""
+    """Measure for so long which share of one core these processes take together, in percent."""
     before = _processor_s(processes)
     await asyncio.sleep(seconds)
     return (_processor_s(processes) - before) / seconds * 100

@@ -64,7 +64,7 @@ def stop_waiting(state: PlansState, name: str, at_ms: int, *, withdrawn: bool = 
 
 def _put(state: PlansState, plan: Plan, at_ms: int) -> None:
     state.put_plan(plan)
-    if not plan.active and plan.is_idle and plan.status is not PlanStatus.OPEN:
+    if plan.is_idle and plan.status is not PlanStatus.OPEN:
         state.ended_plans.pop(plan.name, None)
         state.ended_plans[plan.name] = at_ms
 

@@ -114,7 +114,7 @@ class PlansState(ClusterSlice):
         """Store a plan, and keep the index true."""
         self.plans[plan.name] = plan
         # Most of them are not idle: that is asked first.
-        if not plan.active and plan.is_idle and plan.status is PlanStatus.OPEN:
+        if plan.is_idle and plan.status is PlanStatus.OPEN:
             self.idle_plans[plan.name] = None
         elif self.idle_plans:
             self.idle_plans.pop(plan.name, None)

@@ -166,7 +166,7 @@ MUTANTS = (
     Mutant(
         "finish-a-plan-early",
         "drover/plans/state.py",
-        "        if not plan.active and plan.is_idle and plan.status is PlanStatus.OPEN:\n            self.idle",
+        "        if plan.is_idle and plan.status is PlanStatus.OPEN:\n            self.idle",
         "        if plan.status is PlanStatus.OPEN:\n            self.idle",
     ),
     Mutant(

@@ -103,12 +103,15 @@ def _orders_answered(state: LeadershipState, event: leadership.LeaderOrdersAnswe
             orders[key] = KeptOrder(intended.topic_id, kept.canonical, intended.replicas, at_ms)
         elif outcome is OrderOutcome.NO_EFFECT:
             orders[key] = replace(kept, unresolved=intended.replicas)
-    _forget(state, event)
+    _forget(state, event, at_ms)
 
 
-def _forget(state: LeadershipState, event: leadership.LeaderOrdersAnswered | leadership.LeaderElectionsEnded) -> None:
+def _forget(
+    state: LeadershipState, event: leadership.LeaderOrdersAnswered | leadership.LeaderElectionsEnded, at_ms: int
+) -> None:
     for number in event.restored:
-        del state.orders[TopicPartition(event.topic, number)]
+        key = TopicPartition(event.topic, number)
+        state.leave_list(key, state.orders.pop(key).replicas, at_ms)
 
 
 def _waiting(state: LeadershipState, event: leadership.LeaderWaiting, at_ms: int) -> None:
@@ -131,10 +134,10 @@ def _election_ended(state: LeadershipState, event: leadership.LeaderElectionEnde
         state.balance = replace(balance, elected=balance.elected + 1)
 
 
-def _elections_ended(state: LeadershipState, event: leadership.LeaderElectionsEnded, _at_ms: int) -> None:
+def _elections_ended(state: LeadershipState, event: leadership.LeaderElectionsEnded, at_ms: int) -> None:
     for key in event.keys:
         del state.elections[key]
-    _forget(state, event)
+    _forget(state, event, at_ms)
     balance = state.balance
     if balance is not None and event.outcome is ElectionOutcome.ELECTED:
         state.balance = replace(balance, elected=balance.elected + len(event.partitions))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from drover.state.declared import ClusterSlice, index, items_by_key, recorded
+from drover.state.declared import index, items_by_key, recorded
+from drover.state.lists import ListsState
 from events.leadership import LeaderWaitReason
 from events.partitions import TopicPartition
 
@@ -98,7 +99,7 @@ def _limited(listings: Mapping[int, Listing]) -> object:
 
 
 @dataclass(eq=False)
-class LeadershipState(ClusterSlice):
+class LeadershipState(ListsState):
     """The complete list of brokers that should not lead (R491-1), and the canonical order of every reordered list.
 
     `listings` says more about the brokers of `blacklist`. `orders` are the lists that are not, or not yet again, in

@@ -24,6 +24,7 @@ from events.records import ReassignmentEvent
 
 # Looking up an enum's member takes longer than the rest of some of these functions.
 _STEP, _RESTORE, _ROLLING_BACK, _PREPARED = Call.STEP, Call.RESTORE, Phase.ROLLING_BACK, Phase.PREPARED
+_FAILED = reassignments.ReassignmentFailed
 _IN_BOTH_LISTS = Blocker.BROKER_IN_BOTH_LISTS
 
 _INTENDED = {call: phase_of(call, Stage.INTENDED) for call in Call}
@@ -100,6 +101,8 @@ def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
     before = state.reassignments[event.key]
     state.drop(before)
     end_move(state, before.plan, event, at_ms)
+    if before.step is not None and type(event) is not _FAILED:
+        state.leave_list(before.key, event.replicas, at_ms)
     if before.replacement is not None:
         # The next event says whether it is accepted; it no longer waits.
         stop_waiting(state, before.replacement.plan, at_ms)

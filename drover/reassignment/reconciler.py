@@ -63,13 +63,24 @@ class ReassignmentReconciler(Reconciler):
         self._withheld: list[CallEnded] = []
 
     def begin(self, now: Moment) -> None:
-        """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel."""
+        """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel.
+
+        The log tells which list a call has left a partition with: old metadata does not count after a takeover, either.
+        """
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
         for key in self.state.pending:
             self._sizes.waits(key)
+        left = {key: replicas for key, (replicas, _) in self.state.recent_lists(now.wall_ms).items()}
         for key in self.state.in_flight:
-            if self.state.reassignments[key].call_open:
+            reassignment = self.state.reassignments[key]
+            if reassignment.call_open:
                 self.observed.predecessor_calls(key, until_ms)
+            left.pop(key, None)
+            if reassignment.phase is Phase.RESTORING and reassignment.restoring is not None:
+                # What is seen of all others is unexpected, or has to last.
+                left[key] = reassignment.restoring
+        for key, replicas in left.items():
+            self.observed.call_made(key, replicas, now.monotonic_ms)
 
     # -- in
 

@@ -19,6 +19,7 @@ from drover.reassignment.phase import OPEN_PHASES, Phase, Stage
 from drover.reassignment.ports import Port, Ports, ports_of
 from drover.reassignment.slot_share import share_of
 from drover.state.declared import index, items_by_key, recorded, values_in_order
+from drover.state.lists import ListsState
 from events.partitions import TopicPartition
 from events.reassignments import Blocker, Call, CancelMode, SkipReason
 
@@ -234,7 +235,7 @@ class ExpiredCalls(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 @dataclass(eq=False)
-class ReassignmentState(PlansState):
+class ReassignmentState(PlansState, ListsState):
     """The reassignments of a cluster that have not ended, and what late calls may still do.
 
     `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what

@@ -25,7 +25,15 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
 
 # What only numbers or dates what else is shown.
-HIDDEN = {"next_number", "ended_plans", "heals_planned", "heal_bytes", "recent_returns"}
+HIDDEN = {
+    "next_number",
+    "ended_plans",
+    "lists_left",
+    "lists_dropped_ms",
+    "heals_planned",
+    "heal_bytes",
+    "recent_returns",
+}
 
 
 @pytest.mark.parametrize(

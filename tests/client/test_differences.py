@@ -41,7 +41,16 @@ def ended(key: TopicPartition = KEY, cluster: str = "prod", how: str = "reassign
 
 
 # They only count or date what others tell.
-SILENT = {"name", "next_number", "ended_plans", "heals_planned", "heal_bytes", "recent_returns"}
+SILENT = {
+    "name",
+    "next_number",
+    "ended_plans",
+    "lists_left",
+    "lists_dropped_ms",
+    "heals_planned",
+    "heal_bytes",
+    "recent_returns",
+}
 
 
 def told(changes: tuple[Change, ...]) -> list[tuple[str, str, str]]:

@@ -330,6 +330,15 @@ def _adapting() -> ShardFold:
     return fold
 
 
+def _with_lists_left() -> ShardFold:
+    """A reassignment ended a moment ago."""
+    fold = _adapting()
+    state = fold.state.cluster("prod")
+    state.lists_left[TopicPartition("orders", 7)] = (3, 1, 2), 1_790_000_000_995
+    state.lists_dropped_ms = 1_790_000_000_994
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -354,6 +363,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_estimates": _with_estimates,
     "snapshot_intended_orders": _with_intended_orders,
     "snapshot_adaptation": _adapting,
+    "snapshot_lists_left": _with_lists_left,
 }
 
 

@@ -1,9 +1,14 @@
 """A call was lost, and old metadata is shown: no list counts before it has lasted."""
 
 from drover.capability.messages import AlterPartitions, CallEnded
+from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import AlterRequest
 from drover.reassignment.phase import Phase
+from drover.scheduling.state import Limits
+from drover.state.lists import LISTS_KEPT_MS, ListsState
+from events.commands import Blacklist
 from events.partitions import TopicPartition
+from events.refusals import RefusalCode
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 KEY = TopicPartition("orders", 0)
@@ -114,3 +119,101 @@ async def test_what_was_observed_before_the_owner_stood_still_is_looked_at_anew(
     made.model.advance(5000)
     await made.finish()
     assert made.tags(KEY)[-1] == "reassignment-failed"
+
+
+async def test_a_new_owner_does_not_take_the_list_from_before_a_move_for_the_original() -> None:
+    """Simulation seed 81080385: the predecessor knew what it had done, and its successor believed old metadata."""
+    made = World(brokers=5)
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    made.driver.freeze_metadata()
+    old = made.driver._frozen
+    made.driver.thaw_metadata()
+    await made.send(alter({KEY: [4, 2, 1]}))
+    await made.finish()
+    made.driver._frozen = old
+    made.crash()
+    outcome = await made.send(alter({KEY: [4, 5, 1]}))
+    assert [refusal.code for refusal in outcome.refusals] == [RefusalCode.CLUSTER_UNAVAILABLE], "a worker looks again"
+    made.driver.thaw_metadata()
+    await made.send(alter({KEY: [4, 5, 1]}))
+    assert made.reassignment(KEY).original == (4, 2, 1)
+
+
+async def test_a_new_owner_does_not_take_the_list_from_before_a_restore_for_its_result() -> None:
+    """Simulation seed 81083502: the list was restored with a listed broker last, which is not listed any more."""
+    made = await begun([1, 2, 3], [4, 2, 1])
+    old = made.driver._frozen
+    made.driver.thaw_metadata()
+    await made.send(Blacklist(id="list-1", cluster=CLUSTER, by="ana", reason="test", brokers=(2,)))
+    made.put(rollback(KEY))
+    made.hold_effects = True
+    while made.reassignment(KEY).phase is not Phase.RESTORING:
+        made.model.advance(100)
+        await made.look()
+        await made.settle()
+        await made.release_effects()
+        await made.settle()
+    made.driver._frozen = old
+    made.hold_effects = False
+    await made.send(Blacklist(id="list-2", cluster=CLUSTER, by="ana", reason="test", brokers=()))
+    made.crash()
+    await made.run(1000)
+    assert made.reassignment(KEY).phase is Phase.RESTORING
+    made.driver.thaw_metadata()
+    await made.finish()
+    assert made.replicas(KEY) == (1, 2, 3)
+    assert made.tags(KEY).count("call-intended") == 4
+
+
+async def test_a_new_owner_does_not_take_the_list_from_before_a_confirmed_step_for_its_rollback() -> None:
+    made = World(brokers=6, joins_by_itself=False, limits=Limits(max_replicas_per_step=1))
+    made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1000)
+    made.driver.freeze_metadata()
+    old = made.driver._frozen
+    made.driver.thaw_metadata()
+    await made.send(alter({KEY: [4, 5, 6]}))
+    await made.settle()
+    await made.freeze()
+    made.model.join_isr(KEY, 4)
+    await made.run(1000)
+    assert made.reassignment(KEY).phase is Phase.CONFIRMED
+    assert made.replicas(KEY) == (1, 2, 3, 4)
+    made.driver._frozen = old
+    made.crash()
+    made.put(rollback(KEY))
+    await made.run(1000)
+    assert "reassignment-rolled-back" not in made.tags(KEY)
+    made.driver.thaw_metadata()
+    await made.finish()
+    assert made.tags(KEY)[-1] == "reassignment-rolled-back"
+    assert made.replicas(KEY) == (1, 2, 3)
+
+
+async def test_what_others_change_after_a_takeover_is_believed_after_two_seconds() -> None:
+    made = World(brokers=5)
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    await made.send(alter({KEY: [4, 2, 1]}))
+    await made.finish()
+    made.crash()
+    made.model.alter([AlterRequest(KEY, (1, 2, 4))])
+    outcome = await made.send(alter({KEY: [5, 2, 1]}))
+    assert outcome.refusals
+    await made.run(METADATA_LAG_MS)
+    await made.send(alter({KEY: [5, 2, 1]}))
+    assert made.reassignment(KEY).original == (1, 2, 4)
+
+
+def test_the_lists_of_what_ended_long_ago_are_dropped() -> None:
+    state = ListsState("prod")
+    for number in range(100):
+        state.leave_list(TopicPartition("orders", number), (1, 2, 3), number * 1000)
+    assert len(state.lists_left) <= 2 * LISTS_KEPT_MS // 1000 + 2
+    assert min(key.partition for key in state.recent_lists(99_000)) == 89
+
+
+def test_a_clock_that_was_wrong_leaves_no_lists_behind() -> None:
+    state = ListsState("prod")
+    state.leave_list(KEY, (1, 2, 3), 1_000_000)
+    assert state.recent_lists(1000) == {}
+    state.leave_list(TopicPartition("orders", 1), (1, 2, 3), 1000)
+    assert list(state.lists_left) == [TopicPartition("orders", 1)]

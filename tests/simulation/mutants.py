@@ -104,6 +104,13 @@ MUTANTS = (
         "if key in self._calling:",
         layer="tests/capability/test_observations.py",
     ),
+    Mutant(
+        "forget-what-was-left",
+        RECONCILER,
+        "            self.observed.call_made(key, replicas, now.monotonic_ms)\n",
+        "            pass\n",
+        layer="tests/shard/test_old_metadata.py",
+    ),
     Mutant("believe-at-once", UNCONFIRMED, "CONFIRM_AFTER_MS = METADATA_LAG_MS", "CONFIRM_AFTER_MS = 0"),
     Mutant(
         "ignore-topic-id", RECONCILE, "if seen is None or seen.topic_id != reassignment.topic_id:", "if seen is None:"

@@ -1,0 +1,32 @@
+"""The slice of the state that holds with which list each partition was left, for as long as metadata may be old."""
+
+from dataclasses import dataclass
+
+from drover.state.declared import ClusterSlice, recorded
+from events.partitions import TopicPartition
+
+# Brokers' metadata lags by two seconds at most; the rest is for clocks that differ.
+LISTS_KEPT_MS = 10_000
+
+
+@dataclass(eq=False)
+class ListsState(ClusterSlice):
+    """The list that each partition was left with by what has ended lately, with its time (ms of log time).
+
+    A new owner tells old looks by it. The fold decides nothing by it, so no hash covers it; snapshots keep it.
+    At `lists_dropped_ms` what was older than `LISTS_KEPT_MS` was dropped; `recent_lists` leaves out what is by now.
+    """
+
+    lists_left: dict[TopicPartition, tuple[tuple[int, ...], int]] = recorded("lists_left", factory=dict, hashed=False)
+    lists_dropped_ms: int = recorded("lists_dropped_ms", 0, hashed=False)
+
+    def leave_list(self, key: TopicPartition, replicas: tuple[int, ...], at_ms: int) -> None:
+        """Remember the list that a partition was left with; from time to time, drop what is too old."""
+        if abs(at_ms - self.lists_dropped_ms) > LISTS_KEPT_MS:
+            self.lists_left = self.recent_lists(at_ms)
+            self.lists_dropped_ms = at_ms
+        self.lists_left[key] = replicas, at_ms
+
+    def recent_lists(self, at_ms: int) -> dict[TopicPartition, tuple[tuple[int, ...], int]]:
+        """Return those that are young enough; a clock that was wrong may have set one far ahead."""
+        return {key: left for key, left in self.lists_left.items() if abs(at_ms - left[1]) <= LISTS_KEPT_MS}

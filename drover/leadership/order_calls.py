@@ -55,6 +55,8 @@ class OrderCalls:
         self._observed = observed
         # By topic and its id: the changes of the batch under way.
         self._changes: dict[tuple[str, str], dict[int, OrderChange]] = defaultdict(dict)
+        # How many those are.
+        self.collected = 0
         self._gathering = Gathering()
         self._answers: dict[TopicPartition, tuple[int, Answer]] = {}
         self._lost: set[TopicPartition] = set()
@@ -79,10 +81,11 @@ class OrderCalls:
         """Collect one change for `take_intents`; no look at its partition counts from then on."""
         change = OrderChange(wanted.canonical, seen.replicas, wanted.replicas, wanted.elects, seen.leader)
         self._changes[key.topic, seen.topic_id][key.partition] = change
+        self.collected += 1
 
     def take_intents(self) -> Iterator[LeaderOrdersIntended]:
         """Make one event per topic of what was collected."""
-        collected, self._changes = self._changes, defaultdict(dict)
+        collected, self._changes, self.collected = self._changes, defaultdict(dict), 0
         for (topic, topic_id), changes in collected.items():
             yield LeaderOrdersIntended(
                 cluster=self._state.name,

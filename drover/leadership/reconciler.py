@@ -1,6 +1,6 @@
 """Leaders and orders: finds what is not as the list of brokers asks, looks closer, and does what `judge` says."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -248,15 +248,15 @@ class LeadershipReconciler(Reconciler):
     def _room(self) -> int:
         """How many more leaders may be on their way, beside those that steps move."""
         state = self.state
-        under_way = state.leader_movements + self._reorders.under_way
+        under_way = state.leader_movements + self._reorders.under_way + self._order_calls.collected
         return max(0, state.limits.max_leader_movements - under_way)
 
-    def _some(self, keys: dict[TopicPartition, None]) -> Iterable[TopicPartition]:
-        """Take as many as may be acted on in this batch."""
-        taken = list(islice(keys, min(MAX_ACTS, self._room)))
-        for key in taken:
-            del keys[key]
-        return taken
+    def _some(self, keys: dict[TopicPartition, None]) -> Iterator[TopicPartition]:
+        """Take one after the other, as long as there is room; those of which nothing comes leave it to the next."""
+        for key in list(islice(keys, MAX_ACTS)):
+            if self._room:
+                del keys[key]
+                yield key
 
     def _elect_reordered(self, key: TopicPartition, batch: BatchBuilder) -> None:
         kept = self.state.orders.get(key)

@@ -7,7 +7,6 @@ import pytest
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import Loss
 from drover.facts import CallResult
-from drover.scheduling.state import Limits
 from events.brokers import BlacklistSet
 from events.commands import BlacklistEntry, Restore
 from events.leadership import (
@@ -261,21 +260,6 @@ async def test_a_frozen_cluster_keeps_its_leaders_until_it_is_unfrozen() -> None
     await made.run(5000)
     assert lists(made) == WITHOUT_3
     assert leaders(made) == [1, 1, 1, 4]
-
-
-async def test_no_more_leaders_are_on_their_way_than_the_budget_allows() -> None:
-    made = World(limits=Limits(max_leader_movements=3))
-    keys = [TopicPartition("many", number) for number in range(20)]
-    made.model.create_topic("many", {key.partition: (3, 1, 2) for key in keys})
-    await made.send(demote(3))
-    most = 0
-    for _ in range(200):
-        made.model.advance(100)
-        await made.look()
-        while await made.turn():
-            most = max(most, made.state.leaders_under_way + len(made.state.reassignments))
-    assert {leader(made, key) for key in keys} == {1}
-    assert most == 3
 
 
 async def test_brokers_whose_metadata_lags_bring_no_second_election() -> None:

@@ -12,10 +12,9 @@ from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resour
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
+from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC
 from events.partitions import TopicPartition
 
-# Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
-MAX_THROTTLED_ENTRIES_PER_TOPIC = 2000
 Lacking = Callable[[Needs, TopicPartition, int], list[Resource]]
 _NOTHING: Mapping[Resource, int] = {}
 
@@ -98,7 +97,7 @@ class Room:
 
     def may_throttle(self, topic: str, entries: int) -> bool:
         """Whether a topic's list of throttled replicas takes so many more."""
-        return self._throttles.entries_of(topic) + entries <= MAX_THROTTLED_ENTRIES_PER_TOPIC
+        return self._throttles.entries_of(topic) + entries <= MAX_ENTRIES_PER_TOPIC
 
     @property
     def partitions(self) -> int:

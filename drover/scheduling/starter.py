@@ -361,18 +361,16 @@ class Starter(Reconciler):
             if prepared is None:
                 self.candidates.pass_by(key, rank, (*step.load, *self._needs.budgets(step)))
                 self.candidates.shares.start(reassignment.plan, len(step.adding))
-        if not step.adding or not self._throttles.is_throttled(reassignment):
-            batch.emit(intend_step(cluster, key, step))
-        elif not is_prepared(reassignment, step):
-            if not self._room.may_throttle(key.topic, len(step.expected)):
-                self.candidates.park(key, rank, (key.topic,), (key.topic,))
-            else:
+        if step.adding and self._throttles.is_throttled(reassignment):
+            if not is_prepared(reassignment, step):
+                if not self._room.may_throttle(key.topic, len(step.expected)):
+                    self.candidates.park(key, rank, (key.topic,), (key.topic,))
+                    return
                 batch.emit(prepare_step(cluster, key, step))
+            if not self._throttles.is_ready(self.state.reassignments[key], batch.now):
                 self._unthrottled[key] = None
-        elif self._throttles.is_ready(reassignment, batch.now):
-            batch.emit(intend_step(cluster, key, step))
-        else:
-            self._unthrottled[key] = None
+                return
+        batch.emit(intend_step(cluster, key, step))
 
     # -- out
 

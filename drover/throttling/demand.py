@@ -1,7 +1,8 @@
 """An index of the throttles that moves in flight need; events keep it, so that nothing is scanned.
 
 Per step: leader side the current list, follower side the replicas being added (TV-134, TV-141, TV-142). Where plans
-disagree a broker gets the lowest rate asked (X14).
+disagree a broker gets the lowest rate asked (X14). With the entries of a move go those of others of its topic that
+still wait (`drover.throttling.ahead`).
 """
 
 from bisect import bisect_left
@@ -9,10 +10,19 @@ from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Self
 
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment, ReassignmentState
+from drover.throttling.ahead import (
+    KEPT_IDLE_MS,
+    MAX_ENTRIES_AHEAD,
+    MAX_ENTRIES_PER_TOPIC,
+    MAX_EXAMINED,
+    Ahead,
+    entries_ahead,
+)
 from events.partitions import TopicPartition
 from events.throttles import Entries
 
@@ -34,12 +44,21 @@ class Need:
 
 @dataclass(slots=True)
 class TopicDemand:
-    """The entries `partition:broker` that a topic needs, and the incarnation that they are meant for."""
+    """The entries `partition:broker` that a topic should have, and the incarnation that they are meant for.
+
+    Moves in flight need `needed` of those on the leader side; the others are there for moves that wait.
+    """
 
     leader: set[str] = field(default_factory=set)
     follower: set[str] = field(default_factory=set)
     # The numbers of the reassignments that need them, by the incarnation: nearly always one.
     incarnations: dict[str, set[int]] = field(default_factory=dict)
+    needed: int = 0
+    ahead: Ahead = field(default_factory=Ahead)
+    # The incarnation before the last move that needed any entries ended.
+    topic_id_before: str = ""
+    # Whether a move has come to need entries that were not asked for before.
+    has_new: bool = False
     # Entries that may differ from those that are there, leader side and follower side; all others are known to agree.
     # None before the first comparison: a list has thousands of entries, of which a few change at a time.
     _unsettled: tuple[set[str], set[str]] | None = None
@@ -50,6 +69,8 @@ class TopicDemand:
         incarnations = self.incarnations
         if len(incarnations) == 1:
             return next(iter(incarnations))
+        if not incarnations:
+            return self.topic_id_before
         return max(incarnations, key=lambda topic_id: max(incarnations[topic_id]))
 
     def change(self, leader: Iterable[str], follower: Iterable[str]) -> None:
@@ -57,6 +78,12 @@ class TopicDemand:
         if self._unsettled is not None:
             self._unsettled[0].update(leader)
             self._unsettled[1].update(follower)
+
+    def drop(self, leader: AbstractSet[str], follower: AbstractSet[str]) -> None:
+        """Ask for these entries no longer."""
+        self.leader.difference_update(leader)
+        self.follower.difference_update(follower)
+        self.change(leader, follower)
 
     def change_all(self) -> None:
         """Compare all entries again."""
@@ -114,6 +141,12 @@ class Demand:
         self.topics: dict[str, TopicDemand] = {}
         self.changed_brokers: set[int] = set()
         self.changed_topics: set[str] = set()
+        # Until when (monotonic) topics in which nothing moves keep the entries of moves that wait, the earliest first.
+        self._idle: dict[str, int] = {}
+        # Moves that wait, by topic, in the order of acceptance; some may have begun since.
+        self._waiting: dict[str, dict[TopicPartition, None]] = {}
+        for key in state.pending:
+            self._note_waiting(key)
         for key in state.in_flight:
             self.update(key)
 
@@ -132,6 +165,10 @@ class Demand:
     def update(self, key: TopicPartition) -> None:
         """Follow a reassignment that has changed, or ended."""
         reassignment = self._state.reassignments.get(key)
+        if reassignment is None or reassignment.cancel_mode is not None:
+            self._forget(key)
+        elif reassignment.phase is Phase.PENDING:
+            self._note_waiting(key)
         after = None if reassignment is None else need_of(reassignment, self._state)
         before = self._needs.get(key)
         if before == after:
@@ -152,6 +189,10 @@ class Demand:
                 self.update(key)
                 if reassignment.step is not None:
                     self.changed_brokers.update(reassignment.step.expected, reassignment.step.adding)
+        for topic in tuple(self.topics.values()):
+            for key in tuple(topic.ahead.entries):
+                if self._state.rate_of(self._state.reassignments[key].plan) is None:
+                    self._let_go(key, topic)
 
     def _add(self, key: TopicPartition, need: Need) -> None:
         self._needs[key] = need
@@ -162,6 +203,10 @@ class Demand:
             plans[need.plan] += 1
         topic = self.topics.setdefault(key.topic, TopicDemand())
         leader, follower = _entries(key, need)
+        if not (topic.leader.issuperset(leader) and topic.follower.issuperset(follower)):
+            topic.has_new = True
+        topic.needed += len(leader)
+        topic.ahead.waiting -= len(topic.ahead.of(key)[0])
         topic.leader.update(leader)
         topic.follower.update(follower)
         topic.incarnations.setdefault(need.topic_id, set()).add(need.number)
@@ -180,15 +225,104 @@ class Demand:
                 del self._plans[broker]
         topic = self.topics[key.topic]
         leader, follower = _entries(key, need)
-        topic.leader.difference_update(leader)
-        topic.follower.difference_update(follower)
-        topic.change(leader, follower)
+        ahead = topic.ahead.of(key)
+        topic.needed -= len(leader)
+        topic.ahead.waiting += len(ahead[0])
+        topic.drop(set(leader) - ahead[0], set(follower) - ahead[1])
         topic.incarnations[need.topic_id].discard(need.number)
         if not topic.incarnations[need.topic_id]:
+            topic.topic_id_before = need.topic_id
             del topic.incarnations[need.topic_id]
-        if not topic.incarnations:
+        if not (topic.incarnations or topic.ahead.entries):
             del self.topics[key.topic]
         self._changed(key, need)
+
+    # -- moves that wait
+
+    def look_ahead(self, now_ms: int) -> None:
+        """Ask for the entries of waiting moves where others of the topic are changed; for none where nothing moves.
+
+        Called once in a batch, after what begins and ends in it, and before the changes are taken. Time is monotonic.
+        """
+        for name in tuple(self.changed_topics & self.topics.keys()):
+            topic = self.topics[name]
+            if not topic.incarnations:
+                self._idle.setdefault(name, now_ms + KEPT_IDLE_MS)
+                continue
+            self._idle.pop(name, None)
+            if topic.needed + topic.ahead.waiting > MAX_ENTRIES_PER_TOPIC:
+                self._let_go_of_waiting(topic)
+            if topic.has_new:
+                topic.has_new = False
+                self._ask_ahead(name, topic)
+        while self._idle and next(iter(self._idle.values())) <= now_ms:
+            name = next(iter(self._idle))
+            del self._idle[name]
+            if (idle := self.topics.get(name)) is not None and not idle.incarnations:
+                self._let_go_of_waiting(idle)
+                self.topics.pop(name, None)
+
+    def due_ms(self, now_ms: int) -> int | None:
+        """Tell when `look_ahead` is to be called although nothing has changed; None if never."""
+        due_ms = next(iter(self._idle.values()), 0)
+        return due_ms if due_ms > now_ms else None
+
+    def _ask_ahead(self, name: str, topic: TopicDemand) -> None:
+        state, waiting, ahead = self._state, self._waiting.get(name, {}), topic.ahead
+        most = min(MAX_ENTRIES_AHEAD, MAX_ENTRIES_PER_TOPIC - topic.needed)
+        for key in tuple(islice(waiting, MAX_EXAMINED)):
+            if ahead.waiting >= most:
+                return
+            reassignment = state.reassignments[key]
+            if reassignment.phase not in {Phase.PENDING, Phase.PREPARED}:
+                del waiting[key]
+                continue
+            leader, follower = entries_ahead(reassignment)
+            is_meant = reassignment.topic_id == topic.topic_id and state.rate_of(reassignment.plan) is not None
+            is_meant = is_meant and reassignment.cancel_mode is None
+            if not (is_meant and follower):
+                continue
+            del waiting[key]
+            ahead.entries[key] = leader, follower
+            ahead.waiting += 0 if key in self._needs else len(leader)
+            topic.leader.update(leader)
+            topic.follower.update(follower)
+            topic.change(leader, follower)
+
+    def _note_waiting(self, key: TopicPartition) -> None:
+        topic = self.topics.get(key.topic)
+        if topic is None or key not in topic.ahead.entries:
+            self._waiting.setdefault(key.topic, {})[key] = None
+
+    def _forget(self, key: TopicPartition) -> None:
+        waiting, topic = self._waiting.get(key.topic), self.topics.get(key.topic)
+        if waiting is not None:
+            waiting.pop(key, None)
+            if not waiting:
+                del self._waiting[key.topic]
+        if topic is not None and key in topic.ahead.entries:
+            self._let_go(key, topic)
+
+    def _let_go_of_waiting(self, topic: TopicDemand) -> None:
+        for key in tuple(topic.ahead.entries):
+            if key not in self._needs:
+                self._let_go(key, topic)
+
+    def _let_go(self, key: TopicPartition, topic: TopicDemand) -> None:
+        """Ask only for those of a move's entries that it needs now; for the others again, perhaps, while it waits."""
+        leader, follower = topic.ahead.entries.pop(key)
+        need = self._needs.get(key)
+        if need is None:
+            topic.ahead.waiting -= len(leader)
+            topic.drop(leader, follower)
+        else:
+            kept = _entries(key, need)
+            topic.drop(leader.difference(kept[0]), follower.difference(kept[1]))
+        self.changed_topics.add(key.topic)
+        if not (topic.incarnations or topic.ahead.entries):
+            del self.topics[key.topic]
+        if key in self._state.pending:
+            self._waiting.setdefault(key.topic, {})[key] = None
 
     def _changed(self, key: TopicPartition, need: Need) -> None:
         self.changed_brokers.update(need.expected, need.adding)

@@ -37,9 +37,9 @@ from events.throttles import (
 
 # Every write may be repeated: one without an answer is repeated a little later.
 RETRY_MS = 1000
-# A change of a topic's lists reaches every broker. Entries that no move needs any more wait so long for the next move
-# of the topic that needs some, since the room that the one leaves is mostly taken by the other.
-REMOVAL_WAIT_MS = 500
+# A change of a topic's lists reaches every broker. Entries that no move needs any more wait so long for the next one,
+# unless nothing of the topic moves.
+REMOVAL_WAIT_MS = 5000
 _INVALID_CONFIG = 40
 
 
@@ -94,9 +94,9 @@ class ThrottlingReconciler(Reconciler):
         return False
 
     def entries_of(self, topic: str) -> int:
-        """Count the entries that a topic's list of leaders' throttled replicas needs."""
+        """Count the entries of a topic's list of leaders' throttled replicas that moves in flight need."""
         wanted = self._demand.topics.get(topic)
-        return 0 if wanted is None else len(wanted.leader)
+        return 0 if wanted is None else wanted.needed
 
     # -- in
 
@@ -177,6 +177,7 @@ class ThrottlingReconciler(Reconciler):
             self._live = self.observed.live
             self.version += 1
         self._remove_overdue(batch.now.monotonic_ms)
+        demand.look_ahead(batch.now.monotonic_ms)
         brokers, topics = demand.changed_brokers, demand.changed_topics
         if not brokers and not topics:
             self._to_read = ((), ())
@@ -259,7 +260,8 @@ class ThrottlingReconciler(Reconciler):
         now_ms = now.monotonic_ms
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
         removal_ms = next(iter(self._removals.values()), 0)
-        times = (write_ms, self._watch.due_ms(now_ms, self._demand), removal_ms if removal_ms > now_ms else None)
+        removal_due_ms = removal_ms if removal_ms > now_ms else None
+        times = (write_ms, self._watch.due_ms(now_ms, self._demand), removal_due_ms, self._demand.due_ms(now_ms))
         return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> Urgency:

@@ -12,7 +12,8 @@ from drover.scheduling.starter import Starter
 from drover.scheduling.waiting_entry import Where
 from drover.shard.managed import ManagedCluster
 from drover.state.cluster import ClusterState
-from drover.throttling.demand import TopicDemand
+from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC, entries_ahead
+from drover.throttling.demand import TopicDemand, need_of
 from drover.throttling.reconciler import ThrottlingReconciler
 from events.throttles import Entries
 from tests.simulation.throttle_scan import wanted
@@ -64,16 +65,41 @@ def _agree(cluster: ManagedCluster) -> None:
 def _throttles_agree(throttling: ThrottlingReconciler) -> None:
     state, demand, scanned = throttling.state, throttling._demand, wanted(throttling.state)
     assert {broker: demand.rate(broker) for broker in demand.brokers} == scanned.rates, "S7: rates"
-    assert set(demand.topics) == set(scanned.entries), "S7: throttled topics"
+    assert {name for name, topic in demand.topics.items() if topic.incarnations} == set(scanned.entries), (
+        "S7: throttled"
+    )
     for topic, entries in scanned.entries.items():
         found = demand.topics[topic]
-        assert (found.leader, found.follower) == (set(entries.leader), set(entries.follower)), f"S7: {topic}"
+        ahead = _ahead(topic, found, state)
+        there = {*entries.leader, *ahead.leader}, {*entries.follower, *ahead.follower}
+        assert (found.leader, found.follower) == there, f"S7: {topic}"
+        assert found.needed == len(entries.leader), f"S7: {found.needed} entries of {topic} are needed"
         assert found.topic_id == scanned.topic_ids[topic], f"S7: the incarnation of {topic}"
         known = state.topic_throttles.get(topic)
         if known is not None and not known.pending and known.topic_id == found.topic_id:
             _differences_agree(found, known.present)
     pending = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
     assert throttling._pending_brokers == pending, "S7: throttles that are owed"
+
+
+def _ahead(name: str, topic: TopicDemand, state: ClusterState) -> Entries:
+    """Hold the moves whose entries were asked for ahead to what waits, or has begun; return their entries."""
+    leader: set[str] = set()
+    follower: set[str] = set()
+    waiting = 0
+    for key in topic.ahead.entries:
+        reassignment = state.reassignments[key]
+        assert key.topic == name, f"S7: {key} is not of {name}"
+        assert state.rate_of(reassignment.plan) is not None, f"S7: no throttle holds for {key}"
+        expected = entries_ahead(reassignment)
+        if reassignment.phase is Phase.PENDING:
+            assert topic.ahead.entries[key] == expected, f"S7: {key} waits for other entries"
+        leader |= topic.ahead.entries[key][0]
+        follower |= topic.ahead.entries[key][1]
+        waiting += 0 if need_of(reassignment, state) else len(topic.ahead.entries[key][0])
+    assert topic.ahead.waiting == waiting, f"S7: {topic.ahead.waiting} entries of {name} wait"
+    assert len(topic.leader) <= MAX_ENTRIES_PER_TOPIC, f"S7: {len(topic.leader)} entries of {name}"
+    return Entries(tuple(leader), tuple(follower))
 
 
 def _differences_agree(demand: TopicDemand, present: Entries) -> None:

@@ -23,6 +23,26 @@ THROTTLE_MUTANTS = (
         layer="tests/throttling/test_ledger.py",
     ),
     Mutant(
+        "keep-the-entries-of-what-is-cancelled",
+        "drover/throttling/demand.py",
+        "        if reassignment is None or reassignment.cancel_mode is not None:\n",
+        "        if reassignment is None:\n",
+        layer="tests/shard/test_restoring_steps.py",
+    ),
+    Mutant(
+        "keep-the-entries-of-what-has-ended",
+        "drover/throttling/demand.py",
+        "        if topic is not None and key in topic.ahead.entries:\n            self._let_go(key, topic)\n",
+        "",
+    ),
+    Mutant(
+        "fill-a-topics-lists-ahead",
+        "drover/throttling/demand.py",
+        "        most = min(MAX_ENTRIES_AHEAD, MAX_ENTRIES_PER_TOPIC - topic.needed)\n",
+        "        most = 10 * MAX_ENTRIES_AHEAD\n",
+        layer="tests/shard/test_throttles_ahead.py",
+    ),
+    Mutant(
         "write-throttles-without-a-record",
         CORE,
         "        self._proved_ms = self._proposed_ms",
@@ -50,8 +70,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "compare-only-what-is-needed-anew",
         "drover/throttling/demand.py",
-        "        topic.follower.difference_update(follower)\n        topic.change(leader, follower)\n",
-        "        topic.follower.difference_update(follower)\n",
+        "        self.follower.difference_update(follower)\n        self.change(leader, follower)\n",
+        "        self.follower.difference_update(follower)\n",
     ),
     Mutant(
         "start-before-the-throttle",

@@ -1,6 +1,6 @@
 """A managed cluster of the simulation: the model, the wire to it with its faults, and what others have done to it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -230,9 +230,9 @@ class SimulatedCluster:
             self.let_go(broker)
             self.edited_ms[broker] = self.now_ms
 
-    def let_go(self, broker: int) -> None:
-        """Note that somebody wants a broker's throttles deleted."""
-        for key in RATE_KEYS:
+    def let_go(self, broker: int, keys: Iterable[str] = RATE_KEYS) -> None:
+        """Note that somebody wants a broker's throttles deleted, or one of them."""
+        for key in keys:
             self._deleted[broker, key] = {None, *self._others.get((broker, key), ())}
 
     def may_be_left(self, broker: int) -> bool:

@@ -63,9 +63,12 @@ class ThrottleRules:
                 theirs = self._theirs.get((place, side))
                 if theirs is not None and theirs == getattr(event.found, side):
                     assert getattr(event.rates, side) == theirs, f"S10: {event} takes the {side} rate of others"
-            if event.release and self._adopted.get(place) == event.found:
-                # Whoever has set the same rates since they were to be deleted has set what was to be deleted.
-                self._world.clusters[event.cluster].let_go(event.broker)
+            adopted = self._adopted.get(place)
+            if event.release and adopted is not None:
+                # Whoever has set the same rate since it was to be deleted has set what was to be deleted.
+                same = [side for side in SIDES if getattr(adopted, side) == getattr(event.found, side)]
+                keys = [f"{side}.replication.throttled.rate" for side in same]
+                self._world.clusters[event.cluster].let_go(event.broker, keys)
             self._intended[place] = event.rates
             self.intended_ms[place] = self._world.now_ms
             (self._released.add if event.release else self._released.discard)(place)

@@ -27,8 +27,9 @@ from events.partitions import TopicPartition
 from events.reassignments import CallIntended, ReassignmentQueued
 from events.records import AnyEvent, ReassignmentEvent
 
-# Copies that began together must not be observed together for ever: one look covers this part of them.
-LOOKS_TO_SEE_ALL = 12
+# Copies that began together must not be observed together for ever: one look covers this part of them. Kafka's list
+# tells at once when one has ended; what holds it up is found out some seconds later.
+LOOKS_TO_SEE_ALL = 30
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 
 

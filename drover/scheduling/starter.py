@@ -176,7 +176,7 @@ class Starter(Reconciler):
             return  # the answers to open calls wake it, or the time
         self._limit_looks(most_starts)
         is_ranked = self._rank_anew()
-        self._is_behind = self._wake(now_ms) or not is_ranked
+        self._is_behind = self._wake(batch.now) or not is_ranked
         vain_tries = asked = starts = 0
         for candidate in self.candidates.ready():
             # The rank it was given among the others: by now less waits at its ports, and theirs are not made anew.
@@ -219,8 +219,9 @@ class Starter(Reconciler):
         slots = min(max(0, self._room.partitions), self._room.copies)
         self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * slots))
 
-    def _wake(self, now_ms: int) -> bool:
+    def _wake(self, now: Moment) -> bool:
         """Offer what may have become possible; return whether that is more than one batch can try."""
+        now_ms = now.monotonic_ms
         if self._racks.refresh():
             self.candidates.recheck_parked()
         if self.observed.live != self._live:
@@ -230,9 +231,10 @@ class Starter(Reconciler):
             self.candidates.recheck_parked()
         if self._throttles.version != self._throttles_version:
             self._throttles_version = self._throttles.version
-            for key in self._unthrottled:
-                self._offer(key)
-            self._unthrottled = {}
+            for key in tuple(self._unthrottled):
+                if self._throttles.is_ready(self.state.reassignments[key], now):
+                    del self._unthrottled[key]
+                    self._offer(key)
         for key in self._unsized.overdue(now_ms):
             self._offer(key)
         self.candidates.wake_due(now_ms)

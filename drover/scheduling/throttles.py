@@ -19,7 +19,7 @@ class Throttles(Protocol):
         ...
 
     def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
-        """Whether a prepared step's throttle is in force."""
+        """Whether nothing more is to be set for a step that is prepared."""
         ...
 
     def entries_of(self, topic: str) -> int:

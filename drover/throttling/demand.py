@@ -252,7 +252,7 @@ class Demand:
             self._idle.pop(name, None)
             if topic.needed + topic.ahead.waiting > MAX_ENTRIES_PER_TOPIC:
                 self._let_go_of_waiting(topic)
-            if topic.has_new:
+            elif topic.has_new:
                 topic.has_new = False
                 self._ask_ahead(name, topic)
         while self._idle and next(iter(self._idle.values())) <= now_ms:
@@ -269,7 +269,8 @@ class Demand:
 
     def _ask_ahead(self, name: str, topic: TopicDemand) -> None:
         state, waiting, ahead = self._state, self._waiting.get(name, {}), topic.ahead
-        most = min(MAX_ENTRIES_AHEAD, MAX_ENTRIES_PER_TOPIC - topic.needed)
+        # Some room is kept, so that what begins out of turn does not at once cost what was asked for ahead.
+        most = min(MAX_ENTRIES_AHEAD, (MAX_ENTRIES_PER_TOPIC - topic.needed) // 2)
         for key in tuple(islice(waiting, MAX_EXAMINED)):
             if ahead.waiting >= most:
                 return

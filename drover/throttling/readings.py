@@ -19,16 +19,22 @@ class Readings:
         self._outdated_brokers: set[int] = set()
         self._outdated_topics: set[str] = set()
         self.is_reading = False
+        # What is recent at one moment, until something is read or written: asked for every step that waits.
+        self._recent: tuple[int, Read] | None = None
 
     def recent(self, now_ms: int) -> Read:
         """Return what was read within the last 2 s: an older reading is no baseline."""
+        if self._recent is not None and self._recent[0] == now_ms:
+            return self._recent[1]
         since_ms = now_ms - FRESH_MS
         self._brokers = {broker: found for broker, found in self._brokers.items() if found[1] >= since_ms}
         self._topics = {topic: found for topic, found in self._topics.items() if found[1] >= since_ms}
-        return Read(
+        read = Read(
             {broker: rates for broker, (rates, _) in self._brokers.items()},
             {topic: lists for topic, (lists, _) in self._topics.items()},
         )
+        self._recent = now_ms, read
+        return read
 
     def begin(self) -> None:
         """Note that a reading begins; there is one at a time."""
@@ -37,7 +43,7 @@ class Readings:
 
     def take(self, read: ThrottlesRead, answered_ms: int) -> None:
         """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation."""
-        self.is_reading = False
+        self.is_reading, self._recent = False, None
         brokers = ((it, rates) for it, rates in read.brokers.items() if it not in self._outdated_brokers)
         topics = ((it, lists) for it, lists in read.topics.items() if it not in self._outdated_topics)
         self._brokers.update((broker, (rates, answered_ms)) for broker, rates in brokers)
@@ -51,6 +57,7 @@ class Readings:
 
     def forget(self, brokers: Iterable[int], topics: Iterable[str]) -> None:
         """Forget the readings of everything that was just written, and that is being read meanwhile."""
+        self._recent = None
         for broker in brokers:
             self._brokers.pop(broker, None)
             self._outdated_brokers.add(broker)

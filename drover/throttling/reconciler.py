@@ -16,6 +16,7 @@ from drover.capability.messages import (
 )
 from drover.capability.observations import FRESH_MS, ObservationCache
 from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, Observation, ThrottledReplicas
+from drover.reassignment.phase import Phase
 from drover.reassignment.state import Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand, TopicDemand
@@ -83,7 +84,9 @@ class ThrottlingReconciler(Reconciler):
         return self.state.rate_of(reassignment.plan) is not None
 
     def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
-        """Whether a prepared step's throttle is in force; if not, what is missing is compared again."""
+        """Whether nothing more is to be set for a step that is prepared; else what is missing is compared again."""
+        if reassignment.phase is not Phase.PREPARED:
+            return True
         live, read = self.observed.live, self._readings.recent(now.monotonic_ms)
         if is_ready(reassignment, self.state, self._demand, live, read):
             return True

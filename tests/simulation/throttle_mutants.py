@@ -38,7 +38,7 @@ THROTTLE_MUTANTS = (
     Mutant(
         "fill-a-topics-lists-ahead",
         "drover/throttling/demand.py",
-        "        most = min(MAX_ENTRIES_AHEAD, MAX_ENTRIES_PER_TOPIC - topic.needed)\n",
+        "        most = min(MAX_ENTRIES_AHEAD, (MAX_ENTRIES_PER_TOPIC - topic.needed) // 2)\n",
         "        most = 10 * MAX_ENTRIES_AHEAD\n",
         layer="tests/shard/test_throttles_ahead.py",
     ),

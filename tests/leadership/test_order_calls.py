@@ -138,6 +138,27 @@ async def test_a_lost_answer_is_found_in_the_cluster_although_brokers_show_it_la
     assert (lists(made), leaders(made)) == (WITHOUT_3, [1, 1, 1, 4])
 
 
+async def test_a_list_from_some_time_before_a_lost_reorder_is_no_proof_that_it_had_no_effect() -> None:
+    made = world()
+    made.driver.freeze_metadata()
+    old = made.driver._frozen
+    made.driver.thaw_metadata()
+    await made.send(demote(3))
+    await made.run(5000)
+    assert lists(made) == WITHOUT_3
+    await made.send(demote(1))
+    await until_intended(made)
+    made.driver.lose_next(Loss.ANSWER)
+    await made.release_effects()
+    made.driver._frozen = old
+    await made.run(1500)
+    assert made.state.intended_orders
+    made.driver.thaw_metadata()
+    await made.run(6000)
+    assert not made.state.intended_orders
+    assert OrderOutcome.NO_EFFECT not in outcomes(made)
+
+
 async def test_no_alter_begins_from_the_list_before_a_reorder_whose_answer_was_lost() -> None:
     """Somebody else would seem to have changed it when the reorder is found (seeds 81021033 and 81023539)."""
     made = world()

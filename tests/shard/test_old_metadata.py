@@ -189,6 +189,22 @@ async def test_a_new_owner_does_not_take_the_list_from_before_a_confirmed_step_f
     assert made.replicas(KEY) == (1, 2, 3)
 
 
+async def test_a_step_begins_on_no_look_that_is_half_a_second_old() -> None:
+    """Somebody else may have moved the partition since."""
+    made = World(brokers=4)
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    await made.freeze()
+    await made.send(alter({KEY: [4, 2, 1]}))
+    await made.run(300)
+    made.model.advance(600)
+    await made.unfreeze()
+    await made.settle()
+    assert made.reassignment(KEY).phase is Phase.PENDING
+    await made.look()
+    await made.settle()
+    assert made.reassignment(KEY).phase is Phase.COPYING
+
+
 async def test_what_others_change_after_a_takeover_is_believed_after_two_seconds() -> None:
     made = World(brokers=5)
     made.model.create_topic("orders", {0: [1, 2, 3]})

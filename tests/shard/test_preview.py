@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from drover.shard.inbox import CANCEL_INDEX, HIGH_COUNT, MOST_EARLY, Inbox
@@ -215,6 +215,7 @@ STEPS = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.builds(made, WHO, WHAT), min_size=1, max_size=30), STEPS, st.integers(0, 4))
+@example([made(("ann", "local"), "everyone"), made(("ann", "prod"), "cancel")], [("preview", 2), ("decide", 1)], 0)
 def test_each_is_decided_once_and_no_requester_or_unfreeze_of_everyone_is_overtaken(
     commands: list[AnyCommand], steps: list[tuple[str, int]], meanwhile: int
 ) -> None:

@@ -126,7 +126,7 @@ MUTANTS = (
         OBSERVED,
         "FRESH_TO_START_MS = 500",
         "FRESH_TO_START_MS = 60_000",
-        layer="tests/shard/test_foreign.py",
+        layer="tests/shard/test_old_metadata.py",
     ),
     # -- steps and limits
     Mutant("drop-freeze-check", STARTER, " or state.is_withheld:\n", ":\n"),

@@ -85,7 +85,7 @@ class ThrottlingReconciler(Reconciler):
 
     def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
         """Whether nothing more is to be set for a step that is prepared; else what is missing is compared again."""
-        if reassignment.phase is not Phase.PREPARED:
+        if reassignment.phase is not Phase.PREPARED or not self.is_throttled(reassignment):
             return True
         live, read = self.observed.live, self._readings.recent(now.monotonic_ms)
         if is_ready(reassignment, self.state, self._demand, live, read):

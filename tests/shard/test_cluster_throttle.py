@@ -98,6 +98,27 @@ async def test_a_step_that_waits_for_its_throttle_starts_when_the_throttle_is_ta
     assert set(rates(made).values()) == {None}
 
 
+async def test_a_throttle_that_is_taken_away_while_its_write_is_under_way_holds_nothing_up(made: World) -> None:
+    """Simulation seed 81091369: nothing needed its topic's entries any more, and its brokers' rates stayed."""
+    other = TopicPartition("payments", 0)
+    made.model.create_topic("payments", {0: [1, 2, 3]}, partition_bytes=10_000_000)
+    await made.send(alter({KEY: [4, 2, 3]}, plan="first", throttle_bytes_per_second=50_000))
+    await made.run(1000)
+    made.hold_effects = True
+    await made.send(alter({other: [4, 2, 3]}, plan="second", throttle_bytes_per_second=50_000))
+    while other.topic not in made.state.topic_throttles:
+        await made.release_effects()
+        made.model.advance(100)
+        await made.look()
+        await made.turn()
+    assert made.reassignment(other).phase is Phase.PREPARED
+    await made.send(throttle("t-1", plan="second", clear=True))
+    made.hold_effects = False
+    await made.release_effects()
+    await made.run(1000)
+    assert made.reassignment(other).phase is Phase.COPYING
+
+
 async def test_what_changes_nothing_is_said_and_not_recorded(made: World) -> None:
     await made.send(throttle("t-1", bytes_per_second=50_000))
     outcome = await made.send(throttle("t-2", bytes_per_second=50_000))

@@ -19,21 +19,14 @@ from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
 from events.partitions import TopicPartition
+from tests.client.test_differences import SILENT
 from tests.shard.world import CLUSTER, World, alter
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 NOW_MS = round(NOW.timestamp() * 1000)
 
 # What only numbers or dates what else is shown.
-HIDDEN = {
-    "next_number",
-    "ended_plans",
-    "lists_left",
-    "lists_dropped_ms",
-    "heals_planned",
-    "heal_bytes",
-    "recent_returns",
-}
+HIDDEN = SILENT - {"name"}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A call was lost, and old metadata is shown: no list counts before it has lasted."""
+"""Old metadata is shown after a lost call, or to a new owner: no list from before passes for the one that is there."""
 
 from drover.capability.messages import AlterPartitions, CallEnded
 from drover.capability.observations import METADATA_LAG_MS

@@ -10,7 +10,7 @@ from drover.capability.decision import Facts
 from drover.capability.messages import Input, Moment
 from drover.capability.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
 from drover.facts import Move, Observation
-from drover.reassignment.cancellation import has_lost_its_start
+from drover.reassignment.cancellation import is_untouched
 from drover.scheduling import queue_entries
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
@@ -99,12 +99,15 @@ class QueueReconciler(Reconciler):
                 batch.emit_all(queue_entries.take(key, state, self._facts(key, now_ms)))
 
     def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
-        """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers."""
+        """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers.
+
+        What is untouched ends when its entry is taken, as the list that is there: that must have been seen.
+        """
         observed = self.observed
         if observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None:
             return True
         active = self.state.reassignments.get(key)
-        if active is None or has_lost_its_start(active) or observed.live_seen_ms is None:
+        if active is None or is_untouched(active) or observed.live_seen_ms is None:
             return False
         return now_ms - observed.live_seen_ms <= FRESH_MS and key.topic in observed.min_isr
 

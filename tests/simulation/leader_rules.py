@@ -19,7 +19,13 @@ from events.leadership import (
     OrderOutcome,
 )
 from events.partitions import TopicPartition
-from events.reassignments import Call, CallIntended, ReassignmentCompleted, ReassignmentStopped
+from events.reassignments import (
+    Call,
+    CallIntended,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentStopped,
+)
 from events.records import AnyEvent
 from events.topics import shard_of
 from tests.simulation.cluster import SimulatedCluster
@@ -195,8 +201,8 @@ class Leaders:
         if isinstance(event, ReassignmentCompleted) and not life.plan.startswith(PLAN_PREFIX):
             self.canonical[place] = None if life.touched else life.target
         known = self.canonical.get(place)
-        if isinstance(event, ReassignmentStopped) and event.replicas != known:
-            # Steps that swap may have put the same brokers into another order when they were stopped.
+        if isinstance(event, ReassignmentStopped | ReassignmentFailed) and event.replicas != known:
+            # Steps that swap may have put the same brokers into another order when it ended there.
             self.canonical[place] = None
         elif known is not None and (set(event.replicas) != set(known) or life.touched):
             self.canonical[place] = None

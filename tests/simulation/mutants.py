@@ -314,6 +314,13 @@ MUTANTS = (
         layer="tests/scheduling/test_queue_entries.py",
     ),
     Mutant(
+        "end-what-waits-without-a-look",
+        "drover/scheduling/queue_reconciler.py",
+        "if active is None or is_untouched(active) or observed.live_seen_ms is None:",
+        "if active is None or observed.live_seen_ms is None:",
+        layer="tests/simulation/test_regressions.py",
+    ),
+    Mutant(
         "let-an-older-entry-win",
         "drover/reassignment/alter.py",
         "    if decided.refusal is not None or key not in state.queue:",

@@ -101,7 +101,8 @@ class QueueReconciler(Reconciler):
     def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
         """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers.
 
-        What is untouched ends when its entry is taken, as the list that is there: that must have been seen.
+        A reassignment for which nothing was sent ends when its entry is taken, and its end names the list that is
+        there: that must have been seen (S9).
         """
         observed = self.observed
         if observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None:

@@ -39,11 +39,11 @@ async def beside(drover: Installation) -> AsyncIterator[Installation]:
     await limits(drover, "set", "adapts_to_health=false", "max_moves_per_broker=2")
     yield drover
     await drover.cluster.start(3)
+    await drover.driver.change_throttles([SetBrokerRates(3, NONE), RemoveThrottledReplicas("lags", AT_FOLLOWER)])
+    await limits(drover, "reset", "--all")
     # A test that fails leaves moves behind, so slow that every test after it would fail as well.
     await drover.drover("cancel", "--rollback", "--plan", "walks", *WHY)
     await drover.wait_until_settled(timeout_s=120)
-    await drover.driver.change_throttles([SetBrokerRates(3, NONE), RemoveThrottledReplicas("lags", AT_FOLLOWER)])
-    await limits(drover, "reset", "--all")
 
 
 async def limits(drover: Installation, *arguments: str) -> None:

@@ -41,7 +41,7 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
         async with observer(rig.driver) as left_ms:
             await rig.drover("alter", str(file), "--plan", PLAN, "--throttle", str(throttle), "--reason", "benchmark")
             state = tail.cluster(SHARD, MANAGED)
-            in_flight = len(state.in_flight)
+            in_flight = len(state.moves.in_flight)
             await tail.until(lambda: PLAN in state.plans and not state.reassignments, "the plan to end", 20 * seconds)
         completed = completions(tail)
     check(completed.keys() == targets.keys(), "not every partition was completed")

@@ -68,9 +68,9 @@ async def steady(throttle: int | None, *, quick: bool) -> Figures:
     flying: list[int] = []
     for _ in range(looks):
         turns += await site.step(owner, finishing)
-        flying.append(len(owner.state(CLUSTER).in_flight))
+        flying.append(len(owner.state(CLUSTER).moves.in_flight))
     check(min(flying) >= in_flight - 2 * finishing, f"only {min(flying)} were in flight at times")
-    check(len(owner.state(CLUSTER).pending) >= waiting * 0.95, "too few are waiting")
+    check(len(owner.state(CLUSTER).moves.pending) >= waiting * 0.95, "too few are waiting")
     return _timed(turns, owner)
 
 
@@ -85,7 +85,7 @@ async def many_waiting(*, quick: bool) -> Figures:
     turns: list[Turn] = []
     for _ in range(looks):
         turns += await site.step(owner, finishing=5)
-    check(len(owner.state(CLUSTER).pending) >= waiting, "too few are waiting")
+    check(len(owner.state(CLUSTER).moves.pending) >= waiting, "too few are waiting")
     return _timed(turns, owner)
 
 
@@ -99,7 +99,7 @@ async def behind_a_full_broker(*, quick: bool) -> Figures:
     turns: list[Turn] = []
     for _ in range(looks):
         turns += await site.step(owner, finishing=5)
-    left = sum(1 for key in owner.state(CLUSTER).pending if site.is_free(key))
+    left = sum(1 for key in owner.state(CLUSTER).moves.pending if site.is_free(key))
     return {**_timed(turns, owner), "started": free - left}
 
 

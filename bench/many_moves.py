@@ -63,7 +63,7 @@ async def _measure(brokers: int, partitions: int) -> dict[str, Any]:
     scheduled_s, longest_ms = _core_s(turns), max(turn.draft_ms for turn in turns)
     begun_s = submitted_s + scheduled_s
     peak_mib = _resident_mib() - before_mib
-    in_flight = len(state.in_flight)
+    in_flight = len(state.moves.in_flight)
     while state.reassignments:
         turns = await site.step(owner, finishing=in_flight)
         scheduled_s += _core_s(turns)

@@ -123,7 +123,7 @@ def _any(what: Callable[[Seen], bool], batches: Callable[[], list[Seen]]) -> boo
 
 def _copying(tail: Tail) -> set[TopicPartition]:
     state = tail.cluster(SHARD, MANAGED)
-    return {key for key in state.in_flight if state.reassignments[key].phase is Phase.COPYING}
+    return {key for key in state.moves.in_flight if state.reassignments[key].phase is Phase.COPYING}
 
 
 def _is_about(event: AnyEvent, keys: set[TopicPartition]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from drover.plans.state import PlanStatus
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from projections.view import ClusterView, Entries, Scope
 
 # ZooKeeper takes requests of at most 1 MiB. One event touches at most one document of KIP-236, one topic's, one piece

@@ -12,7 +12,7 @@ import msgspec
 
 from drover.reassignment.evolve import EVOLVING
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.scheduling.state import QueueEntry
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply

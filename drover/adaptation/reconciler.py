@@ -110,7 +110,7 @@ class AdaptationReconciler(Reconciler):
             under_replicated=self._under_replicated,
             moving=self._moving(),
             lagging=self._lagging,
-            busy={port.broker for port in state.loads},
+            busy={port.broker for port in state.moves.loads},
             min_isr=self.observed.min_isr,
         )
         for broker in causes(health):
@@ -122,7 +122,7 @@ class AdaptationReconciler(Reconciler):
     def _moving(self) -> Mapping[TopicPartition, Collection[int]]:
         """Tell which partitions move, whoever moves them, and which brokers each is getting."""
         moving: dict[TopicPartition, Collection[int]] = {}
-        for key in self.state.in_flight:
+        for key in self.state.moves.in_flight:
             step = self.state.reassignments[key].step
             moving[key] = () if step is None else step.adding
         moving.update((key, move.adding) for key, move in self.observed.moves.items())

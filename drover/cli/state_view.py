@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 
 from drover.cli.output import amount, plural, styled, table, timestamp
 from drover.client.differences import plain
-from drover.reassignment.state import Block
+from drover.reassignment.values import Block
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations

@@ -9,7 +9,7 @@ import msgspec
 
 from drover.client.time_travel import Ended
 from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
 from events.partitions import TopicPartition

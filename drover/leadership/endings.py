@@ -7,7 +7,7 @@ that was rolled back it is the order that was kept before.
 from drover.leadership.order import canonical_after, deprioritise
 from drover.leadership.state import LeadershipState
 from drover.plans.evolve import Ending
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import event_name
 from events.leadership import LeaderOrderChanged, LeaderOrderEnded, LeaderOrderKept, OrderEnd
 from events.partitions import TopicPartition

@@ -7,7 +7,7 @@ of the list may lead, it is elected, also while replicas are copied, and before 
 from drover.facts import PartitionFacts
 from drover.leadership.endings import is_reorder
 from drover.leadership.judging import Elect, Wait, Wish, can_lead, must_give_up
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from events.leadership import LeaderWaitReason
 from events.reassignments import Call
 

@@ -68,7 +68,7 @@ class OrderCalls:
         What has ended it may have changed just now: old metadata does not count after a takeover, either.
         """
         for key, order in self._state.orders.items():
-            if not order.left_alone and key not in self._state.in_flight:
+            if not order.left_alone and key not in self._state.moves.in_flight:
                 self._observed.call_made(key, order.replicas, now.monotonic_ms)
         self._lost = set(self._state.intended_orders)
         for key in self._lost:

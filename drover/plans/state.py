@@ -53,6 +53,11 @@ class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
         return not self.active and not self.waiting
 
 
+def is_open_and_idle(plan: Plan) -> bool:
+    """Whether an open plan has nothing left to do."""
+    return plan.is_idle and plan.status is PlanStatus.OPEN
+
+
 class ClusterThrottle(Struct, frozen=True, gc=False):
     """The throttle per broker of plans without one of their own; who set it, why, and when (log time)."""
 
@@ -100,7 +105,14 @@ class PlansState(ClusterSlice):
     estimates: dict[str, KnownEstimate] = recorded(
         "estimates", factory=dict, content=items_by_key, told_as=("estimate of plan", "made", "forgotten")
     )
-    idle_plans: dict[str, None] = index(dict)
+    _idle_plans: dict[str, None] | None = index(lambda: None)
+
+    @property
+    def idle_plans(self) -> dict[str, None]:
+        """The index of idle plans, true from the first time it is asked for."""
+        if self._idle_plans is None:
+            self._idle_plans = {plan.name: None for plan in self.plans.values() if is_open_and_idle(plan)}
+        return self._idle_plans
 
     def rate_of(self, plan: str) -> int | None:
         """Return the throttle per broker that holds for a plan: its own, or else the cluster's; None for none."""
@@ -113,17 +125,18 @@ class PlansState(ClusterSlice):
     def put_plan(self, plan: Plan) -> None:
         """Store a plan, and keep the index true."""
         self.plans[plan.name] = plan
-        # Most of them are not idle: that is asked first.
-        if plan.is_idle and plan.status is PlanStatus.OPEN:
-            self.idle_plans[plan.name] = None
-        elif self.idle_plans:
-            self.idle_plans.pop(plan.name, None)
+        idle = self._idle_plans
+        if idle is None:
+            return
+        if is_open_and_idle(plan):
+            idle[plan.name] = None
+        elif idle:
+            idle.pop(plan.name, None)
 
     def rebuild_indexes(self) -> None:
-        """Find the idle plans, and when plans ended whose end an older snapshot does not tell."""
+        """Index the idle plans anew, and find out when plans ended whose end an older snapshot does not tell."""
         super().rebuild_indexes()
-        self.idle_plans = {}
+        self._idle_plans = None
         for plan in self.plans.values():
-            self.put_plan(plan)
             if plan.status is not PlanStatus.OPEN and plan.is_idle:
                 self.ended_plans.setdefault(plan.name, plan.extended_ms)

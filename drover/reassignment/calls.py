@@ -8,7 +8,7 @@ from drover.facts import (
     UNKNOWN_TOPIC_OR_PARTITION,
     CallResult,
 )
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import event_name
 from events.reassignments import (
     Blocker,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from drover.capability.decision import Decision, Facts, refuse, refuse_partition
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel, withdraw_replacement
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.scheduling.queue_entries import withdraw
 from drover.scheduling.withdrawing import Withdrawal, withdrawal
 from drover.state.cluster import ClusterState

@@ -10,7 +10,7 @@ from drover.capability.decision import refuse_partition
 from drover.leadership.endings import is_reorder
 from drover.plans.evolve import Ending
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import event_name
 from events.commands import Command
 from events.reassignments import (

@@ -4,7 +4,7 @@ from drover.capability.observations import ObservationCache
 from drover.identity.state import IdentityState
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.late_calls import expired_calls
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import Context
 from drover.state.cluster import ClusterState
 from events.plans import Stepping

@@ -6,7 +6,8 @@ from drover.capability.messages import BytesSampled
 from drover.capability.observations import ObservationCache
 from drover.reassignment.copy_pace import SizeSample, remember
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment, ReassignmentState
+from drover.reassignment.state import ReassignmentState
+from drover.reassignment.values import Reassignment
 from events.partitions import TopicPartition
 
 # How long the sizes of what only waits are good enough.
@@ -40,7 +41,7 @@ class CopySizes:
         self._unsized.clear()
         if self._refreshed_ms is None or now_ms - self._refreshed_ms >= REFRESH_MS:
             self._refreshed_ms = now_ms
-            topics |= frozenset(key.topic for key in state.pending)
+            topics |= frozenset(key.topic for key in state.moves.pending)
         return topics
 
     def copy_bytes(self, key: TopicPartition) -> int | None:

@@ -6,7 +6,7 @@ Both end with Kafka's cancel and a rollback; a second time they are shown and le
 from drover.facts import PartitionFacts
 from drover.reassignment import replica_sets, rollback_guards
 from drover.reassignment.phase import CANCELLED_PHASES, Phase
-from drover.reassignment.state import Block, Reassignment
+from drover.reassignment.values import Block, Reassignment
 from drover.reassignment.verdict import DROVER, UNCONFIRMED, Context, Verdict, blocked, event_name
 from events.reassignments import (
     Blocker,

@@ -7,16 +7,8 @@ from msgspec.structs import replace
 
 from drover.plans.evolve import ENDINGS, Ending, end_move, start_move, stop_waiting, wait
 from drover.reassignment.phase import Phase, Stage, phase_of
-from drover.reassignment.state import (
-    LATE_MS,
-    Asked,
-    Block,
-    ExpiredCalls,
-    Reassignment,
-    ReassignmentState,
-    Replacement,
-    Step,
-)
+from drover.reassignment.state import LATE_MS, ReassignmentState
+from drover.reassignment.values import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from events import reassignments
 from events.base import Event
 from events.reassignments import Blocker, Call, CancelMode

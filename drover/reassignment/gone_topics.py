@@ -45,7 +45,7 @@ class GoneTopics(Reconciler):
     def begin(self, now: Moment) -> None:
         """Index what waits."""
         del now
-        for key in (*self.state.pending, *self.state.queue):
+        for key in (*self.state.moves.pending, *self.state.queue):
             self._waiting.setdefault(key.topic, {})[key] = None
 
     def applied(self, event: AnyEvent) -> None:
@@ -53,7 +53,7 @@ class GoneTopics(Reconciler):
         if not isinstance(event, PartitionEvent):
             return
         key = event.key
-        if key in self.state.pending or key in self.state.queue:
+        if key in self.state.moves.pending or key in self.state.queue:
             self._waiting.setdefault(key.topic, {})[key] = None
             return
         of_topic = self._waiting.get(key.topic)
@@ -89,7 +89,7 @@ class GoneTopics(Reconciler):
 
     def _expected(self, key: TopicPartition) -> str | None:
         """Return the incarnation of the topic for which a partition waits; None if it does not wait."""
-        if key in self.state.pending:
+        if key in self.state.moves.pending:
             return self.state.reassignments[key].topic_id
         entry = self.state.queue.get(key)
         return None if entry is None else entry.topic_id
@@ -108,7 +108,7 @@ class GoneTopics(Reconciler):
 
     def _end(self, key: TopicPartition) -> AnyEvent:
         detail = f"{key}: the topic was deleted"
-        pending = self.state.reassignments.get(key) if key in self.state.pending else None
+        pending = self.state.reassignments.get(key) if key in self.state.moves.pending else None
         if pending is None:
             code = RefusalCode.UNKNOWN_TOPIC_OR_PARTITION
             return leave(key, QueueExit.REFUSED, self.state.name, f"{code}: {detail}")

@@ -1,6 +1,7 @@
 """Calls of reassignments that have ended, which may still take effect."""
 
-from drover.reassignment.state import LATE_MS, ExpiredCalls, ReassignmentState
+from drover.reassignment.state import LATE_MS, ReassignmentState
+from drover.reassignment.values import ExpiredCalls
 from events.partitions import TopicPartition
 
 

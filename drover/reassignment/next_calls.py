@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from drover.reassignment.state import Block, Step
+from drover.reassignment.values import Block, Step
 from events.reassignments import SkipReason
 
 

@@ -14,7 +14,7 @@ from drover.reassignment.next_calls import GoBySteps, SendCancel
 from drover.reassignment.phase import Stage
 from drover.reassignment.route import next_call
 from drover.reassignment.start import dead_destination
-from drover.reassignment.state import Block, Reassignment, Step
+from drover.reassignment.values import Block, Reassignment, Step
 from drover.reassignment.verdict import (
     NOTHING,
     UNCONFIRMED,

@@ -19,7 +19,7 @@ from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.late_calls import expired_calls
 from drover.reassignment.phase import CANCELLED_PHASES, Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import NOTHING
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
@@ -69,10 +69,10 @@ class ReassignmentReconciler(Reconciler):
         The log tells which list a call has left a partition with: old metadata does not count after a takeover, either.
         """
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
-        for key in self.state.pending:
+        for key in self.state.moves.pending:
             self._sizes.waits(key)
         left = {key: replicas for key, (replicas, _) in self.state.recent_lists(now.wall_ms).items()}
-        for key in self.state.in_flight:
+        for key in self.state.moves.in_flight:
             reassignment = self.state.reassignments[key]
             if reassignment.call_open:
                 self.observed.predecessor_calls(key, until_ms)
@@ -268,9 +268,9 @@ class ReassignmentReconciler(Reconciler):
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
         """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
         now_ms = now.monotonic_ms
-        room = 1 + len(self.state.in_flight) // LOOKS_TO_SEE_ALL
+        room = 1 + len(self.state.moves.in_flight) // LOOKS_TO_SEE_ALL
         yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
-        for key in self.state.in_flight:
+        for key in self.state.moves.in_flight:
             phase = self.state.reassignments[key].phase
             if self.observed.is_calling(key) or self.observed.call_ended_ms(key) > now_ms:
                 continue
@@ -294,7 +294,7 @@ class ReassignmentReconciler(Reconciler):
 
     def urgency(self) -> Urgency:
         """Watch closely what is in flight."""
-        if self.state.in_flight:
+        if self.state.moves.in_flight:
             return Urgency.BUSY
         return Urgency.WAITING if self.state.reassignments else Urgency.IDLE
 

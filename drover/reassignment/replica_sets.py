@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from drover.reassignment.state import Step
+from drover.reassignment.values import Step
 
 
 def without(brokers: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:

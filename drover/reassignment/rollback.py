@@ -24,7 +24,7 @@ from drover.reassignment.next_calls import (
 )
 from drover.reassignment.phase import Phase
 from drover.reassignment.route import next_call
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import (
     NOTHING,
     UNCONFIRMED,

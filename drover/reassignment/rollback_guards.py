@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from drover.facts import PartitionFacts
-from drover.reassignment.state import Block, Reassignment
+from drover.reassignment.values import Block, Reassignment
 from events.reassignments import Blocker, SkipReason
 
 # An original replica whose broker is dead for so long is not waited for any more. Restarts take less.

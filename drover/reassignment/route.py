@@ -14,7 +14,7 @@ from drover.reassignment import replica_sets, rollback_guards
 from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, NextCall, SendCancel, SendOrder, Wait
 from drover.reassignment.phase import Phase, Stage
 from drover.reassignment.start import start
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import Context
 from events.reassignments import Blocker, Call, CancelMode
 

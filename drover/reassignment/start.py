@@ -10,8 +10,8 @@ from drover.leadership.order import deprioritise
 from drover.reassignment import corrections, replica_sets
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Block, Reassignment, Step
 from drover.reassignment.stepping import Situation, next_step
+from drover.reassignment.values import Block, Reassignment, Step
 from drover.reassignment.verdict import Context
 from events.reassignments import Blocker
 from events.traits import Completion

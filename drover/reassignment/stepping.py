@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from drover.leadership.order import deprioritise
 from drover.reassignment.phase import Stage
 from drover.reassignment.replica_sets import adding, only_appends, removing
-from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.values import Reassignment, Step
 from events.plans import Stepping
 from events.traits import Completion
 

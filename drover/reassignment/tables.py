@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from drover.plans.evolve import ENDINGS, Ending
 from drover.reassignment.evolve import EVOLVING
-from drover.reassignment.state import Reassignment, ReassignmentState
+from drover.reassignment.state import ReassignmentState
+from drover.reassignment.values import Reassignment
 from drover.tables.measures import bucket, listed, window
 from drover.tables.schema import (
     BROKER,

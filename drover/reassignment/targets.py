@@ -15,7 +15,7 @@ from drover.reassignment.cancellation import (
     withdraw_cancel,
     withdraw_replacement,
 )
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.commands import PartitionTarget
 from events.partitions import TopicPartition

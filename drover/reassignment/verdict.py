@@ -11,7 +11,7 @@ from typing import TypedDict
 from drover.facts import PartitionFacts
 from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.rollback_guards import GuardFacts
-from drover.reassignment.state import Block, ExpiredCalls, Reassignment, Step
+from drover.reassignment.values import Block, ExpiredCalls, Reassignment, Step
 from events.partitions import TopicPartition
 from events.plans import Stepping
 from events.reassignments import (

@@ -6,7 +6,7 @@ from drover.reassignment.phase import Phase
 from drover.reassignment.ports import ports_of
 from drover.reassignment.replica_sets import adding
 from drover.reassignment.slot_share import WHOLE_SLOT
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.reassignments import CancelMode
@@ -101,8 +101,8 @@ def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | 
     if entry.phase is not Phase.PENDING:
         return None
     limit = state.limits.max_partitions_in_flight
-    if len(state.in_flight) >= limit:
-        why = f"a slot, {len(state.in_flight)} partitions are in flight"
+    if len(state.moves.in_flight) >= limit:
+        why = f"a slot, {len(state.moves.in_flight)} partitions are in flight"
         unblocks = f"the end of one of them (max_partitions_in_flight is {limit})"
         return WaitingReason(why, unblocks, entry.since_ms)
     full = _full_brokers(state, entry)
@@ -150,13 +150,13 @@ def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | N
             why = f"withheld, broker {port.broker} is held as a {role} by {held.by} ({held.reason})"
             unblocks = f"`drover broker release {port.broker}`"
             return WaitingReason(why, unblocks, max(entry.since_ms, held.since_ms))
-        taken, limit = state.slots.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
+        taken, limit = state.moves.slots.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
         limit, lowered = state.slots_of(port.broker, limit), state.allowances.get(port.broker)
         if taken > (limit - 1) * WHOLE_SLOT:
             of_way = limits.budgets.max_incoming_per_broker, limits.budgets.max_outgoing_per_broker
             own = of_way[port.way == "out"] is not None
             name = f"max_{'incoming' if port.way == 'in' else 'outgoing'}_per_broker" if own else "max_moves_per_broker"
-            copies = state.loads.get(port, 0)
+            copies = state.moves.loads.get(port, 0)
             why = f"a slot, broker {port.broker} has {copies} of {limit} copies {port.way}"
             if taken < copies * WHOLE_SLOT:
                 slots = f"{taken / WHOLE_SLOT:.1f} of {limit} slots"
@@ -168,11 +168,11 @@ def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | N
 
 def _full_budget(state: ClusterState, entry: Reassignment, needed: int) -> WaitingReason | None:
     budgets = state.limits.budgets
-    copies, most = state.copies_in_flight, budgets.max_replica_copies_in_flight
+    copies, most = state.moves.copies_in_flight, budgets.max_replica_copies_in_flight
     if most is not None and copies and copies + needed > most:
         unblocks = f"the end of one of them (max_replica_copies_in_flight is {most})"
         return WaitingReason(f"a slot, {copies} copies are under way", unblocks, entry.since_ms)
-    size, most = state.bytes_in_flight, budgets.max_bytes_in_flight
+    size, most = state.moves.bytes_in_flight, budgets.max_bytes_in_flight
     if most is not None and size >= most:
         unblocks = f"the end of some of their copies (max_bytes_in_flight is {most:,})"
         return WaitingReason(f"a slot, {size:,} bytes are being copied", unblocks, entry.since_ms)

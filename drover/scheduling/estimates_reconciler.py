@@ -10,7 +10,7 @@ from drover.plans.evolve import is_ending
 from drover.plans.state import PlanStatus
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.replica_sets import adding
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import DROVER
 from drover.scheduling.estimate import Accepted, Around
 from drover.scheduling.plan_figures import PlanFigures

@@ -1,7 +1,7 @@
 """The ports that steps in flight hold, so that what an event frees is known without a scan."""
 
 from drover.reassignment.ports import Ports
-from drover.reassignment.state import Step
+from drover.reassignment.values import Step
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 

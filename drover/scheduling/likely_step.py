@@ -4,8 +4,8 @@ from drover.capability.observations import ObservationCache
 from drover.reassignment.context import completion_of, stepping_of
 from drover.reassignment.phase import Phase
 from drover.reassignment.start import todays_heading
-from drover.reassignment.state import Reassignment, Step
 from drover.reassignment.stepping import Situation, next_step
+from drover.reassignment.values import Reassignment, Step
 from drover.state.cluster import ClusterState
 
 

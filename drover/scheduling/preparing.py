@@ -3,7 +3,7 @@
 from drover.facts import PartitionFacts
 from drover.reassignment.phase import Phase
 from drover.reassignment.start import todays_heading
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import Context, event_name
 from events.leadership import LeaderElectionIntended
 

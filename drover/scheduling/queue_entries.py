@@ -69,11 +69,11 @@ def why_closed(state: ClusterState) -> str | None:
         return f"withheld, frozen by {state.freeze.by} ({state.freeze.reason}): `drover unfreeze`"
     if state.is_withheld:
         return f"withheld until the cancel {', '.join(state.partly_decided)} is decided"
-    if len(state.in_flight) >= state.limits.max_partitions_in_flight:
-        return f"a slot: {len(state.in_flight)} partitions are in flight, the most allowed"
-    if state.unblocked_pending:
+    if len(state.moves.in_flight) >= state.limits.max_partitions_in_flight:
+        return f"a slot: {len(state.moves.in_flight)} partitions are in flight, the most allowed"
+    if state.moves.unblocked_pending:
         # A blocked reassignment waits for something other than a slot, and must not hold up the queue for ever.
-        return f"its turn: {len(state.pending)} accepted before have not started"
+        return f"its turn: {len(state.moves.pending)} accepted before have not started"
     return None
 
 

@@ -90,7 +90,7 @@ class QueueReconciler(Reconciler):
         if not state.queue or state.kafka_cluster_id is None or queue_entries.why_closed(state) is not None:
             return
         waits = False
-        room = min(AT_ONCE, state.limits.max_partitions_in_flight - len(state.in_flight))
+        room = min(AT_ONCE, state.limits.max_partitions_in_flight - len(state.moves.in_flight))
         for key in self.next_entries(room):
             if not self._is_seen(key, now_ms):
                 self._needed[key] = None

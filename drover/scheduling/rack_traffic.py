@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from drover.capability.observations import ObservationCache
-from drover.reassignment.state import Step
+from drover.reassignment.values import Step
 from drover.scheduling.resources import Uplink
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -45,7 +45,7 @@ class RackTraffic:
         self._racks = racks
         self._copies.clear()
         self._taken.clear()
-        for key in self._state.in_flight:
+        for key in self._state.moves.in_flight:
             self.follow(key)
         return True
 

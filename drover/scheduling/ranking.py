@@ -27,7 +27,7 @@ class Ranking:
     def weigh(self, key: TopicPartition, leader: int | None) -> None:
         """Note how much a reassignment is to copy, and from where: the first of its list, if its leader is unknown."""
         entry = self._state.reassignments[key]
-        if key in self._state.pending:
+        if key in self._state.moves.pending:
             source = entry.current[0] if leader is None else leader
             ports = ports_of(adding(entry.current, entry.heading), source)
             size = self._sizes.copy_bytes(key)
@@ -47,13 +47,16 @@ class Ranking:
     def rank(self, key: TopicPartition) -> Rank:
         """Rank a reassignment by what is known now."""
         entry = self._state.reassignments[key]
-        if key not in self._state.pending:
+        if key not in self._state.moves.pending:
             return Rank(0, 0, 0, entry.number, entry.plan)
         return Rank(1, -self.backlog.busiest(key), -self.backlog.size(key), entry.number, entry.plan)
 
     def is_outdated(self, key: TopicPartition, rank: Rank) -> bool:
         """Whether another reassignment has taken the key, or the same one is in flight by now, or again pending."""
-        return (rank.tier, rank.number) != (int(key in self._state.pending), self._state.reassignments[key].number)
+        return (rank.tier, rank.number) != (
+            int(key in self._state.moves.pending),
+            self._state.reassignments[key].number,
+        )
 
     def sampled(self, sizes: Mapping[TopicPartition, Mapping[int, int]]) -> None:
         """Note which sizes are so different from those that were known that the order may be.
@@ -61,7 +64,7 @@ class Ranking:
         All weigh what they weigh before the first one is ranked anew.
         """
         for key, copies in sizes.items():
-            if key in self._state.pending:
+            if key in self._state.moves.pending:
                 known, size = self.backlog.size(key), max(LEAST_BYTES, *copies.values(), LEAST_BYTES)
                 if key in self._unsized or not known // 2 < size < known * 2:
                     self.backlog.resize(key, size)

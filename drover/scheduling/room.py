@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from drover.capability.observations import ObservationCache
 from drover.reassignment.ports import Port
 from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
-from drover.reassignment.state import Step
+from drover.reassignment.values import Step
 from drover.scheduling.candidates import Candidates
 from drover.scheduling.rack_traffic import RackTraffic
 from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resource, RunningPlan, Uplink
@@ -102,16 +102,16 @@ class Room:
     @property
     def partitions(self) -> int:
         """How many more partitions may be in flight; negative where the limit was lowered below what is."""
-        return self._state.limits.max_partitions_in_flight - len(self._state.in_flight)
+        return self._state.limits.max_partitions_in_flight - len(self._state.moves.in_flight)
 
     @property
     def copies(self) -> int:
         """How many more copies could begin, as far as brokers and budgets go, if they were of next to nothing."""
         state, limits = self._state, self._state.limits
         slots = len(self._observed.live) * (limits.max_incoming + limits.max_outgoing)
-        room = (slots * WHOLE_SLOT - sum(state.slots.values())) // LEAST_SHARE
+        room = (slots * WHOLE_SLOT - sum(state.moves.slots.values())) // LEAST_SHARE
         most = limits.budgets.max_replica_copies_in_flight
-        return max(0, room if most is None else min(room, most - state.copies_in_flight))
+        return max(0, room if most is None else min(room, most - state.moves.copies_in_flight))
 
     def _lacking(
         self, needs: Needs, key: TopicPartition, share: int, expected: Mapping[Resource, int]
@@ -136,9 +136,11 @@ class Room:
         """
         state, budgets = self._state, self._state.limits.budgets
         if budget is Budget.BYTES:
-            return budgets.max_bytes_in_flight is not None and state.bytes_in_flight >= budgets.max_bytes_in_flight
+            return (
+                budgets.max_bytes_in_flight is not None and state.moves.bytes_in_flight >= budgets.max_bytes_in_flight
+            )
         if budget is Budget.COPIES:
-            most, taken = budgets.max_replica_copies_in_flight, state.copies_in_flight
+            most, taken = budgets.max_replica_copies_in_flight, state.moves.copies_in_flight
         else:
             most, taken = state.limits.max_leader_movements, state.leader_movements
         taken += expected.get(budget, 0)
@@ -157,6 +159,6 @@ class Room:
             held = state.held_brokers.get(port.broker)
             if held is not None and held.holds(port.way):
                 return True
-            slots, in_use = state.slots_of(port.broker, limit_of(state.limits, port)), state.slots.get(port, 0)
+            slots, in_use = state.slots_of(port.broker, limit_of(state.limits, port)), state.moves.slots.get(port, 0)
         taken = in_use + expected.get(port, 0) + kept
         return slots is not None and bool(taken) and taken + wanted > slots * WHOLE_SLOT

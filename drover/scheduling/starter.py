@@ -19,7 +19,7 @@ from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.ports import without
 from drover.reassignment.route import next_call
-from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.values import Reassignment, Step
 from drover.reassignment.verdict import Context, blocked, gone
 from drover.scheduling.candidates import Candidate, Candidates
 from drover.scheduling.held_ports import HeldPorts
@@ -101,9 +101,9 @@ class Starter(Reconciler):
         del now
         self._racks.refresh()
         self._limit_looks(MAX_LOOKS)
-        for key in self.state.in_flight:
+        for key in self.state.moves.in_flight:
             self._held_ports.follow(key)
-        for key in (*self.state.before_step, *self.state.pending):
+        for key in (*self.state.moves.before_step, *self.state.moves.pending):
             self._offer(key)
 
     # -- in
@@ -123,7 +123,7 @@ class Starter(Reconciler):
             key = event.key
             self._racks.follow(key)
             self.candidates.free(self._held_ports.follow(key))
-            if key in self.state.pending or key in self.state.before_step:
+            if key in self.state.moves.pending or key in self.state.moves.before_step:
                 if key not in self.candidates or self.ranking.is_outdated(key, self.candidates.rank(key)):
                     # What it needs is found out once it is ranked beside what came with it.
                     self._fresh[key] = None
@@ -182,7 +182,7 @@ class Starter(Reconciler):
             # The rank it was given among the others: by now less waits at its ports, and theirs are not made anew.
             key, rank = candidate.key, self.candidates.rank(candidate.key)
             is_over = vain_tries >= MAX_VAIN_TRIES or asked >= MAX_ASKED or starts >= most_starts
-            is_full = key in state.pending and self._room.partitions <= 0
+            is_full = key in state.moves.pending and self._room.partitions <= 0
             if is_over or (is_full and self.candidates.is_looked_enough):
                 self._is_behind = self._is_behind or is_over
                 self.candidates.offer(key, rank, candidate.woken_by)

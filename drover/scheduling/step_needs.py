@@ -3,7 +3,7 @@
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.ports import Ports, without
 from drover.reassignment.slot_share import share_of
-from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.values import Reassignment, Step
 from drover.scheduling.rack_traffic import RackTraffic
 from drover.scheduling.resources import Health, Knowledge, Needs, Resource, RunningPlan
 from drover.scheduling.room import Lacking, budgets_of

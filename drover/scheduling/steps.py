@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.values import Reassignment, Step
 from events.partitions import TopicPartition
 from events.reassignments import Call, CallIntended, StepPostponed, StepPrepared
 

@@ -92,21 +92,21 @@ def _text(value: LimitValue) -> str | None:
 
 
 def _in_flight(state: ReassignmentState, _event: Any) -> tuple[int, int]:
-    return len(state.in_flight), len(state.pending)
+    return len(state.moves.in_flight), len(state.moves.pending)
 
 
 def _used(told: Told[Any, Any, SchedulingMemory]) -> None:
     """Tell how many move and wait, if that has changed."""
     state, (before, _) = told.state, told.before
-    now = len(state.in_flight)
-    if told.before == (now, len(state.pending)):
+    now = len(state.moves.in_flight)
+    if told.before == (now, len(state.moves.pending)):
         return
     told.sheet.put(
         "budgets",
         (told.event.cluster, window(told.at_ms)),
         in_flight_most=max(before, now),
         in_flight_last=now,
-        pending_last=len(state.pending),
+        pending_last=len(state.moves.pending),
         limit_last=state.limits.max_partitions_in_flight,
     )
 

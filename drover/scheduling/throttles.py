@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from drover.capability.messages import Moment
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 
 
 class Throttles(Protocol):

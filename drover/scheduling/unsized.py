@@ -24,7 +24,7 @@ class Unsized:
 
     def holds(self, key: TopicPartition) -> bool:
         """Whether a partition is held back; notes that it is."""
-        limits, pending = self._state.limits, self._state.pending
+        limits, pending = self._state.limits, self._state.moves.pending
         is_ready = key not in pending or key in self._given_up or self._sizes.copy_bytes(key) is not None
         if is_ready or not self._sizes.is_read or len(pending) <= min(limits.max_incoming, limits.max_outgoing):
             self._held.pop(key, None)

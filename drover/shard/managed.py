@@ -167,7 +167,7 @@ class ManagedCluster:
     def copying(self) -> Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]]:
         """List what is being copied: per partition its step, the brokers being added, and the leader if known."""
         found: dict[TopicPartition, tuple[int, tuple[int, ...], int | None]] = {}
-        for key in self.state.in_flight:
+        for key in self.state.moves.in_flight:
             reassignment = self.state.reassignments[key]
             if reassignment.step is not None and reassignment.phase is Phase.COPYING:
                 found[key] = (reassignment.step.number, reassignment.step.adding, reassignment.step.leader)
@@ -191,8 +191,8 @@ class ManagedCluster:
 
     def phases(self) -> Mapping[str, int]:
         """Count the reassignments under way by phase."""
-        counts = Counter(self.state.reassignments[key].phase.value for key in self.state.in_flight)
-        counts[Phase.PENDING.value] = len(self.state.pending)
+        counts = Counter(self.state.reassignments[key].phase.value for key in self.state.moves.in_flight)
+        counts[Phase.PENDING.value] = len(self.state.moves.pending)
         return counts
 
 

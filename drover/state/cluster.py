@@ -33,7 +33,7 @@ class ClusterState(
     @property
     def leader_movements(self) -> int:
         """Count the leaders on their way, by steps, by elections and by lists put into order for one (R435-8)."""
-        return self.leader_steps + self.leaders_under_way
+        return self.moves.leader_steps + self.leaders_under_way
 
     def copy(self) -> Self:
         """Return an independent twin; the values inside are frozen and shared."""

@@ -51,7 +51,10 @@ def recorded(
 
 
 def index(factory: Callable[[], Any]) -> Any:
-    """Declare a field that is derived from recorded ones: not hashed, not in snapshots, not compared."""
+    """Declare a field that is derived from recorded ones: not hashed, not in snapshots, not compared.
+
+    One that every event would change holds nothing until it is asked for: who only reads the log never asks.
+    """
     return field(default_factory=factory)
 
 
@@ -74,10 +77,9 @@ def declarations(kind: type[ClusterSlice]) -> Mapping[str, Recorded]:
 
 
 def copy_of(value: Any) -> Any:
-    """Return an independent twin of one field's value; what is inside a map or a set is frozen and shared."""
-    if isinstance(value, dict | set):
-        return value.copy()
-    return value
+    """Return an independent twin of one field's value; what is inside a map, a set or an index is frozen and shared."""
+    copy = getattr(value, "copy", None)
+    return value if copy is None else copy()
 
 
 # -- what is hashed of a value

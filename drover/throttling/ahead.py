@@ -6,7 +6,7 @@ changed for many moves at once: an entry has no effect before its partition has 
 
 from dataclasses import dataclass, field
 
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from events.partitions import TopicPartition
 
 # Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.

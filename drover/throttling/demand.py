@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Self
 
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment, ReassignmentState
+from drover.reassignment.state import ReassignmentState
+from drover.reassignment.values import Reassignment
 from drover.throttling.ahead import (
     KEPT_IDLE_MS,
     MAX_ENTRIES_AHEAD,
@@ -145,9 +146,9 @@ class Demand:
         self._idle: dict[str, int] = {}
         # Moves that wait, by topic, in the order of acceptance; some may have begun since.
         self._waiting: dict[str, dict[TopicPartition, None]] = {}
-        for key in state.pending:
+        for key in state.moves.pending:
             self._note_waiting(key)
-        for key in state.in_flight:
+        for key in state.moves.in_flight:
             self.update(key)
 
     @property
@@ -182,7 +183,7 @@ class Demand:
         """Follow a plan whose rate was set; None for the cluster's, which holds for plans without one of their own."""
         plans = self._state.plans
         self._rates.clear()
-        for key in self._state.in_flight:
+        for key in self._state.moves.in_flight:
             reassignment = self._state.reassignments[key]
             plan = plans[reassignment.plan]
             if plan.throttle_bytes_per_second is None if name is None else plan.name == name:
@@ -322,7 +323,7 @@ class Demand:
         self.changed_topics.add(key.topic)
         if not (topic.incarnations or topic.ahead.entries):
             del self.topics[key.topic]
-        if key in self._state.pending:
+        if key in self._state.moves.pending:
             self._waiting.setdefault(key.topic, {})[key] = None
 
     def _changed(self, key: TopicPartition, need: Need) -> None:

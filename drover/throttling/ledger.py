@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from drover.facts import BrokerRates, ThrottledReplicas
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.throttling.demand import Demand, TopicDemand, holds
 from drover.throttling.evolve import without
 from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrottle

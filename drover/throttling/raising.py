@@ -9,7 +9,7 @@ from drover.capability.messages import Moment
 from drover.capability.observations import ObservationCache
 from drover.reassignment.copy_pace import HALF_MS, SPACING_MS, CopyPace, pace, rate_in_words
 from drover.reassignment.copy_sizes import CopySizes
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.plans import PlanThrottleRaised
@@ -48,7 +48,7 @@ class ThrottleRaiser(Reconciler):
     def begin(self, now: Moment) -> None:
         """Find what is blocked already; a predecessor may have raised a rate just now."""
         state = self.state
-        self._blocked = {key for key in state.in_flight if _is_too_low(state.reassignments[key])}
+        self._blocked = {key for key in state.moves.in_flight if _is_too_low(state.reassignments[key])}
         self._raised_ms = dict.fromkeys(state.throttle_bounds, now.monotonic_ms)
 
     def applied(self, event: AnyEvent) -> None:

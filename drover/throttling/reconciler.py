@@ -17,7 +17,7 @@ from drover.capability.messages import (
 from drover.capability.observations import FRESH_MS, ObservationCache
 from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, Observation, ThrottledReplicas
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand, TopicDemand
 from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles

@@ -32,7 +32,7 @@ def unrecorded(
     found: dict[TopicPartition, Move | None] = {}
     for key, known in state.unmanaged.items():
         move = moves.get(key)
-        if move is None or key in state.in_flight:
+        if move is None or key in state.moves.in_flight:
             found[key] = None
         elif (move.replicas, move.adding, move.removing) != (known.replicas, known.adding, known.removing):
             found[key] = move
@@ -41,7 +41,7 @@ def unrecorded(
         new = (
             (not move.never_ends, key)
             # Nearly every listed move is Drover's own, and this runs over all of them.
-            for key, move in ((key, moves[key]) for key in filterfalse(state.in_flight.__contains__, moves))
+            for key, move in ((key, moves[key]) for key in filterfalse(state.moves.in_flight.__contains__, moves))
             if key not in state.unmanaged and not _is_late(state, key, move, at_ms)
         )
         found |= {key: moves[key] for _, key in heapq.nsmallest(room, new)}

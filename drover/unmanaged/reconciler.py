@@ -62,7 +62,7 @@ class UnmanagedReconciler(Reconciler):
         watched = {key for key in state.expired_calls if expired_calls(state, key, batch.at_ms) is not None}
         if state.limits.repairs_by_itself:
             watched.update(key for key, move in state.unmanaged.items() if move.never_ends)
-        still_watched = frozenset(key for key in watched if key not in state.in_flight)
+        still_watched = frozenset(key for key in watched if key not in state.moves.in_flight)
         for key in self._watched - still_watched:
             # What is no longer observed must not count later.
             self._unconfirmed.forget(key)

@@ -2,7 +2,7 @@
 
 from drover.capability.decision import Decision, Facts, Looks, refuse, refuse_partition
 from drover.facts import PartitionFacts
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import event_name
 from drover.state.cluster import ClusterState
 from drover.unmanaged.moves import adopt_stuck, is_repairable

@@ -105,7 +105,7 @@ def _now(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
     return {
         "figures": {
             **total,
-            "in_flight": len(state.in_flight),
+            "in_flight": len(state.moves.in_flight),
             "slots": state.limits.max_partitions_in_flight,
             "plans": len(rows),
             "queued": queued,

@@ -6,7 +6,7 @@ from typing import Any
 from drover.client.views.status_rows import status_row
 from drover.client.views.waiting_rows import queue_rows
 from drover.client.watching import View
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.state.cluster import ClusterState
 from drover.web.query import MoveFilter, Query, pages

@@ -11,7 +11,7 @@ from typing import Any
 
 from drover.capability.decision import Decision, Facts
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.shard.decide import decide
 from drover.shard.deferral import deferred_commands
 from drover.state.cluster import ClusterState

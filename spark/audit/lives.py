@@ -9,8 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from drover.plans.evolve import ENDINGS
-from drover.reassignment.state import Reassignment, ReassignmentState
+from drover.reassignment.state import ReassignmentState
 from drover.reassignment.tables import END_STATES, copied_at_end, is_unknown_at_end, reassignment_of
+from drover.reassignment.values import Reassignment
 from drover.tables.measures import listed
 from drover.tables.schema import CLUSTER, INTEGER, PARTITION, TEXT, TOPIC, Column, Kind, Table, key, latest
 from drover.tables.sheet import Row

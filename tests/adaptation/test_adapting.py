@@ -51,7 +51,7 @@ async def test_a_busy_broker_whose_partition_loses_a_replica_may_do_half_until_i
     made = world()
     await made.send(alter({key: [1, 2, 5] for key in KEYS}))
     await made.run(LOOK_MS)
-    assert made.state.loads[Port(1, "out")] == 4
+    assert made.state.moves.loads[Port(1, "out")] == 4
     lag(made)
     await made.run(LOOK_MS)
     assert changes(made, BrokerAllowanceChanged) == []
@@ -59,11 +59,11 @@ async def test_a_busy_broker_whose_partition_loses_a_replica_may_do_half_until_i
     found = [(event.broker, event.halvings) for event in changes(made, BrokerAllowanceChanged)]
     assert found == [(1, 1), (5, 1)]
     assert any("broker 1 may use 1/2 of its slots: replica 5 of still:0" in line for line in notices(made.state))
-    for key in list(made.state.in_flight)[:3]:
+    for key in list(made.state.moves.in_flight)[:3]:
         made.model.join_isr(key, 5)
     await made.run(2000)
     # What ran went on; nothing began until fewer ran than two.
-    assert made.state.loads[Port(1, "out")] == 2
+    assert made.state.moves.loads[Port(1, "out")] == 2
     assert "lowered for a time: replica 5 of still:0" in str(waiting_reason(made.state, KEYS[-1]))
     made.crash()
     await made.settle()
@@ -71,7 +71,7 @@ async def test_a_busy_broker_whose_partition_loses_a_replica_may_do_half_until_i
     catch_up(made)
     await made.run(RECOVER_EVERY_MS + LOWER_EVERY_MS + LOOK_MS)
     assert made.state.allowances == {}
-    assert made.state.loads[Port(1, "out")] == 4
+    assert made.state.moves.loads[Port(1, "out")] == 4
 
 
 async def test_no_copy_begins_while_a_partition_has_too_few_in_sync_but_one_that_repairs_it() -> None:
@@ -84,13 +84,13 @@ async def test_no_copy_begins_while_a_partition_has_too_few_in_sync_but_one_that
     assert (suspended.count, [one.key for one in suspended.partitions]) == (1, [STILL])
     await made.send(alter({KEYS[1]: [1, 2, 4], STILL: [1, 3, 6]}))
     await made.run(2000)
-    assert set(made.state.in_flight) == {KEYS[0], STILL}
+    assert set(made.state.moves.in_flight) == {KEYS[0], STILL}
     assert "1 partition has fewer replicas in sync" in str(waiting_reason(made.state, KEYS[1]))
     assert any("still:0 has fewer replicas in sync than" in line for line in notices(made.state))
     made.model.join_isr(STILL, 3)
     await made.run(LOOK_MS)
     assert len(changes(made, StartsResumed)) == 1
-    assert KEYS[1] in made.state.in_flight
+    assert KEYS[1] in made.state.moves.in_flight
 
 
 async def test_switched_off_by_a_command_everything_begins_again() -> None:
@@ -105,7 +105,7 @@ async def test_switched_off_by_a_command_everything_begins_again() -> None:
     await made.send(ChangeLimits(id="off", cluster=CLUSTER, by="ana", reason="known", values=values))
     await made.run(2000)
     assert (made.state.allowances, made.state.suspension) == ({}, None)
-    assert len(made.state.in_flight) == 4
+    assert len(made.state.moves.in_flight) == 4
 
 
 async def test_without_the_limit_nobody_looks_and_nothing_changes() -> None:
@@ -117,7 +117,7 @@ async def test_without_the_limit_nobody_looks_and_nothing_changes() -> None:
     await made.run(LOOK_MS)
     assert not made.core.cluster(CLUSTER).wants_survey(made.now)
     assert (made.state.allowances, made.state.suspension) == ({}, None)
-    assert len(made.state.in_flight) == 5
+    assert len(made.state.moves.in_flight) == 5
 
 
 async def test_a_move_of_a_topic_with_fewer_replicas_than_its_minimum_suspends_nothing() -> None:
@@ -126,5 +126,5 @@ async def test_a_move_of_a_topic_with_fewer_replicas_than_its_minimum_suspends_n
     alone = {TopicPartition("alone", number): [4] for number in range(2)}
     await made.send(alter(dict[TopicPartition, Sequence[int] | None](alone)))
     await made.run(TWO_LOOKS_MS)
-    assert set(made.state.in_flight) == set(alone)
+    assert set(made.state.moves.in_flight) == set(alone)
     assert changes(made, StartsSuspended) == []

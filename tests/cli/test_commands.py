@@ -24,7 +24,7 @@ from drover.client.undo import Undo
 from drover.client.views.dead_letter_rows import shown
 from drover.errors import ClusterUnavailableError, ConfigurationError, CorruptLogError, LogUnavailableError
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.shard.fold import ShardFold
 from events.commands import Command
 from events.partitions import PartitionReference, TopicPartition

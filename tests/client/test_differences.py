@@ -9,7 +9,7 @@ from drover.client.differences import Change, diff
 from drover.client.time_travel import Ended
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.scheduling.state import Freeze, Limits
 from drover.shard.snapshot import CLUSTER_FIELDS
 from drover.state.cluster import ClusterState

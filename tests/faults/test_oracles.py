@@ -10,7 +10,7 @@ import pytest
 
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Block, Reassignment
+from drover.reassignment.values import Block, Reassignment
 from drover.runtime import clock
 from drover.state.cluster import ClusterState
 from events.commands import Freeze

@@ -8,7 +8,7 @@ from drover.healing.patient import Patient, patient_of
 from drover.healing.planning import HealPlan, plan_heal
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.healing import LeftReason
 from events.partitions import TopicPartition

@@ -9,7 +9,7 @@ from hypothesis import settings
 from drover.capability.decision import Decision, Facts
 from drover.facts import Move, PartitionFacts
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.values import Reassignment, Step
 from drover.reassignment.verdict import Context
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply

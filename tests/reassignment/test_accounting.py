@@ -61,7 +61,7 @@ class Ledger:
                 self.decide(cancel(mode=mode, plan=plan))
             case ("end", TopicPartition() as key, str() as how) if key in self.state.reassignments:
                 self.end(key, how)
-            case ("begin", TopicPartition() as key) if key in self.state.pending:
+            case ("begin", TopicPartition() as key) if key in self.state.moves.pending:
                 moving = self.state.reassignments[key]
                 self.fold([intended(moving.original, moving.target, key=key), accepted(key=key)])
             case ("take", TopicPartition() as key) if key in self.state.queue:

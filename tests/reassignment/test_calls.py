@@ -6,7 +6,7 @@ from drover.facts import CallResult
 from drover.reassignment import calls
 from drover.reassignment.evolve import evolve
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from events.reassignments import (
     Blocker,
     Call,

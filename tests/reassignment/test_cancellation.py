@@ -9,7 +9,7 @@ from drover.plans.evolve import Ending
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import succession
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Replacement
+from drover.reassignment.values import Replacement
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
@@ -387,4 +387,4 @@ def test_queued_under_its_new_plan_it_is_behind_what_was_accepted_before() -> No
     state = replaced()
     apply(state, queued(OTHER, (2, 3, 1), (4, 3, 1)), 2000)
     end(state, ReassignmentRolledBack(**NAME, replicas=(1, 2, 3)))
-    assert list(state.pending) == [OTHER, KEY]
+    assert list(state.moves.pending) == [OTHER, KEY]

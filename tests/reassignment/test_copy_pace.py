@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from drover.reassignment.copy_pace import SPACING_MS, CopyPace, SizeSample, pace, rate_in_words, remember
 from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.state import Block
+from drover.reassignment.values import Block
 from drover.reassignment.verdict import NOTHING
 from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
 from tests.reassignment.support import context, moving, reassignment

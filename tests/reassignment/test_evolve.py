@@ -55,19 +55,19 @@ def hashed(state: ClusterState) -> bytes:
 
 def test_what_is_queued_keeps_the_order_of_acceptance() -> None:
     state = state_after([opened(), *(queued(key) for key in KEYS)])
-    assert list(state.pending) == list(KEYS)
+    assert list(state.moves.pending) == list(KEYS)
     assert [entry.number for entry in state.reassignments.values()] == [1, 2, 3]
     apply(state, intended(key=KEYS[0]), 2000)
-    assert list(state.pending) == list(KEYS[1:])
-    assert list(state.in_flight) == [KEYS[0]]
-    assert state.loads == {Port(1, "out"): 1, Port(4, "in"): 1}
+    assert list(state.moves.pending) == list(KEYS[1:])
+    assert list(state.moves.in_flight) == [KEYS[0]]
+    assert state.moves.loads == {Port(1, "out"): 1, Port(4, "in"): 1}
 
 
 def test_an_end_is_counted_in_its_plan_and_leaves_nothing_behind() -> None:
     state = copying()
     apply(state, ReassignmentRolledBack(cluster=CLUSTER, topic="orders", partition=0, replicas=(1, 2, 3)), 2000)
     assert (state.plans["p"].active, state.plans["p"].rolled_back) == (0, 1)
-    assert (state.reassignments, state.pending, state.in_flight, state.loads) == ({}, {}, {}, {})
+    assert (state.reassignments, state.moves.pending, state.moves.in_flight, state.moves.loads) == ({}, {}, {}, {})
 
 
 def test_queueing_what_is_under_way_is_an_event_that_nobody_writes() -> None:

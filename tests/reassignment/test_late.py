@@ -5,7 +5,7 @@ import pytest
 from drover.facts import Move, PartitionFacts
 from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.state import ExpiredCalls, Reassignment, Step
+from drover.reassignment.values import ExpiredCalls, Reassignment, Step
 from drover.reassignment.verdict import UNCONFIRMED
 from events.reassignments import (
     CallAccepted,

@@ -7,7 +7,7 @@ import pytest
 from drover.facts import Move, PartitionFacts
 from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
-from drover.reassignment.state import Block, Reassignment, Step
+from drover.reassignment.values import Block, Reassignment, Step
 from drover.reassignment.verdict import NOTHING, UNCONFIRMED, Verdict
 from events.reassignments import (
     Blocker,

@@ -8,8 +8,8 @@ from drover.cluster.controller_model import Partition
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
 from drover.reassignment.replica_sets import adding, after_cancel, removing
-from drover.reassignment.state import Step
 from drover.reassignment.stepping import Situation, next_step
+from drover.reassignment.values import Step
 from drover.state.evolve import apply
 from events.plans import Stepping
 from events.reassignments import StepConfirmed

@@ -9,7 +9,7 @@ from drover.reassignment.calls import answered
 from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
 from drover.reassignment.rollback_guards import restore_block, skip_reason
-from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.values import Reassignment, Step
 from drover.reassignment.verdict import NOTHING, UNCONFIRMED
 from events.reassignments import (
     Blocker,

@@ -11,7 +11,7 @@ from drover.reassignment.rollback_guards import (
     restore_block,
     skip_reason,
 )
-from drover.reassignment.state import Block, Step
+from drover.reassignment.values import Block, Step
 from events.reassignments import Blocker, CancelMode, SkipReason
 from tests.reassignment.support import reassignment, sight
 

@@ -6,7 +6,7 @@ from drover.facts import Move
 from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, SendCancel, SendOrder, SendStep, Wait
 from drover.reassignment.phase import Phase, phase_of
 from drover.reassignment.route import next_call
-from drover.reassignment.state import Block, Reassignment, Step
+from drover.reassignment.values import Block, Reassignment, Step
 from events.reassignments import Blocker, CancelMode, SkipReason
 from tests.reassignment.support import context, reassignment, sight
 

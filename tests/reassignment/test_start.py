@@ -8,7 +8,7 @@ from drover.facts import Move, PartitionFacts
 from drover.reassignment.next_calls import LookAgain, NextCall, SendStep, Wait
 from drover.reassignment.phase import Phase
 from drover.reassignment.start import start
-from drover.reassignment.state import Step
+from drover.reassignment.values import Step
 from events.plans import Stepping
 from events.reassignments import Blocker
 from events.traits import Completion

@@ -12,7 +12,7 @@ from drover.reassignment.next_calls import SendStep
 from drover.reassignment.phase import Phase
 from drover.reassignment.reconcile import reconcile
 from drover.reassignment.route import next_call
-from drover.reassignment.state import Asked, Block, Reassignment, Step
+from drover.reassignment.values import Asked, Block, Reassignment, Step
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.scheduling.state import Freeze, Limits
 from drover.state.cluster import ClusterState
@@ -119,7 +119,7 @@ def test_between_two_steps_a_full_leader_is_named() -> None:
 def test_between_two_steps_no_room_is_held_and_the_reason_is_never_empty() -> None:
     step = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
     state = state_with(reassignment(Phase.CONFIRMED, current=(1, 2, 3, 4), target=(4, 5, 6), step=step))
-    assert state.loads == {}
+    assert state.moves.loads == {}
     assert "before all that is queued" in str(waiting_reason(state, KEY))
     apply(state, PlanThrottleSet(cluster=CLUSTER, plan="p", bytes_per_second=5), 1)
     assert "throttled replicas" in str(waiting_reason(state, KEY))

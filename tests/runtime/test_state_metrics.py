@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from drover.plans.state import Plan
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Block, Reassignment
+from drover.reassignment.values import Block, Reassignment
 from drover.runtime.metrics import Metrics
 from drover.runtime.outcome_metrics import Ended, counted, report
 from drover.runtime.state_metrics import METRICS, StateMetrics

@@ -26,7 +26,7 @@ def world(budgets: Budgets, *, size: int = 0, **limits: Any) -> World:
 
 
 def running(made: World) -> list[int]:
-    return [key.partition for key in made.state.in_flight]
+    return [key.partition for key in made.state.moves.in_flight]
 
 
 def why(made: World, key: TopicPartition) -> str:
@@ -51,15 +51,15 @@ async def test_copies_out_of_a_broker_have_a_bound_of_their_own() -> None:
     other = TopicPartition("other", 0)
     await made.send(alter({**TARGETS, other: [4, 1, 3]}))
     await made.run(1000)
-    assert set(made.state.in_flight) == {KEYS[0], KEYS[1], other}
-    assert made.state.loads[Port(1, "out")] == 2
+    assert set(made.state.moves.in_flight) == {KEYS[0], KEYS[1], other}
+    assert made.state.moves.loads[Port(1, "out")] == 2
 
 
 async def test_copies_of_the_whole_cluster_have_a_bound() -> None:
     made = world(Budgets(max_replica_copies_in_flight=3), max_replicas_per_step=2)
     await made.send(alter({key: [4, 5, 3] for key in KEYS}))
     await made.run(1000)
-    assert (running(made), made.state.copies_in_flight) == ([0], 2)
+    assert (running(made), made.state.moves.copies_in_flight) == ([0], 2)
     assert "max_replica_copies_in_flight is 3" in why(made, KEYS[1])
     made.model.join_isr(KEYS[0], 4)
     made.model.join_isr(KEYS[0], 5)
@@ -71,7 +71,7 @@ async def test_what_is_more_than_all_copies_at_once_goes_alone() -> None:
     made = world(Budgets(max_replica_copies_in_flight=1), max_replicas_per_step=3)
     await made.send(alter({key: [4, 5, 6] for key in KEYS}))
     await made.run(1000)
-    assert (running(made), made.state.copies_in_flight) == ([0], 3)
+    assert (running(made), made.state.moves.copies_in_flight) == ([0], 3)
     assert "max_replica_copies_in_flight is 1" in why(made, KEYS[1])
 
 
@@ -83,13 +83,13 @@ async def test_bytes_have_a_bound_and_the_log_says_how_much_each_step_copies() -
     await made.unfreeze()
     await made.run(1000)
     assert running(made) == [0, 1, 2]
-    assert made.state.bytes_in_flight == 3_000_000
+    assert made.state.moves.bytes_in_flight == 3_000_000
     intents = [event for event in made.events() if isinstance(event, CallIntended)]
     assert {intent.copy_bytes for intent in intents} == {1_000_000}
     assert "3,000,000 bytes are being copied" in why(made, KEYS[3])
     assert "max_bytes_in_flight is 2,500,000" in why(made, KEYS[3])
     made.crash()
-    assert made.state.bytes_in_flight == 3_000_000
+    assert made.state.moves.bytes_in_flight == 3_000_000
     await made.measure()
     made.model.join_isr(KEYS[1], 5)
     await made.run(7000)
@@ -104,7 +104,7 @@ async def test_leaders_that_move_have_a_bound_and_others_pass_them() -> None:
     await made.send(alter({**moving, **staying}))
     await made.run(1000)
     assert running(made) == [0, 2, 3]
-    assert made.state.leader_steps == 1
+    assert made.state.moves.leader_steps == 1
     assert "max_leader_movements is 1" in why(made, KEYS[1])
     made.model.join_isr(KEYS[0], 4)
     await made.run(1000)
@@ -133,7 +133,7 @@ async def test_steps_that_move_no_leader_yet_are_not_counted_as_leader_movements
     await made.send(alter({key: [4, 5, 6] for key in KEYS[:3]}))
     await made.run(1000)
     assert running(made) == [0, 1, 2]
-    assert made.state.leader_steps == 0
+    assert made.state.moves.leader_steps == 0
 
 
 @pytest.mark.parametrize("stepping", list(Stepping))
@@ -144,5 +144,5 @@ async def test_within_every_budget_everything_arrives(stepping: Stepping) -> Non
     await made.send(alter({key: [4, 5, 6] for key in KEYS}, stepping=stepping))
     await made.finish(120_000)
     assert {made.replicas(key) for key in KEYS} == {(4, 5, 6)}
-    assert (made.state.loads, made.state.copies_in_flight, made.state.bytes_in_flight) == ({}, 0, 0)
-    assert made.state.leader_steps == 0
+    assert (made.state.moves.loads, made.state.moves.copies_in_flight, made.state.moves.bytes_in_flight) == ({}, 0, 0)
+    assert made.state.moves.leader_steps == 0

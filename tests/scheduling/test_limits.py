@@ -42,7 +42,7 @@ async def seen(made: World) -> World:
 
 
 def running(made: World) -> int:
-    return len(made.state.in_flight)
+    return len(made.state.moves.in_flight)
 
 
 async def test_a_limit_that_is_raised_lets_more_start_at_once_and_the_log_says_who_and_why() -> None:
@@ -73,7 +73,7 @@ async def test_a_limit_that_is_lowered_stops_nothing_and_holds_back_what_follows
     for key in KEYS[:3]:
         made.model.join_isr(key, 4)
     await made.run(1000)
-    assert set(made.state.in_flight) == {KEYS[3], KEYS[4]}
+    assert set(made.state.moves.in_flight) == {KEYS[3], KEYS[4]}
 
 
 async def test_what_a_command_has_set_holds_against_other_settings_until_it_is_reset() -> None:
@@ -187,7 +187,7 @@ async def test_more_may_start_under_the_new_limit_after_a_takeover() -> None:
     made.crash()
     await made.run(6000)
     assert running(made) == 2
-    assert {made.reassignment(key).phase for key in made.state.in_flight} == {Phase.COPYING}
+    assert {made.reassignment(key).phase for key in made.state.moves.in_flight} == {Phase.COPYING}
 
 
 def test_every_limit_can_be_set_and_is_read_back() -> None:

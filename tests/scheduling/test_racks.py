@@ -25,7 +25,7 @@ def world(most: int | None) -> World:
 
 
 def running(made: World) -> list[int]:
-    return [key.partition for key in made.state.in_flight]
+    return [key.partition for key in made.state.moves.in_flight]
 
 
 async def change(made: World, id_: str, **fields: Any) -> None:

@@ -25,7 +25,7 @@ def world(limits: Limits, original: tuple[int, ...] = (1, 2, 3), brokers: int = 
 
 
 def running(made: World) -> list[int]:
-    return [key.partition for key in made.state.in_flight]
+    return [key.partition for key in made.state.moves.in_flight]
 
 
 async def test_no_more_partitions_than_the_limit_and_in_the_order_of_acceptance() -> None:
@@ -43,8 +43,8 @@ async def test_each_copy_weighs_on_the_way_out_of_its_leader_and_the_way_into_it
     await made.send(alter({key: [4, 5, 1] for key in KEYS}))
     await made.run(300)
     assert running(made) == [0]
-    assert made.state.loads == {Port(1, "out"): 2, Port(4, "in"): 1, Port(5, "in"): 1}
-    assert made.state.copies_in_flight == 2
+    assert made.state.moves.loads == {Port(1, "out"): 2, Port(4, "in"): 1, Port(5, "in"): 1}
+    assert made.state.moves.copies_in_flight == 2
 
 
 async def test_copies_in_and_copies_out_are_counted_apart() -> None:
@@ -52,7 +52,7 @@ async def test_copies_in_and_copies_out_are_counted_apart() -> None:
     made.model.create_topic("back", {0: (4, 2, 3)})
     await made.send(alter({KEYS[0]: [4, 2, 3], TopicPartition("back", 0): [1, 2, 3]}))
     await made.run(300)
-    assert len(made.state.in_flight) == 2
+    assert len(made.state.moves.in_flight) == 2
 
 
 async def test_a_step_with_more_copies_than_the_limit_goes_alone() -> None:
@@ -60,7 +60,7 @@ async def test_a_step_with_more_copies_than_the_limit_goes_alone() -> None:
     await made.send(alter({key: [4, 5, 6] for key in KEYS}))
     await made.run(300)
     assert running(made) == [0]
-    assert made.state.loads[Port(1, "out")] == 3
+    assert made.state.moves.loads[Port(1, "out")] == 3
 
 
 async def test_what_finds_its_brokers_busy_lets_others_pass() -> None:
@@ -69,7 +69,7 @@ async def test_what_finds_its_brokers_busy_lets_others_pass() -> None:
     free = TopicPartition("other", 0)
     await made.send(alter({KEYS[0]: [4, 2, 1], KEYS[1]: [5, 2, 1], free: [2, 5, 6]}))
     await made.run(300)
-    assert set(made.state.in_flight) == {KEYS[0], free}
+    assert set(made.state.moves.in_flight) == {KEYS[0], free}
 
 
 async def test_what_copies_nothing_needs_no_broker() -> None:
@@ -87,7 +87,7 @@ async def test_the_slot_is_kept_between_steps() -> None:
     made.model.join_isr(KEYS[0], 4)
     await made.run(300)
     assert running(made) == [0]
-    assert made.state.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
+    assert made.state.moves.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
 
 
 async def test_a_dead_destination_takes_no_slot_and_says_so_until_it_is_back() -> None:
@@ -188,13 +188,13 @@ async def test_what_is_kept_for_one_is_a_slot_and_others_use_the_rest(monkeypatc
     await made.send(alter({KEYS[0]: [1, 2, 4], **{key: [1, 2, 5] for key in KEYS[1:4]}}))
     await made.run(1000)
     for key, following in itertools.pairwise(KEYS[1:4]):
-        assert set(made.state.in_flight) == {*full, key}
+        assert set(made.state.moves.in_flight) == {*full, key}
         made.model.join_isr(key, 5)
         await made.run(1000)
-        assert set(made.state.in_flight) == {*full, following}
+        assert set(made.state.moves.in_flight) == {*full, following}
     made.model.join_isr(full[0], 4)
     await made.run(1000)
-    assert set(made.state.in_flight) == {full[1], KEYS[3], KEYS[0]}
+    assert set(made.state.moves.in_flight) == {full[1], KEYS[3], KEYS[0]}
 
 
 async def test_room_at_a_leader_that_died_after_the_look_is_not_waited_for() -> None:

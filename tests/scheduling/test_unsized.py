@@ -34,26 +34,26 @@ async def move_all(made: World) -> None:
 async def test_the_largest_copy_is_the_first_that_begins() -> None:
     made = world(Limits(max_moves_per_broker=1), reads_sizes=True)
     await move_all(made)
-    assert not made.state.in_flight
+    assert not made.state.moves.in_flight
     await read_sizes(made)
     await made.run(300)
-    assert set(made.state.in_flight) == {LARGEST}
+    assert set(made.state.moves.in_flight) == {LARGEST}
 
 
 async def test_sizes_that_do_not_come_are_not_waited_for() -> None:
     made = world(Limits(max_moves_per_broker=1), reads_sizes=True)
     await move_all(made)
     await made.run(PATIENCE_MS)
-    assert set(made.state.in_flight) == {KEYS[0]}
+    assert set(made.state.moves.in_flight) == {KEYS[0]}
 
 
 async def test_what_may_begin_at_once_waits_for_no_size() -> None:
     made = world(Limits(max_moves_per_broker=4), reads_sizes=True)
     await move_all(made)
-    assert set(made.state.in_flight) == set(KEYS)
+    assert set(made.state.moves.in_flight) == set(KEYS)
 
 
 async def test_nothing_waits_for_sizes_that_nobody_reads() -> None:
     made = world(Limits(max_moves_per_broker=1), reads_sizes=False)
     await move_all(made)
-    assert set(made.state.in_flight) == {KEYS[0]}
+    assert set(made.state.moves.in_flight) == {KEYS[0]}

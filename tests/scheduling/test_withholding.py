@@ -98,14 +98,14 @@ async def test_a_held_broker_gets_or_gives_no_further_copy(role: HoldRole, start
     await made.send(alter({KEYS[0]: [4, 2, 3], back: [5, 2, 3], KEYS[2]: [6, 2, 3]}))
     await made.run(2000)
     all_of_them = (KEYS[0], back, KEYS[2])
-    assert sorted(all_of_them.index(key) for key in made.state.in_flight) == started
+    assert sorted(all_of_them.index(key) for key in made.state.moves.in_flight) == started
     if role is not HoldRole.SOURCE:
         assert why(made, KEYS[0]) == (
             "withheld, broker 4 is held as a destination by ann (a busy hour): `drover broker release 4`"
         )
     await ask(made, ReleaseBroker, "r", by="bob", broker=4)
     await made.run(2000)
-    assert set(made.state.in_flight) == set(all_of_them)
+    assert set(made.state.moves.in_flight) == set(all_of_them)
 
 
 async def test_holds_are_told_replaced_and_bounded() -> None:
@@ -135,7 +135,7 @@ async def test_a_plan_of_high_priority_goes_first_and_its_priority_can_be_change
     order: list[int] = []
     for _ in range(300):
         await made.run(100)
-        order += [key.partition for key in made.state.in_flight if key.partition not in order]
+        order += [key.partition for key in made.state.moves.in_flight if key.partition not in order]
         if made.is_idle:
             break
     assert order.index(4) < order.index(2)

@@ -14,7 +14,7 @@ from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, Ru
 from drover.identity.state import Outage
 from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
+from drover.reassignment.values import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
 from drover.shard.fold import ShardFold
 from drover.shard.known import KnownCommand

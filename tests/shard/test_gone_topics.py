@@ -45,4 +45,4 @@ async def test_a_topic_that_is_seen_to_be_there_loses_nothing() -> None:
     await made.send(alter({SLOW: [4, 2, 3]}, id="slow"))
     await made.send(alter({key: [4, 2, 3] for key in MANY[:3]}, id="many"))
     await made.run(20_000)
-    assert len(made.state.pending) == 3
+    assert len(made.state.moves.pending) == 3

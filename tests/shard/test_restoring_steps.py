@@ -52,7 +52,7 @@ async def test_the_dropped_replica_is_copied_back_behind_the_throttle() -> None:
     assert made.model.moves()[KEY].adding == (2,)
     assert rates(made, 2) == 500_000
     assert parse_throttled(made.model.topics["orders"].configs).follower == ("0:2",)
-    assert made.state.loads[Port(2, "in")] == 1
+    assert made.state.moves.loads[Port(2, "in")] == 1
     made.model.join_isr(KEY, 2)
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)

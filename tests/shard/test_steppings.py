@@ -233,7 +233,7 @@ async def test_a_prepared_step_goes_elsewhere_when_its_broker_dies() -> None:
     step = made.reassignment(KEY).step
     assert step is not None
     assert (step.number, step.adding, made.reassignment(KEY).phase) == (1, (5,), Phase.COPYING)
-    assert made.state.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
+    assert made.state.moves.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
     assert set(made.state.broker_throttles) >= {1, 5}
 
 
@@ -345,7 +345,7 @@ async def test_elections_of_steps_are_leader_movements_too() -> None:
     other = TopicPartition("orders", 1)
     await made.send(alter({KEY: [4, 5, 6], other: [4, 5, 6]}))
     await made.run(1000)
-    assert set(made.state.in_flight) == {KEY}
+    assert set(made.state.moves.in_flight) == {KEY}
     assert "max_leader_movements is 1" in str(waiting_reason(made.state, other))
     made.model.joins_by_itself = True
     await made.finish()

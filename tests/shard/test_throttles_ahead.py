@@ -60,9 +60,9 @@ async def test_nothing_is_left_where_nothing_moves_any_more_although_moves_wait(
     await until_begun(made, 0)
     await made.freeze()
     await made.run(2000)
-    assert not made.state.in_flight
+    assert not made.state.moves.in_flight
     await made.run(KEPT_IDLE_MS)
-    assert set(made.state.pending) == {orders(1), orders(2)}
+    assert set(made.state.moves.pending) == {orders(1), orders(2)}
     assert lists(made) == NOTHING
     await made.unfreeze()
     await made.finish(60_000)

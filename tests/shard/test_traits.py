@@ -61,7 +61,7 @@ async def test_an_upgrade_in_the_middle_of_a_plan_is_noticed_when_it_begins_and_
     world.model.replication.copy_bytes_per_second = 100
     await world.send(alter({ORDERS: [4, 2, 3]}))
     await world.run(500)
-    assert world.state.in_flight
+    assert world.state.moves.in_flight
     await say(world, version_of(LATEST), version_of(OLD), version_of(OLD))
     await say(world, *[version_of(LATEST)] * 3)
     assert told(world) == [OLD, Traits(kafka="3.9 and 4.3"), LATEST]

@@ -10,7 +10,7 @@ from drover.capability.messages import BytesSampled, Effect, Moment
 from drover.cluster.model import ClusterModel
 from drover.cluster.simulated import SimulatedDriver
 from drover.errors import ClusterError
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.runtime.calls import carry_out, has_answer, look
 from drover.scheduling.state import Limits
 from drover.shard.core import ShardCore

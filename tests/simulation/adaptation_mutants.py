@@ -58,8 +58,8 @@ ADAPTATION_MUTANTS = (
     Mutant(
         "use-all-slots-of-a-lowered-broker",
         "drover/scheduling/room.py",
-        "state.slots_of(port.broker, limit_of(state.limits, port)), state.slots",
-        "limit_of(state.limits, port), state.slots",
+        "state.slots_of(port.broker, limit_of(state.limits, port)), state.moves.slots",
+        "limit_of(state.limits, port), state.moves.slots",
         layer=ADAPTING,
     ),
     Mutant(

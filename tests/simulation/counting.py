@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from drover.plans.state import PlanStatus
 from drover.reassignment.ports import Port
-from drover.reassignment.state import Step
+from drover.reassignment.values import Step
 from drover.state.cluster import ClusterState
 
 

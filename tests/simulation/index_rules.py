@@ -26,9 +26,11 @@ def s7_what_waits_is_counted(state: ClusterState) -> None:
     """S7: what waits for a step, what is pending without a block, and the plans that are idle."""
     known = state.reassignments.values()
     before_step = {one.key for one in known if one.phase in {Phase.PREPARED, Phase.CONFIRMED}}
-    assert set(state.before_step) == before_step, "S7: before a step"
+    assert set(state.moves.before_step) == before_step, "S7: before a step"
     unblocked = sum(1 for one in known if one.phase is Phase.PENDING and one.block is None)
-    assert state.unblocked_pending == unblocked, f"S7: {state.unblocked_pending} unblocked instead of {unblocked}"
+    assert state.moves.unblocked_pending == unblocked, (
+        f"S7: {state.moves.unblocked_pending} unblocked instead of {unblocked}"
+    )
     idle = {plan.name for plan in state.plans.values() if plan.status is PlanStatus.OPEN and plan.is_idle}
     assert set(state.idle_plans) == idle, "S7: idle plans"
 
@@ -118,7 +120,7 @@ def _queue_agrees(queue: QueueReconciler) -> None:
 
 def _starter_agrees(starter: Starter) -> None:
     state, candidates = starter.state, starter.candidates
-    waiting = {*state.pending, *state.before_step}
+    waiting = {*state.moves.pending, *state.moves.before_step}
     assert set(candidates._entries) == waiting, "S7: what waits for a step"
     looking = {key for key in waiting if candidates.where(key) is Where.LOOKING}
     assert set(candidates.looks) == looking, "S7: what is looked at"
@@ -129,7 +131,7 @@ def _starter_agrees(starter: Starter) -> None:
     entries = {key: candidates._entries[key] for key in waiting}
     assert Counter(entry.rank.plan for entry in entries.values()) == candidates.shares._waiting, "S7: who waits"
     ports = Counter(port for known, _ in starter.ranking.backlog._entries.values() for port in known)
-    assert set(starter.ranking.backlog._entries) == set(state.pending), "S7: the backlog"
+    assert set(starter.ranking.backlog._entries) == set(state.moves.pending), "S7: the backlog"
     assert set(starter.ranking.backlog._bytes) == set(ports), "S7: the ports of the backlog"
     woken = {entry.woken_by for entry in candidates._entries.values()}
     for key, (needs, share) in parked.items():

@@ -184,19 +184,19 @@ def s6_no_call_comes_late(request: AlterRequest, life: "Life | None", intent: "I
 def s7_indexes_agree(state: ClusterState) -> None:
     """S7: what the limits are held against is what one would count from the reassignments."""
     queued = {key for key, reassignment in state.reassignments.items() if not reassignment.in_flight}
-    assert set(state.pending) == queued, "S7: queued"
-    assert set(state.in_flight) == state.reassignments.keys() - queued, "S7: in flight"
+    assert set(state.moves.pending) == queued, "S7: queued"
+    assert set(state.moves.in_flight) == state.reassignments.keys() - queued, "S7: in flight"
     loads = Counter(broker for reassignment in state.reassignments.values() for broker in reassignment.load)
-    assert state.loads == loads, f"S7: {state.loads} instead of {loads}"
+    assert state.moves.loads == loads, f"S7: {state.moves.loads} instead of {loads}"
     steps = [step for entry in state.reassignments.values() if (step := entry.weighing_step) is not None]
     slots = slots_taken(steps)
-    assert state.slots == slots, f"S7: {state.slots} sixteenths of slots instead of {slots}"
+    assert state.moves.slots == slots, f"S7: {state.moves.slots} sixteenths of slots instead of {slots}"
     counted = (
         sum(len(step.adding) for step in steps),
         sum(len(step.adding) * (step.copy_bytes or 0) for step in steps),
         sum(step.moves_leader for step in steps),
     )
-    known = (state.copies_in_flight, state.bytes_in_flight, state.leader_steps)
+    known = (state.moves.copies_in_flight, state.moves.bytes_in_flight, state.moves.leader_steps)
     assert known == counted, f"S7: {known} copies, bytes and leaders in flight instead of {counted}"
     numbers = [reassignment.number for reassignment in state.reassignments.values()]
     assert numbers == sorted(numbers), "S7: the order of acceptance"

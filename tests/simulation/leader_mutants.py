@@ -111,8 +111,8 @@ LEADER_MUTANTS = (
     Mutant(
         "believe-old-metadata-after-a-takeover",
         "drover/leadership/order_calls.py",
-        "            if not order.left_alone and key not in self._state.in_flight:\n",
-        "            if order.left_alone and key not in self._state.in_flight:\n",
+        "            if not order.left_alone and key not in self._state.moves.in_flight:\n",
+        "            if order.left_alone and key not in self._state.moves.in_flight:\n",
         layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(

@@ -248,7 +248,7 @@ def l8_leaders_are_where_they_belong(world: "World", cluster: SimulatedCluster, 
         kept = state.orders.get(key)
         today = deprioritise(canonical, lazily)
         # What is held up itself, and says why, may take all that the budget of leaders allows: steps and reorders.
-        begun = state.leader_steps + sum(one.plan.startswith(PLAN_PREFIX) for one in state.reassignments.values())
+        begun = state.moves.leader_steps + sum(one.plan.startswith(PLAN_PREFIX) for one in state.reassignments.values())
         has_room = begun < state.limits.max_leader_movements
         waits = key in state.waiting or not has_room
         assert partition.replicas == today or waits, f"L8: {key}: {partition}, listed {listed}, {canonical}, {kept}"

@@ -54,15 +54,15 @@ LIMIT_MUTANTS = (
     Mutant(
         "forget-the-copies-of-a-cluster",
         ROOM,
-        "budgets.max_replica_copies_in_flight, state.copies_in_flight\n",
+        "budgets.max_replica_copies_in_flight, state.moves.copies_in_flight\n",
         "budgets.max_replica_copies_in_flight, 0\n",
         layer="tests/scheduling/test_budgets.py",
     ),
     Mutant(
         "forget-the-bytes-in-flight",
         ROOM,
-        " and state.bytes_in_flight >= budgets.max_bytes_in_flight\n",
-        " and state.bytes_in_flight >= 2 * budgets.max_bytes_in_flight\n",
+        " and state.moves.bytes_in_flight >= budgets.max_bytes_in_flight\n",
+        " and state.moves.bytes_in_flight >= 2 * budgets.max_bytes_in_flight\n",
         layer="tests/scheduling/test_budgets.py",
     ),
     Mutant(

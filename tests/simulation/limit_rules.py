@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from drover.cluster.controller_model import Partition
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
-from drover.reassignment.state import Reassignment, Step
+from drover.reassignment.values import Reassignment, Step
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
 from events.clusters import HoldRole, LimitsChanged

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from drover.cluster.model import ClusterModel
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.scheduling.queue_entries import why_closed, why_passed_over
 from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState

@@ -173,8 +173,8 @@ MUTANTS = (
     Mutant(
         "finish-a-plan-early",
         "drover/plans/state.py",
-        "        if plan.is_idle and plan.status is PlanStatus.OPEN:\n            self.idle",
-        "        if plan.status is PlanStatus.OPEN:\n            self.idle",
+        "    return plan.is_idle and plan.status is PlanStatus.OPEN",
+        "    return plan.status is PlanStatus.OPEN",
     ),
     Mutant(
         "believe-the-list-before",
@@ -212,7 +212,7 @@ MUTANTS = (
     ),
     Mutant(
         "keep-the-load-of-what-ended",
-        "drover/reassignment/state.py",
+        "drover/reassignment/move_index.py",
         "            self._weigh(reassignment.weighing_step, None)\n",
         "",
     ),
@@ -231,7 +231,7 @@ MUTANTS = (
     ),
     Mutant(
         "roll-back-to-what-is-there",
-        "drover/reassignment/state.py",
+        "drover/reassignment/values.py",
         "return self.current if is_given_up or self.cancel_mode is CancelMode.STOP else self.original",
         "return self.current",
     ),
@@ -279,7 +279,7 @@ MUTANTS = (
     ),
     Mutant(
         "return-to-the-target",
-        "drover/reassignment/state.py",
+        "drover/reassignment/values.py",
         "        return self.target if self.returning_to is None else self.returning_to",
         "        return self.target",
         layer="tests/shard/test_restoring_steps.py",

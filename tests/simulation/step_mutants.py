@@ -65,7 +65,7 @@ STEP_MUTANTS = (
     ),
     Mutant(
         "ask-for-originals-that-were-dropped",
-        "drover/reassignment/state.py",
+        "drover/reassignment/values.py",
         "return self.destination if set(self.destination) <= set(self.current) else self.current",
         "return self.destination",
         layer="tests/shard/test_steppings.py",

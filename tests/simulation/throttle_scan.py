@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.throttles import Entries
 
@@ -28,7 +28,7 @@ def wanted(state: ClusterState) -> Wanted:
     leader: dict[str, set[str]] = {}
     follower: dict[str, set[str]] = {}
     newest: dict[str, Reassignment] = {}
-    for key in state.in_flight:
+    for key in state.moves.in_flight:
         reassignment = state.reassignments[key]
         rate = state.rate_of(reassignment.plan)
         step = reassignment.step

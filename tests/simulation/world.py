@@ -259,7 +259,7 @@ class World:
 
     def _is_busy(self) -> bool:
         return any(
-            state.in_flight or state.broker_throttles or state.topic_throttles or state.leaders_under_way
+            state.moves.in_flight or state.broker_throttles or state.topic_throttles or state.leaders_under_way
             for fold in self.checker.folds
             for state in fold.state.clusters.values()
         )

@@ -55,7 +55,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
     copies_out: Counter[int] = Counter()
     rates_in: Counter[int] = Counter()
     rates_out: Counter[int] = Counter()
-    for key in state.in_flight:
+    for key in state.moves.in_flight:
         entry = state.reassignments[key]
         if entry.step is None or entry.phase not in COPYING:
             continue
@@ -80,7 +80,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
                 copies_out=copies_out[broker],
                 rate_in=rates_in[broker],
                 rate_out=rates_out[broker],
-                moves=sum(state.loads.get(port, 0) for port in _ports(broker)),
+                moves=sum(state.moves.loads.get(port, 0) for port in _ports(broker)),
                 moves_limit=state.limits.max_incoming + state.limits.max_outgoing,
                 throttle_in=_intended(state, broker).follower,
                 throttle_out=_intended(state, broker).leader,
@@ -97,7 +97,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
 
 def _has_no_slot(state: ClusterState, port: Port) -> bool:
     slots = state.slots_of(port.broker, limit_of(state.limits, port))
-    return state.slots.get(port, 0) > (slots - 1) * WHOLE_SLOT
+    return state.moves.slots.get(port, 0) > (slots - 1) * WHOLE_SLOT
 
 
 def _ports(broker: int) -> Ports:
@@ -110,8 +110,8 @@ def _intended(state: ClusterState, broker: int) -> Rates:
 
 
 def _known_brokers(state: ClusterState) -> set[int]:
-    known = {port.broker for port in state.loads} | {*state.broker_throttles, *state.failed_brokers, *state.blacklist}
-    known |= {*state.held_brokers, *state.absent_brokers}
+    known = {port.broker for port in state.moves.loads} | {*state.broker_throttles, *state.failed_brokers}
+    known |= {*state.blacklist, *state.held_brokers, *state.absent_brokers}
     lists = {lists for entry in state.reassignments.values() for lists in (entry.original, entry.target)}
     lists |= {replicas for move in state.unmanaged.values() for replicas in (move.replicas, move.adding)}
     return known.union(*lists)

@@ -10,7 +10,7 @@ from typing import Any
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import COPYING, StatusRow, status_row
 from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 

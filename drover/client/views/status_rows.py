@@ -13,7 +13,7 @@ from drover.client.views.heal_rows import outage_rows
 from drover.client.views.throttle_rows import notices_of_others
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Reassignment
+from drover.reassignment.values import Reassignment
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.scheduling.limit_names import in_words
 from drover.state.cluster import ClusterState

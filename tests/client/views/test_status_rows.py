@@ -9,7 +9,7 @@ from drover.client.views.status_rows import cluster_document, notices, status_ro
 from drover.identity.state import Outage
 from drover.plans.state import Plan
 from drover.reassignment.phase import Phase
-from drover.reassignment.state import Block, Reassignment, Step
+from drover.reassignment.values import Block, Reassignment, Step
 from drover.scheduling.state import ChangedLimit, Freeze
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle

@@ -20,7 +20,8 @@ class PartitionEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def key(self) -> TopicPartition:
         """The partition whose reassignment this is about."""
-        return TopicPartition(self.topic, self.partition)
+        # What `TopicPartition(...)` does, without its function in Python: every event of a log is asked for this.
+        return tuple.__new__(TopicPartition, (self.topic, self.partition))
 
 
 class PartitionsEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,5 +33,5 @@ class PartitionsEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def keys(self) -> tuple[TopicPartition, ...]:
         """The partitions that this is about, in the order of `partitions`."""
-        topic = self.topic
-        return tuple(TopicPartition(topic, number) for number in self.partitions)
+        make, topic = tuple.__new__, self.topic  # see PartitionEvent.key
+        return tuple([make(TopicPartition, (topic, number)) for number in self.partitions])

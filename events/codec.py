@@ -84,7 +84,8 @@ def decode_record(payload: bytes) -> Record:
             f"record has schema version {record.schema}, this reader knows up to {SCHEMA_VERSION}: upgrade Drover"
         )
     try:
-        return whole_batch(record) if isinstance(record, Batch) else record
+        # Asked of every record; `isinstance` takes ten times as long with structs.
+        return whole_batch(record) if type(record) is Batch else record
     except MissingCommandError as error:
         raise UndecodableError(f"record not understood: {error}") from error
 

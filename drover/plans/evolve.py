@@ -30,24 +30,46 @@ def is_ending(event: Event) -> TypeGuard[Ending]:
 
 def start_move(state: PlansState, name: str) -> None:
     """Count one more reassignment of a plan that has not ended."""
-    plan = state.plans[name]
-    state.put_plan(replace(plan, active=plan.active + 1))
+    before = state.plans[name]
+    plan = replace(before, active=before.active + 1)
+    if before.active:
+        state.plans[name] = plan  # as in `end_move`
+    else:
+        state.put_plan(plan)
+
+
+def _complete(plan: Plan, active: int) -> Plan:
+    return replace(plan, active=active, completed=plan.completed + 1)
+
+
+def _roll_back(plan: Plan, active: int) -> Plan:
+    return replace(plan, active=active, rolled_back=plan.rolled_back + 1)
+
+
+def _stop(plan: Plan, active: int) -> Plan:
+    return replace(plan, active=active, stopped=plan.stopped + 1)
+
+
+def _fail(plan: Plan, active: int) -> Plan:
+    return replace(plan, active=active, failed=plan.failed + 1)
+
+
+_ENDING: Mapping[type[Ending], Callable[[Plan, int], Plan]] = {
+    ReassignmentCompleted: _complete,
+    ReassignmentRolledBack: _roll_back,
+    ReassignmentStopped: _stop,
+    ReassignmentFailed: _fail,
+}
 
 
 def end_move(state: PlansState, name: str, event: Ending, at_ms: int) -> None:
     """Count the end of one of a plan's reassignments by its kind."""
-    plan = state.plans[name]
-    active = plan.active - 1
-    match event:
-        case ReassignmentCompleted():
-            plan = replace(plan, active=active, completed=plan.completed + 1)
-        case ReassignmentRolledBack():
-            plan = replace(plan, active=active, rolled_back=plan.rolled_back + 1)
-        case ReassignmentStopped():
-            plan = replace(plan, active=active, stopped=plan.stopped + 1)
-        case ReassignmentFailed():
-            plan = replace(plan, active=active, failed=plan.failed + 1)
-    _put(state, plan, at_ms)
+    before = state.plans[name]
+    plan = _ENDING[type(event)](before, before.active - 1)
+    if plan.active:
+        state.plans[name] = plan  # it has work as before: no index of idle plans or ended ones changes
+    else:
+        _put(state, plan, at_ms)
 
 
 def wait(state: PlansState, name: str) -> None:

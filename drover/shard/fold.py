@@ -204,13 +204,13 @@ class ShardFold:
         return Folded(offset, RecordVerdict.VOID, record)
 
     def _judge(self, offset: int, record: Record, payload: bytes) -> RecordVerdict:
-        match record:
-            case Genesis():
-                return self._genesis(offset, record)
-            case Acquire():
-                return self._acquire(record)
-            case Batch():
-                return self._batch(offset, record, payload)
+        # Nearly all are batches, and they are told by their type: `isinstance` takes ten times as long with structs.
+        if type(record) is Batch:
+            return self._batch(offset, record, payload)
+        if type(record) is Acquire:
+            return self._acquire(record)
+        assert type(record) is Genesis
+        return self._genesis(offset, record)
 
     def _genesis(self, offset: int, record: Genesis) -> RecordVerdict:
         if self.epoch:
@@ -308,5 +308,6 @@ class ShardFold:
 def _regresses(old: Cursor, new: Cursor) -> bool:
     if old.topic_id != new.topic_id:
         return False
-    forgotten = (offset >= new.next_offset and offset not in new.ahead for offset in old.ahead)
-    return new.next_offset < old.next_offset or any(forgotten)
+    if new.next_offset < old.next_offset:
+        return True
+    return any(offset >= new.next_offset and offset not in new.ahead for offset in old.ahead) if old.ahead else False

@@ -59,7 +59,9 @@ class _ClusterCommands:
     def add(self, id_: str, known: KnownCommand) -> None:
         place = _PLACE.pack(known.offset, known.at_ms, known.source, len(known.digest))
         self.packed[id_] = place + known.digest + known.by.encode()
-        ids = self.by_source.setdefault(known.source, deque())
+        ids = self.by_source.get(known.source)
+        if ids is None:
+            ids = self.by_source[known.source] = deque()
         ids.append(id_)
         if len(ids) > MOST_PER_SOURCE:
             self._drop_oldest(known.source)
@@ -104,7 +106,9 @@ class KnownCommands:
     def add(self, identity: Identity, known: KnownCommand) -> None:
         """Remember a command, unless its id is known; beyond a bound the oldest id of a source gives way."""
         cluster, id_ = identity
-        commands = self._clusters.setdefault(cluster, _ClusterCommands())
+        commands = self._clusters.get(cluster)
+        if commands is None:
+            commands = self._clusters[cluster] = _ClusterCommands()
         earlier = commands.get(id_)
         if earlier is not None and earlier.at_ms <= known.at_ms - IDENTITY_RETENTION_MS:
             commands.expire(known.at_ms - IDENTITY_RETENTION_MS)

@@ -29,4 +29,5 @@ class ListsState(ClusterSlice):
 
     def recent_lists(self, at_ms: int) -> dict[TopicPartition, tuple[tuple[int, ...], int]]:
         """Return those that are young enough; a clock that was wrong may have set one far ahead."""
-        return {key: left for key, left in self.lists_left.items() if abs(at_ms - left[1]) <= LISTS_KEPT_MS}
+        first_ms, last_ms = at_ms - LISTS_KEPT_MS, at_ms + LISTS_KEPT_MS
+        return {key: left for key, left in self.lists_left.items() if first_ms <= left[1] <= last_ms}

@@ -1,6 +1,7 @@
 """What a worker makes of its settings, and when it says that it is ready."""
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator
 
@@ -14,7 +15,7 @@ from drover.runtime import topics, wiring
 from drover.runtime.metrics import Metrics
 from drover.runtime.settings import LogSettings, Settings, WorkerSettings
 from drover.runtime.watchdog import Watchdog
-from drover.runtime.worker import readiness
+from drover.runtime.worker import readiness, run_process
 from tests.runtime.world import SHARDS, FakeClusters, World
 
 
@@ -71,3 +72,17 @@ async def test_a_port_that_is_taken_is_named_and_nothing_is_left_open(local_clus
         busy = Settings(log, worker=WorkerSettings(listen=f"127.0.0.1:{taken.getsockname()[1]}"))
         with pytest.raises(ConfigurationError, match="cannot listen"):
             await wiring._run(busy, _no_clusters, asyncio.Event(), Watchdog())
+
+
+def test_what_a_worker_has_loaded_when_it_starts_is_kept_from_garbage_collection() -> None:
+    frozen: list[int] = []
+
+    async def work(_stop: asyncio.Event, _watchdog: Watchdog) -> None:
+        frozen.append(gc.get_freeze_count())
+
+    gc.unfreeze()
+    try:
+        assert run_process(work) == 0
+    finally:
+        gc.unfreeze()
+    assert frozen[0] > 10_000

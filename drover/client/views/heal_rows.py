@@ -1,16 +1,19 @@
 """PURE: what is known of absent brokers and of healing, as rows and sentences for people and programs."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from drover.client.differences import plain
-from drover.healing.planning import HealPlan
 from drover.healing.state import Absence
 from drover.healing.timers import bytes_of_a_day
 from drover.state.cluster import ClusterState
 from events.healing import BrakeReason, HealChoice, HealingLimits
+
+if TYPE_CHECKING:
+    # The planner behind it takes long to load, and no view of the log needs it.
+    from drover.healing.planning import HealPlan
 
 
 class OutageRow(Struct, frozen=True):
@@ -109,7 +112,7 @@ def heal_document(state: ClusterState, now_ms: int) -> dict[str, Any]:
     }
 
 
-def plan_rows(plan: HealPlan, chunk_partitions: int) -> list[tuple[str, ...]]:
+def plan_rows(plan: "HealPlan", chunk_partitions: int) -> list[tuple[str, ...]]:
     """Lay a plan out: chunk, partition, the list now and afterwards, bytes."""
     return [
         (
@@ -123,7 +126,7 @@ def plan_rows(plan: HealPlan, chunk_partitions: int) -> list[tuple[str, ...]]:
     ]
 
 
-def plan_document(plan: HealPlan, brokers: Sequence[int], chunk_partitions: int) -> dict[str, Any]:
+def plan_document(plan: "HealPlan", brokers: Sequence[int], chunk_partitions: int) -> dict[str, Any]:
     """Return a plan for programs; `partitions` has the form of `kafka-reassign-partitions`."""
     return {
         "version": 1,

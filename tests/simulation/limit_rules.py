@@ -23,9 +23,12 @@ from tests.simulation.settings import Settings
 
 @dataclass(slots=True)
 class Held:
-    """What held slots and weighed on a cluster after the last record, without what is on its way back."""
+    """What held slots and weighed on a cluster after the last record, without what is on its way back.
 
-    slots: frozenset[TopicPartition] = frozenset()
+    `slots` are the numbers of reassignments: another one of the same partition begins anew.
+    """
+
+    slots: frozenset[int] = frozenset()
     steps: dict[TopicPartition, Step] = field(default_factory=dict)
     calls: frozenset[TopicPartition] = frozenset()
 
@@ -116,9 +119,9 @@ class LimitWitness:
             flying = [entry for entry in cluster.reassignments.values() if entry.in_flight]
             going = [entry for entry in flying if not entry.is_cancelled]
             calls = frozenset({*cluster.elections, *cluster.intended_orders})
-            now = Held(frozenset(entry.key for entry in going), dict(_weighing(going)), calls)
+            now = Held(_numbers(going), dict(_weighing(going)), calls)
             # What goes on because its way back is held off, or could not be taken, has not begun anew.
-            self._held[name] = Held(now.slots, dict(_begun(flying)), calls)
+            self._held[name] = Held(_numbers(flying), dict(_begun(flying)), calls)
             if calls - before.calls:
                 _few_leaders(cluster, list(now.steps.values()))
             if now.slots - before.slots:
@@ -136,6 +139,10 @@ class LimitWitness:
         mortal = self._mortal.setdefault(cluster.name, set())
         mortal |= cluster.died_ms.keys() | (cluster.model.brokers.keys() - set(cluster.model.live_brokers()))
         return {broker: one.rack or "" for broker, one in cluster.model.brokers.items() if broker not in mortal}
+
+
+def _numbers(entries: Iterable[Reassignment]) -> frozenset[int]:
+    return frozenset(entry.number for entry in entries)
 
 
 def _weighing(going: Iterable[Reassignment]) -> Iterable[tuple[TopicPartition, Step]]:

@@ -33,7 +33,7 @@ def start_move(state: PlansState, name: str) -> None:
     before = state.plans[name]
     plan = replace(before, active=before.active + 1)
     if before.active:
-        state.plans[name] = plan  # as in `end_move`
+        state.plans[name] = plan  # not idle before, not idle now: no index changes
     else:
         state.put_plan(plan)
 
@@ -54,7 +54,7 @@ def _fail(plan: Plan, active: int) -> Plan:
     return replace(plan, active=active, failed=plan.failed + 1)
 
 
-_ENDING: Mapping[type[Ending], Callable[[Plan, int], Plan]] = {
+_COUNT_END: Mapping[type[Ending], Callable[[Plan, int], Plan]] = {
     ReassignmentCompleted: _complete,
     ReassignmentRolledBack: _roll_back,
     ReassignmentStopped: _stop,
@@ -65,9 +65,9 @@ _ENDING: Mapping[type[Ending], Callable[[Plan, int], Plan]] = {
 def end_move(state: PlansState, name: str, event: Ending, at_ms: int) -> None:
     """Count the end of one of a plan's reassignments by its kind."""
     before = state.plans[name]
-    plan = _ENDING[type(event)](before, before.active - 1)
+    plan = _COUNT_END[type(event)](before, before.active - 1)
     if plan.active:
-        state.plans[name] = plan  # it has work as before: no index of idle plans or ended ones changes
+        state.plans[name] = plan  # not idle before, not idle now: no index changes
     else:
         _put(state, plan, at_ms)
 

@@ -8,7 +8,7 @@ from typing import Self
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port, Ports, ports_of
 from drover.reassignment.slot_share import share_of
-from drover.reassignment.values import WEIGHTLESS, Reassignment, Step, adding_of, is_moving_leader
+from drover.reassignment.values import WEIGHTLESS, Reassignment, Step, adding_of, moves_leader
 from events.partitions import TopicPartition
 
 # Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
@@ -23,12 +23,12 @@ _INDEXED = _BEFORE_STEP | {_PENDING}
 def _weight(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> tuple[int, bool, Ports]:
     """Return a step's number of copies, whether a leader moves with it, and its ports."""
     adding = adding_of(expected, replicas)
-    return len(adding), is_moving_leader(expected, replicas, leader), ports_of(adding, leader)
+    return len(adding), moves_leader(expected, replicas, leader), ports_of(adding, leader)
 
 
 @dataclass(slots=True)
 class MoveIndex:
-    """What the scheduler asks of all reassignments of a cluster; each event changes the part that it concerns.
+    """Counts and sets over all reassignments of a cluster, updated with each event, for the scheduler.
 
     `pending` and `in_flight` split their keys, in no order; `unblocked_pending` counts the pending ones without a
     block; `before_step` are those in flight that wait for a step to start; `loads` counts copies per way into and out

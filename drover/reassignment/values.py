@@ -47,13 +47,13 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def slot_share(self) -> int:
-        """What each of its copies takes of a slot, in sixteenths."""
+        """The share of a broker's slot that each of its copies takes, in sixteenths."""
         return share_of(self.copy_bytes)
 
     @property
     def moves_leader(self) -> bool:
         """Whether leadership moves with it (R435-8): the leader goes, or what is to lead is brought in first."""
-        return is_moving_leader(self.expected, self.replicas, self.leader)
+        return moves_leader(self.expected, self.replicas, self.leader)
 
 
 # Asked for at every step that begins or ends; a cluster has few different pairs of lists.
@@ -63,13 +63,13 @@ def adding_of(expected: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int
     return tuple(broker for broker in replicas if broker not in expected)
 
 
-def is_moving_leader(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> bool:
+def moves_leader(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> bool:
     """Whether leadership moves with a step (R435-8): the leader goes, or what is to lead is brought in first."""
     return leader is not None and (leader not in replicas or replicas[0] not in {leader, *expected})
 
 
 class Block(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why a reassignment waits, what would unblock it, and since when (wall clock of the log, ms since epoch)."""
+    """A reason to wait: why, what would unblock the reassignment, and since when (ms since the epoch, in log time)."""
 
     why: Blocker
     detail: str

@@ -23,9 +23,9 @@ from tests.simulation.settings import Settings
 
 @dataclass(slots=True)
 class Held:
-    """What held slots and weighed on a cluster after the last record, without what is on its way back.
+    """The slots, steps and leader calls in use on a cluster after one record.
 
-    `slots` are the numbers of reassignments: another one of the same partition begins anew.
+    `slots` are numbers of reassignments, since a later one of the same partition starts again.
     """
 
     slots: frozenset[int] = frozenset()

@@ -16,6 +16,7 @@ from drover.reassignment.cancellation import (
     withdraw_replacement,
 )
 from drover.reassignment.values import Reassignment
+from drover.reassignment.verdict import gone_by_a_new_topic
 from drover.state.cluster import ClusterState
 from events.commands import PartitionTarget
 from events.partitions import TopicPartition
@@ -46,16 +47,23 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     """Queue one partition, let its target replace the one it is moving to, or refuse it by the first rule that applies.
 
     A partition that Drover is moving is judged by its recorded original list, without a look at the cluster. Only if
-    somebody else changed that list before anything was sent does the new target begin from what is there.
+    somebody else changed that list before anything was sent, or made the topic anew, does the new target begin from
+    what is there.
     """
     refusal = refuse_form(new, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     active = state.reassignments.get(new.key)
-    if active is not None and not has_lost_its_start(active):
-        return _decide_moving(new, active, state, facts)
-    before = () if active is None else (give_way(active, state.name),)
     seen = facts.partitions.get(new.key)
+    before: tuple[ReassignmentEvent, ...] = ()
+    if active is not None:
+        seen = seen or facts.recent(new.key)
+        if _is_of_an_earlier_topic(active, seen):
+            before = (gone_by_a_new_topic(active, state.name),)
+        elif has_lost_its_start(active):
+            before = (give_way(active, state.name),)
+        else:
+            return _decide_moving(new, active, state, facts)
     if seen is None:
         detail = f"{new.key} does not exist in {state.name}"
         return PartitionDecision(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
@@ -69,6 +77,11 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     if new.replicas == canonical:
         return PartitionDecision(events=before, unchanged=True)
     return PartitionDecision(events=(*before, queued_from(new, seen, state)), joins=True)
+
+
+def _is_of_an_earlier_topic(active: Reassignment, seen: PartitionFacts | None) -> bool:
+    """Whether the topic was made anew before anything was sent: the old reassignment is over, and named so (S9)."""
+    return seen is not None and seen.topic_id != active.topic_id and is_untouched(active)
 
 
 def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, facts: Facts) -> PartitionDecision:

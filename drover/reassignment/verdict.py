@@ -150,10 +150,18 @@ def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, w
 
 def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
     """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9)."""
-    if seen is None and not context.persisted:
+    if seen is not None:
+        return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
+    if not context.persisted:
         return UNCONFIRMED
-    detail = "the topic or partition does not exist any more" if seen is None else "the topic was deleted and recreated"
-    name = event_name(context.cluster, reassignment.key)
-    return Verdict(
-        (ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=reassignment.current),)
-    )
+    return Verdict((_gone(reassignment, context.cluster, "the topic or partition does not exist any more"),))
+
+
+def gone_by_a_new_topic(reassignment: Reassignment, cluster: str) -> ReassignmentFailed:
+    """End a reassignment whose topic was seen with another id."""
+    return _gone(reassignment, cluster, "the topic was deleted and recreated")
+
+
+def _gone(reassignment: Reassignment, cluster: str, detail: str) -> ReassignmentFailed:
+    name = event_name(cluster, reassignment.key)
+    return ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=reassignment.current)

@@ -8,9 +8,10 @@ from drover.facts import Move
 from drover.plans.state import PlanStatus
 from drover.shard.decide import decide
 from drover.state.evolve import apply
+from events.base import PartitionEvent
 from events.clusters import ClusterIdentified, ClusterMismatched
 from events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
-from events.reassignments import ReassignmentQueued
+from events.reassignments import FailureReason, ReassignmentFailed, ReassignmentQueued
 from events.waiting import QueueEntryAdded
 from tests.reassignment.support import (
     CLUSTER,
@@ -23,6 +24,7 @@ from tests.reassignment.support import (
     facts,
     moving,
     opened,
+    queued,
     sight,
     state_after,
     tags,
@@ -158,6 +160,25 @@ def test_original_replicas_of_a_moving_partition_are_those_recorded(original: tu
 
 
 # -- the command as a whole
+
+
+def test_a_target_in_the_place_of_one_that_waits_begins_anew_where_the_topic_was_made_anew() -> None:
+    """S9: nothing was sent for the old one, which ends as gone; a look that is worth it shows the new topic."""
+    state = state_after([opened(), queued()])
+    new = sight((3, 2, 1), topic_id="another")
+    decision = decide(alter({KEY: [3, 2, 5]}), state, facts({}, recent={KEY: new}.get))
+    ended, began = (event for event in decision.events if isinstance(event, PartitionEvent))
+    assert isinstance(ended, ReassignmentFailed)
+    assert ended.why is FailureReason.PARTITION_GONE
+    assert isinstance(began, ReassignmentQueued)
+    assert (began.topic_id, began.original) == ("another", (3, 2, 1))
+    assert decision.accepted == (KEY,)
+
+
+def test_what_was_sent_for_an_earlier_topic_is_judged_by_a_look_and_not_by_an_alter() -> None:
+    seen = moving(topic_id="another")
+    decision = decide(alter({KEY: [3, 2, 5]}), copying(), facts({}, recent={KEY: seen}.get))
+    assert tags(decision.events) == ["plan-opened", "rollback-requested", "target-replaced"]
 
 
 def test_what_is_for_an_idle_cluster_only_is_refused_as_a_whole_while_anything_moves_or_waits() -> None:

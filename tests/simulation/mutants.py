@@ -314,6 +314,13 @@ MUTANTS = (
         layer="tests/scheduling/test_queue_entries.py",
     ),
     Mutant(
+        "roll-back-what-a-new-topic-ended",
+        TARGETS,
+        "        if _is_of_an_earlier_topic(active, seen):",
+        "        if active.is_adopted and _is_of_an_earlier_topic(active, seen):",
+        layer="tests/simulation/test_regressions.py",
+    ),
+    Mutant(
         "end-what-waits-without-a-look",
         "drover/scheduling/queue_reconciler.py",
         "if active is None or is_untouched(active) or observed.live_seen_ms is None:",

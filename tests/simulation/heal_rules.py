@@ -162,6 +162,9 @@ class HealWitness:
         again = set(dead) & set(brokers) if topic_id == event.topic_id and touched_ms < at_ms else set()
         assert not again, f"R46-7: {event} replaces {again} a second time"
         known.replacing[event.key] = (event.topic_id, dead)
+        # A broker that was replaced may live again and take a place now, which it keeps where a rollback leaves it.
+        gone = tuple(broker for broker in brokers if broker not in event.target)
+        known.replaced[event.key] = (topic_id, gone, at_ms)
 
     def check_the_end(self) -> None:
         """No chunk is under way or waits without a reason that can be named."""

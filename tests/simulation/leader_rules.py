@@ -222,9 +222,14 @@ def settles_within_ms(world: "World") -> int:
     return LATE_MS + TRIED_AGAIN_MS if any(state.expired_calls for state in states) else 25_000
 
 
-def listed(world: "World") -> list[tuple[int, ...]]:
-    """Return the brokers that should not lead, by cluster."""
-    return [state.blacklist for fold in world.checker.folds for state in fold.state.clusters.values()]
+def leading(world: "World") -> tuple[list[tuple[int, ...]], list[int | None]]:
+    """Return what gives leaders something to do when it changes: the brokers that should not lead, and who leads.
+
+    Kafka itself elects the head of a list now and then, and where leaders are moved lazily the order follows that.
+    """
+    states = [state for fold in world.checker.folds for state in fold.state.clusters.values()]
+    partitions = [entry for cluster in world.clusters.values() for _, entry in cluster.model.each_partition()]
+    return [state.blacklist for state in states], [partition.leader for partition in partitions]
 
 
 def is_active(world: "World") -> bool:

@@ -58,7 +58,7 @@ def heal(world: World) -> None:
     _end_pauses_and_holds(world)
     world.rebalance()
     copies, in_force = Copies(), RatesInForce()
-    idle_ms, settling_ms, listed = 0, 0, leader_rules.listed(world)
+    idle_ms, settling_ms, leading = 0, 0, leader_rules.leading(world)
     deletes_throttles = world.settings.rates.get("throttles", 0) > 0
     # Their partitions are large, so that the copies last until somebody deletes their throttles.
     for elapsed_ms in range(0, HEAL_MS * (4 if deletes_throttles else 1), 1000):
@@ -69,9 +69,9 @@ def heal(world: World) -> None:
         _sample(world)
         copies.l6_a_copy_that_cannot_catch_up_is_named(world)
         in_force.s10_what_is_deleted_is_put_back(world)
-        # A listing whose time is over gives the leaders something to do again.
-        before, listed = listed, leader_rules.listed(world)
-        idle_ms = idle_ms + 1000 if world.is_idle and listed == before else 0
+        # A listing whose time is over, or an election by Kafka, gives the leaders something to do again.
+        before, leading = leading, leader_rules.leading(world)
+        idle_ms = idle_ms + 1000 if world.is_idle and leading == before else 0
         # What a late call may still do is waited for, and leaders are tried again some time after that.
         settling_ms = max(settling_ms, leader_rules.settles_within_ms(world)) if idle_ms else 0
         if idle_ms and (idle_ms > settling_ms or not leader_rules.is_active(world)):

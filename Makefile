@@ -4,6 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 LINT := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
 LINT_LOG := .venv/lint.log
+FAILURES := .venv/failures.log
 
 # Byte code is kept whatever the environment says: the tests start hundreds of Python processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -26,13 +27,13 @@ ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
 	@# The real parts mostly wait, so three processes share two cores, and lint goes on beside them.
-	@# Spark has the machine for itself, since it uses all of it.
-	@status=0; set -x; \
+	@# Spark has the machine for itself, since it uses all of it. What failed is told of once more at the end.
+	@status=0; set -x; : >$(FAILURES); export DROVER_TEST_FAILURES=$(FAILURES); \
 	($(LINT)) >$(LINT_LOG) 2>&1 & lint=$$!; \
 	$(BIN)/pytest --ignore tests/spark --numprocesses 3 --dist loadscope --no-loadscope-reorder || status=1; \
-	wait $$lint || status=1; cat $(LINT_LOG); \
+	wait $$lint || { status=1; tail -n 20 $(LINT_LOG) >>$(FAILURES); }; cat $(LINT_LOG); \
 	$(BIN)/pytest tests/spark || status=1; \
-	exit $$status
+	cat $(FAILURES); exit $$status
 endif
 
 test-%: install ## Test one folder of tests/ in less than a minute, without what is marked long (see docs/testing.md)

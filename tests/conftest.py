@@ -2,6 +2,7 @@
 
 import functools
 import os
+import textwrap
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
@@ -36,6 +37,9 @@ LONG_S = {
     "docs": 40,
 }
 WORTH_TELLING_S = 0.5
+# The file to which what failed is added: several runs that belong together are told of at their end.
+FAILURES = pytest.StashKey[str | None]()
+TOLD_CHARACTERS = 800
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,8 +48,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--zookeeper-mode", action="store_true", help="with its metadata in ZooKeeper (Kafka 3)")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keep what the tests write in memory where there is plenty, unless PYTEST_DEBUG_TEMPROOT says where it goes."""
+    # Not for those that pytest starts: some tests run tests that are to fail.
+    config.stash[FAILURES] = os.environ.pop("DROVER_TEST_FAILURES", None)
     place = memory_directory()
     if place is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
@@ -111,7 +117,12 @@ def group_of(file: Path) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say where the time went: by folder, or by file if there was only one."""
+    """Say where the time went: by folder, or by file if there was only one. Keep what failed, if that is asked for."""
+    failures = terminalreporter.config.stash[FAILURES]
+    if failures is not None:
+        broken = (one for kind in ("failed", "error") for one in terminalreporter.stats.get(kind, ()))
+        with Path(failures).open("a", encoding="utf-8") as log:
+            log.writelines(map(_failure, broken))
     reports = [one for kind in terminalreporter.stats.values() for one in kind if isinstance(one, pytest.TestReport)]
     folders = {Path(report.nodeid.partition("::")[0]).parent for report in reports}
     seconds: defaultdict[Path, float] = defaultdict(float)
@@ -125,3 +136,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for place, spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
         if spent >= WORTH_TELLING_S:
             terminalreporter.line(f"{spent:7.1f} s  {tests[place]:5} tests  {place}")
+
+
+def _failure(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Tell of a failure in a few lines."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    where = "" if crash is None else f"  {crash.path}:{crash.lineno}\n"
+    why = report.longreprtext[-TOLD_CHARACTERS:] if crash is None else crash.message[:TOLD_CHARACTERS]
+    return f"FAILED {report.nodeid}\n{where}{textwrap.indent(why, '  ')}\n"

@@ -7,9 +7,13 @@ from collections.abc import Awaitable, Callable
 from drover.errors import ClusterUnavailableError
 
 POLL_S = 0.05
+# A deadline costs something only where what is waited for never comes.
+PATIENCE_S = 60.0
 
 
-async def wait_until(condition: Callable[[], bool | Awaitable[bool]], *, what: str, timeout_s: float) -> None:
+async def wait_until(
+    condition: Callable[[], bool | Awaitable[bool]], *, what: str, timeout_s: float = PATIENCE_S
+) -> None:
     """Return as soon as `condition` holds; after `timeout_s` it is a ClusterUnavailableError that names `what`."""
     deadline = time.monotonic() + timeout_s
     while True:

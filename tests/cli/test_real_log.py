@@ -154,7 +154,7 @@ async def test_dead_letters_are_listed_with_their_place(shell: Shell, connection
 async def test_following_shows_what_is_recorded_meanwhile_until_interrupted(shell: Shell) -> None:
     following = await shell.start("status", "--follow")
     assert following.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (line := await following.stdout.readline()) != b"No reassignment is under way.\n":
             assert line.startswith((b"nobody has owned", b"shard")), line
     following.send_signal(signal.SIGINT)
@@ -235,7 +235,7 @@ async def test_the_client_waits_for_outcomes_and_says_which_are_missing(
 
 async def _until_written(connection: LogConnection, id_: bytes) -> None:
     """Read the topic until the command with this id stands in it."""
-    async with asyncio.timeout(30), LogReader(connection) as reader:
+    async with asyncio.timeout(60), LogReader(connection) as reader:
         topic = TopicNames("unowned").commands[1]
         async with aclosing(reader.follow(topic, dict.fromkeys(range(SHARDS), 0))) as reading:
             async for records in reading:
@@ -254,7 +254,7 @@ async def test_from_a_snapshot_the_same_is_seen_as_from_the_first_record(
     shard = shard_of("prod", SHARDS)
     command = Freeze(id="before-the-snapshot", cluster="prod", by="me", reason="a quiet Friday")
     async with Client(connection) as client:
-        first = await client.outcomes([await client.submit(command)], timeout_s=20)
+        first = await client.outcomes([await client.submit(command)], timeout_s=60)
         fold = owner.folds[shard].copy()
         journal = KafkaJournal(connection, SHARDS, "test")
         try:
@@ -264,9 +264,9 @@ async def test_from_a_snapshot_the_same_is_seen_as_from_the_first_record(
         await owner.append(shard, vouching(owner.folds[shard], written.digest))
         # Of a command that was decided before the snapshot, and of one that repeats it.
         again = await client.submit(command)
-        assert await client.outcomes([again], timeout_s=20) == (replace(first[0], repeated=True),)
+        assert await client.outcomes([again], timeout_s=60) == (replace(first[0], repeated=True),)
         old = Sent(command, connection.topics.commands[1], shard, first[0].outcome.offset)
-        assert await client.outcomes([old], timeout_s=20) == first
+        assert await client.outcomes([old], timeout_s=60) == first
     whole = ShardFold(shard, SHARDS)
     async with LogReader(connection) as reader:
         async for records in reader.read(connection.topics.events, {shard: 0}):

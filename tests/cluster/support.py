@@ -62,8 +62,8 @@ class ClusterUnderTest(Protocol):
 async def eventually(
     cluster: ClusterUnderTest, look: Callable[[], Awaitable[Value]], wanted: Callable[[Value], bool]
 ) -> Value:
-    """Look until the value is as wanted, for at most 20 seconds, and return it."""
-    deadline = time.monotonic() + 20
+    """Look until the value is as wanted, for at most a minute, and return it."""
+    deadline = time.monotonic() + 60
     while True:
         value = await look()
         if wanted(value):
@@ -148,7 +148,7 @@ class RealCluster:
     async def recreate_topic(self, name: str, assignments: Mapping[int, Sequence[int]]) -> None:
         await asyncio.to_thread(self._admin.delete_topics, [name])
         await eventually(self, lambda: self.driver.partition_counts([name]), lambda counts: counts[name] is None)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while True:
             try:
                 await self._create(name, assignments, {})

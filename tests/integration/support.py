@@ -54,7 +54,7 @@ class Finished:
 
 
 async def wait_for(
-    condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 30.0, pause_s: float = 0.05
+    condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 60.0, pause_s: float = 0.05
 ) -> float:
     """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline.
 
@@ -157,7 +157,7 @@ class Installation:
 
     async def gone(self, worker: str) -> int:
         """Wait for a worker's end."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return await self.workers.pop(worker).wait()
 
     async def end_workers(self) -> None:
@@ -248,7 +248,7 @@ class Installation:
             found[:] = [seen.partitions[key]] if key in seen.partitions else []
             return bool(found)
 
-        await wait_for(judged, f"{key} to be seen", timeout_s=10)
+        await wait_for(judged, f"{key} to be seen")
         (facts,) = found
         assert facts is not None, f"{key} does not exist"
         return facts

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from drover.jars import class_path, ensure
 from drover.local import prepare
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 FLAGS = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 
 

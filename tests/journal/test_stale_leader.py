@@ -56,7 +56,7 @@ async def append_later(journal: KafkaJournal) -> None:
 async def read_ahead(journal: KafkaJournal) -> int:
     """Read from an offset that is not there yet until a record comes, and return its offset."""
     journal.seek([AHEAD])
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (records := await journal.next_records()):
             pass
     return records[0].offset

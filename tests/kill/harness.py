@@ -40,7 +40,7 @@ def cluster_names(per_shard: int = 2) -> tuple[str, ...]:
     return tuple(name for names in by_shard.values() for name in names)
 
 
-async def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 30.0) -> float:
+async def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 60.0) -> float:
     """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline."""
     began = time.monotonic()
     while not condition():

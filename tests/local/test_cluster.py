@@ -166,7 +166,7 @@ async def test_down_with_keep_lets_the_next_up_go_on_with_the_same_data(cluster:
 async def test_down_leaves_nothing_after_kill_9_of_the_launcher_with_a_broker_paused(tmp_path: Path) -> None:
     directory = tmp_path / "work" / "cluster"
     with launcher(tmp_path / "work", "up", "--brokers", "3") as pid:
-        await wait_until(lambda: jvms(directory) >= 4, what="the JVMs start", timeout_s=30)
+        await wait_until(lambda: jvms(directory) >= 4, what="the JVMs start")
         assert end(pid, signal.SIGKILL) == -signal.SIGKILL
     cluster = LocalCluster(directory)
     assert jvms(directory) >= 4
@@ -182,7 +182,7 @@ async def test_down_leaves_nothing_after_kill_9_of_the_launcher_with_a_broker_pa
 async def test_ctrl_c_during_up_takes_everything_down(tmp_path: Path, number: signal.Signals) -> None:
     directory = tmp_path / "work" / "cluster"
     with launcher(tmp_path / "work", "up", "--brokers", "3") as pid:
-        await wait_until(lambda: jvms(directory) >= 4, what="the JVMs start", timeout_s=30)
+        await wait_until(lambda: jvms(directory) >= 4, what="the JVMs start")
         assert end(pid, number) == 1
     assert jvms(directory) == 0
     assert not directory.exists()

@@ -38,12 +38,12 @@ def spawn_sleeper(directory: Path, own_mark: str) -> Child:
 
 
 async def wait_for(child: Child, state: ProcessState) -> None:
-    await wait_until(lambda: state_of(child) is state, what=f"{state}", timeout_s=10)
+    await wait_until(lambda: state_of(child) is state, what=f"{state}")
 
 
 async def test_a_child_has_its_own_session_and_writes_to_its_log(child: Child, tmp_path: Path) -> None:
     assert os.getsid(child.pid) == child.pid
-    await wait_until(lambda: (tmp_path / "log").read_text() == "ready\n", what="its output", timeout_s=10)
+    await wait_until(lambda: (tmp_path / "log").read_text() == "ready\n", what="its output")
 
 
 async def test_states_follow_the_signals_and_the_dead_are_reaped(child: Child) -> None:
@@ -61,7 +61,7 @@ async def test_a_child_that_ends_while_it_is_looked_at_is_reaped(child: Child, m
     """psutil raises `ZombieProcess` when it is asked for the command line of a process that has ended."""
     process = psutil.Process(child.pid)
     process.kill()
-    await wait_until(lambda: process.status() == psutil.STATUS_ZOMBIE, what="its end", timeout_s=10)
+    await wait_until(lambda: process.status() == psutil.STATUS_ZOMBIE, what="its end")
     monkeypatch.setattr(psutil.Process, "status", lambda _: psutil.STATUS_RUNNING)
     assert state_of(child) is ProcessState.DEAD
     assert not psutil.pid_exists(child.pid)
@@ -82,7 +82,7 @@ def test_a_damaged_pid_file_names_nobody(tmp_path: Path, own_mark: str, text: st
 
 async def test_a_child_without_a_pid_file_is_found_by_its_mark(child: Child, tmp_path: Path, own_mark: str) -> None:
     (tmp_path / "process.json").unlink()
-    await wait_until(lambda: [each.pid for each in find_marked(own_mark)] == [child.pid], what="the mark", timeout_s=10)
+    await wait_until(lambda: [each.pid for each in find_marked(own_mark)] == [child.pid], what="the mark")
 
 
 async def test_a_process_with_another_start_time_is_never_ended(child: Child, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ async def test_a_process_with_another_start_time_is_never_ended(child: Child, tm
 
 async def test_a_process_without_the_mark_is_never_ended(child: Child, tmp_path: Path) -> None:
     """Pid and start time match by bad luck, the command line tells."""
-    await wait_until(lambda: (tmp_path / "log").read_text() == "ready\n", what="its output", timeout_s=10)
+    await wait_until(lambda: (tmp_path / "log").read_text() == "ready\n", what="its output")
     layout = cluster_whose_first_broker_is(tmp_path, child.pid, child.started_at_s)
     await Nodes(layout).end_all(grace_s=0.1, wake_paused=True)
     assert state_of(child) is ProcessState.RUNNING
@@ -107,7 +107,7 @@ async def test_a_paused_child_and_one_without_a_pid_file_are_ended(tmp_path: Pat
     send(children[0], signal.SIGSTOP)
     await wait_for(children[0], ProcessState.PAUSED)
     nodes = Nodes(layout)
-    await wait_until(lambda: len(nodes.all()) == 2, what="both are found", timeout_s=10)
+    await wait_until(lambda: len(nodes.all()) == 2, what="both are found")
     await nodes.end_all(grace_s=0.1, wake_paused=False)
     assert [state_of(each) for each in children] == [ProcessState.DEAD] * 2
     assert nodes.all() == ()

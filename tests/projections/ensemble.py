@@ -55,7 +55,7 @@ class Ensemble:
         for number in numbers:
             port = self._clients[number]
             what = f"ZooKeeper {number} serves"
-            await wait_until(lambda port=port: probe.zookeeper_serves(port), what=what, timeout_s=60)  # type: ignore[misc]
+            await wait_until(lambda port=port: probe.zookeeper_serves(port), what=what)  # type: ignore[misc]
 
     async def kill(self, *numbers: int) -> None:
         for number in numbers:

@@ -22,7 +22,7 @@ from tests.shard.world import CLUSTER, World
 
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
 TIMES = WriterTimes(take_over_s=0.4, follow_s=0.05, verify_s=0.3, slice_s=0.01)
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def slow_world() -> World:

@@ -30,7 +30,7 @@ def connected(hosts: str) -> ZooKeeperStore:
 
 
 async def until_writing(writer: ClusterWriter) -> None:
-    await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+    await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
 
 
 async def test_a_session_that_expires_costs_nothing(zookeeper: LocalZooKeeper, real_store: Store, root: str) -> None:
@@ -47,10 +47,10 @@ async def test_a_session_that_expires_costs_nothing(zookeeper: LocalZooKeeper, r
             await asyncio.to_thread(end_session, zookeeper.hosts, session)
             ended.append(session[0])
             await feeding
-            await wait_until(lambda: store._client.client_id[0] not in {0, *ended}, what="a new session", timeout_s=20)
-            await wait_until(lambda: not writer.backlog, what="it goes on", timeout_s=20)
+            await wait_until(lambda: store._client.client_id[0] not in {0, *ended}, what="a new session")
+            await wait_until(lambda: not writer.backlog, what="it goes on")
         await at_the_end(real_store, root, wanted)
-        await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen", timeout_s=20)
+        await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen")
         assert store._client.client_id[0] not in ended, "the last session did not end"
     assert len(set(ended)) == 3
     assert notes.drifted == []
@@ -78,9 +78,9 @@ async def test_a_transaction_whose_request_or_answer_is_lost_is_done_exactly_onc
         for part in range(4):
             proxy.cut_next(cut)
             await paced([writer], log, part * batches // 4, (part + 1) * batches // 4)
-            await wait_until(lambda: not writer.backlog, what="it goes on", timeout_s=20)
+            await wait_until(lambda: not writer.backlog, what="it goes on")
         await at_the_end(real_store, root, wanted)
-        await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen", timeout_s=20)
+        await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen")
     assert proxy.cuts == 4
     assert [type(error) for error in notes.errors].count(WriteUnknownError) >= 4, notes.errors
     assert notes.drifted == []
@@ -99,16 +99,16 @@ async def test_without_a_quorum_everything_waits_and_nothing_is_lost(tmp_path: P
         async with observing(bystander, "/drover", wanted) as observer, running(writer):
             await until_writing(writer)
             await paced([writer], log, 0, batches // 2)
-            await wait_until(lambda: bool(observer.sights), what="the tree was seen whole", timeout_s=20)
+            await wait_until(lambda: bool(observer.sights), what="the tree was seen whole")
             await ensemble.kill(1, 3)
             await paced([writer], log, batches // 2, batches)
-            await wait_until(lambda: writer.last_error is not None, what="it is said", timeout_s=20)
+            await wait_until(lambda: writer.last_error is not None, what="it is said")
             assert writer.backlog
             assert len(notes.errors) < 60, "it spins"
             await ensemble.start(1)
             await ensemble.until_serving(1, 2)
             await at_the_end(bystander, "/drover", wanted, timeout_s=30)
-            await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen", timeout_s=20)
+            await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen")
         assert notes.drifted == []
         await store.close()
         await bystander.close()

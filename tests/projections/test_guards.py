@@ -72,7 +72,7 @@ async def test_a_refused_place_stops_nobody_else_and_is_said(store: Store, root:
     writer = writer_on(store, root, "w", notes)
     fed(writer, await walked_log(1), last=10)
     async with running(writer):
-        await wait_until(lambda: writer.last_error is not None, what="it is said", timeout_s=10)
+        await wait_until(lambda: writer.last_error is not None, what="it is said")
     assert writer.last_error is not None
     assert "real Kafka cluster" in writer.last_error
     assert len(notes.errors) == 1, "it does not spin"
@@ -82,7 +82,7 @@ async def test_of_two_trees_on_one_position_one_is_beaten(store: Store, root: st
     notes = Notes()
     writer = writer_on(store, root, "w", notes)
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
     first, second = Tree(store, root, CLUSTER, "first"), Tree(store, root, CLUSTER, "second")
     await first.load()
     await second.load()
@@ -102,7 +102,7 @@ async def test_with_credentials_others_cannot_write_and_only_the_group_may_read(
     log = await walked_log(2)
     writer = writer_on(owned, root, "w", Notes())
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         fed(writer, log)
         await at_the_end(owned, root, prefixes(log))
     path = f"{root}/{CLUSTER}/drover/position"
@@ -134,13 +134,13 @@ async def test_a_tree_that_may_not_be_written_is_said_and_not_hammered(
     log = await walked_log(2)
     writer = writer_on(owned, root, "w", Notes())
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
     username, password = STRANGER.split(":")
     stranger, notes = zookeeper_store(zookeeper, username=username, password=password), Notes()
     other = writer_on(stranger, root, "other", notes)
     fed(other, log)
     async with running(other):
-        await wait_until(lambda: other.last_error is not None, what="it is said", timeout_s=10)
+        await wait_until(lambda: other.last_error is not None, what="it is said")
         await asyncio.sleep(0)
     assert [type(error) for error in notes.errors] == [StoreDeniedError]
     assert "zookeeper.username" in str(notes.errors[0])

@@ -75,7 +75,7 @@ async def test_the_freeze_node_freezes_by_being_there_and_unfreezes_by_going(sto
 
 async def until(condition: object) -> None:
     assert callable(condition)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the office works meanwhile
             await asyncio.sleep(0.01)
 

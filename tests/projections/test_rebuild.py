@@ -32,7 +32,7 @@ async def written(store: Store, root: str, log: Sequence[bytes], batches: int) -
     writer = writer_on(store, root, "w", Notes())
     fed(writer, log, last=batches)
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING and not writer.backlog, what="written", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING and not writer.backlog, what="written")
 
 
 def busiest(log: Sequence[bytes]) -> int:
@@ -114,7 +114,7 @@ async def test_a_projector_that_runs_carries_on_behind_a_rebuild(store: Store, r
     writer = writer_on(store, root, "w", notes)
     fed(writer, log, last=middle)
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         await rebuild(reading(log[: valid_batches(log)[middle][0]]), store, root, CLUSTER, "rebuilder", Notes())
         fed(writer, log, first=middle)
         await at_the_end(store, root, wanted)

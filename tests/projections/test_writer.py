@@ -74,7 +74,7 @@ async def test_an_empty_store_gets_the_whole_tree_at_once(store: Store, root: st
     writer = writer_on(store, root, "w", notes)
     fed(writer, log, last=40)
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         place, building, documents = await documents_in(store, root)
         wanted = prefixes(log)
         assert not building
@@ -93,7 +93,7 @@ async def test_every_transaction_leads_to_the_fold_of_a_prefix_and_none_goes_bac
     wanted = prefixes(log)
     writer = writer_on(store, root, "w", notes)
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         fed(writer, log)
         await at_the_end(store, root, wanted)
     store.check(wanted, root)
@@ -157,7 +157,7 @@ async def test_a_writer_that_stops_is_followed_by_the_other_exactly_where_it_was
         async with running(first):
             fed(first, log, last=middle)
             fed(second, log)
-            await wait_until(lambda: not first.backlog, what="the first is done", timeout_s=20)
+            await wait_until(lambda: not first.backlog, what="the first is done")
         await at_the_end(store, root, wanted)
     assert notes.drifted == []
 
@@ -171,7 +171,7 @@ async def test_what_was_changed_by_hand_is_found_reported_and_mended(store: Stor
     fed(writer, log, last=busy)
     base = f"{root}/{CLUSTER}"
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         place, _, documents = await documents_in(store, root)
         changed = next(path for path in documents if path.startswith("/brokers/topics/"))
         removed = next(path for path in documents if path.startswith("/admin/reassignments/") and documents[path])
@@ -184,14 +184,14 @@ async def test_what_was_changed_by_hand_is_found_reported_and_mended(store: Stor
                 Create(f"{base}/admin/notes", b"of an operator"),
             ]
         )
-        await wait_until(lambda: len(notes.drifted) >= 3, what="the drift is mended", timeout_s=20)
+        await wait_until(lambda: len(notes.drifted) >= 3, what="the drift is mended")
         after, _, found = await documents_in(store, root)
         assert found.pop("/admin/notes") == b"of an operator"
         assert (after, found) == (place, documents)
         assert sorted(notes.drifted) == sorted([changed, removed, "/admin/failed_brokers/99"])
         assert writer.drifted == 3
         fed(writer, log, first=busy)
-        await wait_until(lambda: not writer.backlog, what="it goes on", timeout_s=20)
+        await wait_until(lambda: not writer.backlog, what="it goes on")
         _, _, found = await documents_in(store, root)
         found.pop("/admin/notes")
         assert found == wanted[max(wanted)]
@@ -215,7 +215,7 @@ async def test_a_tree_that_is_deleted_or_has_lost_its_position_is_made_again(
     fed(writer, log, last=50)
     base = f"{root}/{CLUSTER}"
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         place, _, documents = await documents_in(store, root)
         path = f"{base}/drover/position"
         version = (await store.read([path]))[path].version
@@ -231,7 +231,7 @@ async def test_a_tree_that_is_deleted_or_has_lost_its_position_is_made_again(
             position = await position_of(store, root)
             return position is not None and position.place == place and not position.building
 
-        await wait_until(is_back, what="the tree is back", timeout_s=20)
+        await wait_until(is_back, what="the tree is back")
         assert (await documents_in(store, root))[2] == documents
         fed(writer, log, first=50)
         await at_the_end(store, root, wanted)
@@ -246,13 +246,13 @@ async def test_a_request_of_an_operator_is_left_alone_while_nothing_is_under_way
     base = f"{root}/{CLUSTER}"
     request = f"{base}{plan}"
     async with running(writer):
-        await wait_until(lambda: writer.role is Role.WRITING, what="it writes", timeout_s=20)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         await store.write([Create(request, b"by hand"), Create(f"{base}/admin/failed_brokers/99", b"")])
-        await wait_until(lambda: bool(notes.drifted), what="a full look was taken", timeout_s=20)
+        await wait_until(lambda: bool(notes.drifted), what="a full look was taken")
         assert (await store.read([request]))[request].data == b"by hand"
         # Work begins: the node is Drover's answer from now on, and goes with the last partition.
         fed(writer, log, first=begins - 1, last=begins)
-        await wait_until(lambda: not writer.backlog, what="the plan is written", timeout_s=20)
+        await wait_until(lambda: not writer.backlog, what="the plan is written")
         assert (await store.read([request]))[request].data == rendered_after(log, begins)[plan]
         fed(writer, log, first=begins)
         await at_the_end(store, root, prefixes(log))

@@ -85,7 +85,7 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     assert made[0].faults == []
 
 
-async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]], timeout_s: float = 5.0) -> None:
+async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]], timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while True:
         holds = condition()

@@ -18,7 +18,7 @@ from events.codec import encode_command
 from events.commands import Freeze, HoldBroker
 
 SHARD = 0
-TIMEOUT_S = 5.0
+TIMEOUT_S = 30.0
 
 
 @dataclass

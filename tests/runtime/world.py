@@ -157,7 +157,7 @@ class World:
         records = [one.record for one in folded if one is not None and one.verdict is RecordVerdict.VALID]
         return [outcome for record in records if isinstance(record, Batch) for outcome in record.outcomes]
 
-    async def until(self, holds: Callable[[], object], what: str, timeout_s: float = 5.0) -> None:
+    async def until(self, holds: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
         """Wait for a condition with a deadline."""
         try:
             async with asyncio.timeout(timeout_s):

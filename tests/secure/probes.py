@@ -130,7 +130,7 @@ async def join(prober: Prober, group: str) -> None:
     consumer.subscribe(prober.connection.topics.commands)
     try:
         await consumer.start()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not consumer.assignment():
                 await consumer.getmany(timeout_ms=100)
     finally:

@@ -190,5 +190,5 @@ async def worker(secure: SecureCluster, config: Path, name: str) -> AsyncIterato
         yield log
     finally:
         process.terminate()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert await process.wait() == 0, log.read_text()

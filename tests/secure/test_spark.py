@@ -50,7 +50,7 @@ async def test_an_operator_keeps_the_tables_and_no_password_is_seen_of_it(servin
     for process in [driver, *driver.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):
             process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert await job.wait() == 0, (tmp_path / "said.log").read_text()
     said = (tmp_path / "said.log").read_text().splitlines()
     assert said[0].startswith("Starting Spark")

@@ -52,7 +52,7 @@ async def reached(made: Installation, key: TopicPartition, replicas: Sequence[in
         seen = await made.facts(key)
         return seen.move is None and seen.replicas == tuple(replicas)
 
-    await wait_for(there, f"{key} to be on {list(replicas)}, it is on {await made.replicas(key)}", timeout_s=10)
+    await wait_for(there, f"{key} to be on {list(replicas)}, it is on {await made.replicas(key)}")
 
 
 async def unthrottled(made: Installation, topic: str) -> None:
@@ -72,7 +72,7 @@ async def waits_for(made: Installation, key: TopicPartition, words: str) -> None
         rows = (await made.status())["reassignments"]
         return any((row["topic"], row["partition"]) == key and words in str(row) for row in rows)
 
-    await wait_for(said, f"{key} to wait for something with: {words}", timeout_s=30, pause_s=0.5)
+    await wait_for(said, f"{key} to wait for something with: {words}", pause_s=0.5)
 
 
 async def alive(made: Installation, *brokers: int) -> None:

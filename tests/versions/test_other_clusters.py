@@ -68,7 +68,7 @@ async def test_kafka_3_9_says_what_it_is_and_moves_throttles_rolls_back_reorders
         assert set((await settled(cluster, moving, (3, 1, 2))).isr) == {1, 2, 3}
         elected = await driver.elect_leaders([moving])
         assert elected[moving].code == NONE, elected
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await facts(cluster, moving)).leader != 3:
                 await cluster.pass_time()
 
@@ -144,6 +144,6 @@ async def _accepted_after_s(cluster: RealCluster, request: AlterRequest) -> floa
 
 
 async def _until_still(cluster: RealCluster, key: TopicPartition, members: set[int]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (seen := await facts(cluster, key)).move is not None or set(seen.replicas) != members:
             await cluster.pass_time()

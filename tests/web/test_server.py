@@ -126,7 +126,7 @@ async def test_filters_and_pages_are_the_servers(http: aiohttp.ClientSession, sh
 
 async def next_event(response: aiohttp.ClientResponse) -> tuple[str, str, Any]:
     fields: dict[str, str] = {}
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while line := (await response.content.readline()).decode().rstrip("\n"):
             name, _, value = line.partition(": ")
             fields[name] = value

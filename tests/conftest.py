@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from drover.jars import KAFKA_VERSION
@@ -17,6 +18,12 @@ from drover.local import LocalCluster
 from drover.local import local_cluster as run_local_cluster
 from tests.memory import memory_directory
 from tests.topics import delete_topics
+
+# Two busy cores are slow now and then, and what a run finds must not depend on chance: the same examples every time.
+# `--hypothesis-profile=search` draws new ones.
+settings.register_profile("search", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.register_profile("same", settings.get_profile("search"), derandomize=True, database=None)
+settings.load_profile("same")
 
 RUNNING = pytest.StashKey[LocalCluster]()
 ROOT = Path(__file__).parents[1]

@@ -23,7 +23,6 @@ from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.adaptation import AllowanceReason, BrokerAllowanceChanged, StartsResumed, StartsSuspended
 from events.partitions import TopicPartition
-from tests.reassignment.support import PATIENT
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 LIVE = frozenset({1, 2, 3, 4})
@@ -155,7 +154,6 @@ UNDER_REPLICATED = st.dictionaries(
 )
 
 
-@PATIENT
 @given(st.lists(st.tuples(UNDER_REPLICATED, st.integers(0, 90_000), st.sets(st.integers(1, 4))), max_size=12))
 def test_changes_are_bounded_in_size_and_pace_and_judging_twice_changes_nothing(
     looks: list[tuple[Mapping[TopicPartition, tuple[tuple[int, ...], int]], int, set[int]]],

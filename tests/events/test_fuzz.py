@@ -40,13 +40,13 @@ def check(payload: bytes, content_type: str | None = None) -> Command | Malforme
     return found
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.binary(max_size=400), CONTENT_TYPES)
 def test_random_bytes_are_refused_and_never_raise(payload: bytes, content_type: str | None) -> None:
     check(payload, content_type)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.sampled_from(VALID), st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), min_size=1, max_size=6))
 def test_damaged_commands_are_read_or_refused_and_never_raise(payload: bytes, damage: list[tuple[int, int]]) -> None:
     damaged = bytearray(payload)
@@ -55,19 +55,19 @@ def test_damaged_commands_are_read_or_refused_and_never_raise(payload: bytes, da
     check(bytes(damaged))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(VALID), st.integers(0, 2000))
 def test_cut_commands_are_refused(payload: bytes, end: int) -> None:
     assert isinstance(check(payload[: end % len(payload)]), Malformed)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON_VALUES, max_size=8))
 def test_wrong_types_in_known_fields_are_refused_and_never_raise(content: dict[str, object]) -> None:
     check(json.dumps(content).encode())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=300))
 def test_random_bytes_in_the_log_stop_the_reader_in_one_way_only(payload: bytes) -> None:
     with pytest.raises(UndecodableError):

@@ -107,7 +107,7 @@ def _command(step: str, target: tuple[int, ...]) -> AnyCommand:
             return balance()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS, st.permutations((1, 2, 3)), st.integers(100, 3000), st.booleans())
 @example(["demote 3", "demote 1", "move"], [1, 2, 3], 200, False)
 async def test_after_any_sequence_the_canonical_order_comes_back(

@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hypothesis import settings
-
 from drover.capability.decision import Decision, Facts
 from drover.facts import Move, PartitionFacts
 from drover.reassignment.phase import Phase
@@ -31,8 +29,6 @@ KEY = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)
 TOPIC_ID = "id-orders"
 LIVE = frozenset({1, 2, 3, 4, 5, 6})
-# The same examples every time, however slow the machine is.
-PATIENT = settings(deadline=None, derandomize=True, database=None)
 _numbers = itertools.count(1)
 
 

@@ -22,7 +22,7 @@ from events.reassignments import (
     ReassignmentStopped,
 )
 from events.records import AnyEvent
-from tests.reassignment.support import CLUSTER, PATIENT, accepted, alter, cancel, facts, intended, sight
+from tests.reassignment.support import CLUSTER, accepted, alter, cancel, facts, intended, sight
 from tests.simulation.counting import plans_agree
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(3))
@@ -101,7 +101,6 @@ class Ledger:
             apply(self.state, event, 2000)
 
 
-@PATIENT
 @given(whatever)
 def test_every_plan_counts_what_is_there_and_comes_to_rest(actions: list[tuple[object, ...]]) -> None:
     """R236-12, R455-8."""

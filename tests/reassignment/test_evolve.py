@@ -29,7 +29,6 @@ from events.reassignments import Call, CallIntended, CancelMode, ReassignmentRol
 from events.records import AnyEvent, ReassignmentEvent
 from tests.reassignment.support import (
     CLUSTER,
-    PATIENT,
     TOPIC_ID,
     cancel,
     context,
@@ -195,7 +194,6 @@ def follow(state: ClusterState, key: TopicPartition, data: st.DataObject) -> Ite
             yield intended(step.expected, step.replicas, key=key, number=step.number, final=step.final)
 
 
-@PATIENT
 @given(data=st.data(), lists=st.lists(st.tuples(LISTS, LISTS), min_size=3, max_size=3))
 def test_every_story_that_the_domain_writes_folds_and_keeps_the_indexes_true(
     data: st.DataObject, lists: list[tuple[tuple[int, ...], tuple[int, ...]]]

@@ -13,7 +13,7 @@ from drover.reassignment.values import Step
 from drover.state.evolve import apply
 from events.plans import Stepping
 from events.reassignments import StepConfirmed
-from tests.reassignment.support import CLUSTER, KEY, PATIENT, intended, opened, queued, reassignment, state_after
+from tests.reassignment.support import CLUSTER, KEY, intended, opened, queued, reassignment, state_after
 
 LISTS = st.lists(st.integers(1, 9), min_size=1, max_size=6, unique=True).map(tuple)
 
@@ -76,7 +76,6 @@ def test_a_confirmed_step_weighs_on_nobody_even_when_a_rollback_is_asked_for() -
     assert reassignment(Phase.ROLLING_BACK, step=step).load == (Port(1, "out"), Port(4, "in"))
 
 
-@PATIENT
 @given(original=LISTS, target=LISTS, at_a_time=st.integers(1, 4))
 def test_growing_and_then_the_last_step_reach_any_target(
     original: tuple[int, ...], target: tuple[int, ...], at_a_time: int
@@ -96,7 +95,6 @@ def test_growing_and_then_the_last_step_reach_any_target(
         current = step.replicas
 
 
-@PATIENT
 @given(original=LISTS, target=LISTS, live=st.sets(st.integers(1, 9)), at_a_time=st.integers(1, 4))
 def test_no_grow_step_adds_a_replica_on_a_dead_broker(
     original: tuple[int, ...], target: tuple[int, ...], live: set[int], at_a_time: int
@@ -105,7 +103,6 @@ def test_no_grow_step_adds_a_replica_on_a_dead_broker(
         assert step.final or set(step.adding) <= live
 
 
-@PATIENT
 @given(original=LISTS, target=LISTS, at_a_time=st.integers(1, 4))
 def test_the_list_that_a_cancel_leaves_is_the_controllers(
     original: tuple[int, ...], target: tuple[int, ...], at_a_time: int

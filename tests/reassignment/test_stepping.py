@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from drover.leadership.order import deprioritise
 from drover.reassignment.stepping import Situation, next_list
 from events.plans import Stepping
-from tests.reassignment.support import PATIENT
 
 Lists = tuple[tuple[int, ...], ...]
 LISTS = st.lists(st.integers(1, 9), min_size=1, max_size=5, unique=True).map(tuple)
@@ -114,7 +113,6 @@ def test_single_is_one_call_whatever_it_adds() -> None:
     assert route(situation((0, 1, 2), (3, 4, 5)), Stepping.SINGLE) == ((3, 4, 5),)
 
 
-@PATIENT
 @given(
     original=LISTS,
     target=LISTS,
@@ -173,7 +171,6 @@ def test_the_leader_stays_until_somebody_who_may_lead_is_in_sync() -> None:
     assert next_list(Stepping.SWAP, gone) == (6, 5)
 
 
-@PATIENT
 @given(
     original=LISTS,
     target=LISTS,
@@ -244,7 +241,6 @@ def test_a_swap_drops_what_is_not_alone_in_its_rack() -> None:
     assert route(replace(now, racks={})) == ((5, 1, 2, 3), (5, 2, 3), (5, 4, 3), (5, 4, 6))
 
 
-@PATIENT
 @given(
     original=LISTS, target=LISTS, most=st.integers(1, 5), racks=st.lists(st.integers(0, 3), min_size=10, max_size=10)
 )

@@ -13,7 +13,6 @@ from drover.scheduling.resources import Budget, Needs, amount
 from drover.scheduling.shares import Shares
 from drover.scheduling.waiting_entry import Where
 from events.plans import Priority
-from tests.reassignment.support import PATIENT
 from tests.scheduling.support import LEADERS, LIMIT, Rooms, index, key_of, rank, tried, wake, way, ways
 
 
@@ -79,7 +78,6 @@ def test_what_is_put_off_comes_back_at_its_time_or_when_it_is_seen() -> None:
     assert candidates.next_due_ms() is None
 
 
-@PATIENT
 @given(
     st.lists(
         st.tuples(

@@ -16,7 +16,6 @@ from drover.scheduling.start_pace import MOST_STARTS, WINDOW_MS, StartPace
 from drover.scheduling.state import Limits
 from events.partitions import TopicPartition
 from events.reassignments import CallIntended
-from tests.reassignment.support import PATIENT
 from tests.shard.world import World, alter
 
 COUNT = 40
@@ -49,7 +48,6 @@ def test_the_share_grows_with_the_size_and_a_copy_of_unknown_size_takes_a_whole_
     assert share_of(size) == share
 
 
-@PATIENT
 @given(st.lists(st.integers(0, 2 * WHOLE_SLOT_BYTES), max_size=60))
 def test_what_shares_slots_is_no_more_bytes_than_as_many_whole_copies(sizes: list[int]) -> None:
     light = [size for size in sizes if size <= WHOLE_SLOT_BYTES]
@@ -127,7 +125,6 @@ async def test_a_successor_counts_the_same_shares() -> None:
     assert made.state.moves.slots == before
 
 
-@PATIENT
 @given(st.lists(st.tuples(st.integers(0, 700), st.integers(0, 1200)), max_size=40))
 def test_no_second_has_more_starts_than_the_bound(wanted: list[tuple[int, int]]) -> None:
     pace, now_ms, begun = StartPace(), 0, list[tuple[int, int]]()

@@ -213,7 +213,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.builds(made, WHO, WHAT), min_size=1, max_size=30), STEPS, st.integers(0, 4))
 @example([made(("ann", "local"), "everyone"), made(("ann", "prod"), "cancel")], [("preview", 2), ("decide", 1)], 0)
 def test_each_is_decided_once_and_no_requester_or_unfreeze_of_everyone_is_overtaken(

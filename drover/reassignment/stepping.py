@@ -130,10 +130,11 @@ def swap(now: Situation) -> tuple[int, ...] | None:
 
     What min.insync.replicas lacks is added first. Then the target's first replica is brought in sync, so that it can
     lead before the present leader goes. Then at most `max_replicas_per_step` are added and dropped at a time: what is
-    dead or out of sync goes first, then what is not alone in its rack (S4), the leader last. The list is never shorter
-    than the shorter end of the way, and what stays in sync is never less than min.insync.replicas asks for. A member of
-    the target that is dead takes no room: another one is copied meanwhile. The last step sends exactly the target. That
-    no drop hands leadership to a listed broker is a gate's to see to (`drover.reassignment.start`).
+    dead or out of sync goes first, then what is not alone in its rack, the leader last; but what would leave too few
+    racks goes even after the leader (S4). The list is never shorter than the shorter end of the way, and what stays in
+    sync is never less than min.insync.replicas asks for. A member of the target that is dead takes no room: another one
+    is copied meanwhile. The last step sends exactly the target. That no drop hands leadership to a listed broker is a
+    gate's to see to (`drover.reassignment.start`).
     """
     missing, live, most = now.missing, now.live_missing, now.max_replicas_per_step
     extra = removing(now.current, now.target)
@@ -164,14 +165,20 @@ def swap(now: Situation) -> tuple[int, ...] | None:
 
 
 def _drop_order(now: Situation, added: Collection[int]) -> tuple[int, ...]:
-    """List what has to go: dead and out-of-sync replicas first, the leader last, the only one of a rack late."""
+    """List what has to go: dead and out-of-sync replicas first, the leader last, the only one of a rack late.
+
+    What would leave the partition in fewer racks than either end of the way goes even after the leader (S4).
+    """
     order: list[int] = []
     stay = [*now.current, *added]
+    least = min(_racks(now, now.original), _racks(now, now.target))
 
-    def goes_late(broker: int) -> tuple[bool, bool, bool]:
-        rack = now.racks.get(broker)
-        is_alone = rack is not None and not any(now.racks.get(other) == rack for other in stay if other != broker)
-        return broker == now.leader, broker in now.isr and broker in now.live, is_alone
+    def goes_late(broker: int) -> tuple[bool, bool, bool, bool]:
+        rack, others = now.racks.get(broker), [other for other in stay if other != broker]
+        is_good = broker in now.isr and broker in now.live
+        is_alone = rack is not None and all(now.racks.get(other) != rack for other in others)
+        is_needed = is_good and is_alone and _racks(now, others) < least
+        return is_needed, broker == now.leader, is_good, is_alone
 
     left = list(removing(now.current, now.target))
     while left:
@@ -180,6 +187,11 @@ def _drop_order(now: Situation, added: Collection[int]) -> tuple[int, ...]:
         stay.remove(first)
         order.append(first)
     return tuple(order)
+
+
+def _racks(now: Situation, brokers: Collection[int]) -> int:
+    """Count the racks of brokers, as far as they are known."""
+    return len({now.racks.get(broker) for broker in brokers} - {None})
 
 
 def _keeps_enough(now: Situation, added: Collection[int], drops: Collection[int]) -> bool:

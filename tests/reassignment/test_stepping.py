@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from drover.leadership.order import deprioritise
@@ -244,6 +244,7 @@ def test_a_swap_drops_what_is_not_alone_in_its_rack() -> None:
 @given(
     original=LISTS, target=LISTS, most=st.integers(1, 5), racks=st.lists(st.integers(0, 3), min_size=10, max_size=10)
 )
+@example((2, 4, 1, 5), (5, 3), 1, [0, 0, 1, 0, 0, 1, 0, 0, 0, 0])
 def test_on_no_way_by_swaps_a_partition_is_in_fewer_racks_than_at_either_end(
     original: tuple[int, ...], target: tuple[int, ...], most: int, racks: list[int]
 ) -> None:

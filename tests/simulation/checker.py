@@ -83,8 +83,7 @@ class Life:
     `began_ms` is when that was decided, or when it was taken over to be cancelled. `replacement` is the target that
     waits for its end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the step
     that is under way, `restoring` the one that was sent back last, `there` the one at the beginning where that is
-    not in the order of the original, `back` the list of the last step that was to lead back. `led_by` is who led when
-    the last step was planned.
+    not in the order of the original, `back` the list of the last step that was to lead back.
     """
 
     key: TopicPartition
@@ -103,7 +102,6 @@ class Life:
     restoring: tuple[int, ...] | None = None
     there: tuple[int, ...] | None = None
     back: tuple[int, ...] | None = None
-    led_by: int | None = None
 
 
 @dataclass(slots=True)
@@ -235,7 +233,7 @@ class Checker:
         self.leaders.x8_steps_are_in_todays_order(life, event)
         if event.call is Call.STEP:
             rules.s12_nothing_starts_while_frozen(self, event)
-            life.step, life.led_by = event.replicas, event.leader
+            life.step = event.replicas
             life.back = event.replicas if life.asked_back else life.back
         else:
             rules.s6_a_way_back_was_asked_for(self.world.clusters[event.cluster], life, event)

@@ -103,8 +103,8 @@ def s4_racks_are_kept(
     """S4, as far as it is built: on the way a partition is never in fewer racks than at either end.
 
     Where Kafka waits for the whole target of a step, what is out of sync and on its way out goes with the first step,
-    and its rack with it. With swaps the dead and the out-of-sync go first in any case, and what leads goes last; a rack
-    that went for that comes back with a copy, not with the next drop.
+    and its rack with it. With swaps the dead and the out-of-sync go first in any case; a rack that went for that comes
+    back with a copy, not with the next drop.
 
     The rack of an original that is given up goes with it: what is in sync decides which replica stays in its place.
     """
@@ -119,10 +119,6 @@ def s4_racks_are_kept(
 
     gone = {*life.original} - {*after.replicas} if life.asked_back and not after.moving else set()
     needed = min(racks({*life.original} - gone), racks(life.target))
-    heading = life.original if life.asked_back else life.target
-    if Stepping.SWAP in steppings and life.led_by in {*after.replicas} - {*heading}:
-        # It led when the step was planned, and goes last: the only one of another rack may go before it.
-        needed -= racks(after.replicas) == racks({*after.replicas} - {life.led_by})
     if before is not None:
         needed = min(needed, racks(before.replicas))
     assert racks(after.replicas) >= needed, f"S4: {life.key}: {after.replicas} is in too few racks"

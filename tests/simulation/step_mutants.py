@@ -25,15 +25,22 @@ STEP_MUTANTS = (
     Mutant(
         "swap-the-leader-first",
         STEPPING,
-        "        return broker == now.leader, broker in now.isr and broker in now.live",
-        "        return False, broker in now.isr and broker in now.live",
+        "        return is_needed, broker == now.leader, is_good, is_alone",
+        "        return is_needed, False, is_good, is_alone",
         layer="tests/reassignment/test_stepping.py",
     ),
     Mutant(
         "swap-away-the-last-replica-of-a-rack",
         STEPPING,
-        "broker in now.isr and broker in now.live, is_alone",
-        "broker in now.isr and broker in now.live, not is_alone",
+        "        is_alone = rack is not None and all(now.racks.get(other) != rack for other in others)",
+        "        is_alone = rack is None or any(now.racks.get(other) == rack for other in others)",
+    ),
+    Mutant(
+        "swap-to-fewer-racks-for-the-leader",
+        STEPPING,
+        "        is_needed = is_good and is_alone and _racks(now, others) < least",
+        "        is_needed = is_good and is_alone and _racks(now, others) < 0",
+        layer="tests/reassignment/test_stepping.py",
     ),
     Mutant(
         "swap-into-a-long-list",

@@ -68,15 +68,12 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
 
 
 def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
-    """Try a rollback or stop again that a guard has held off; None while it must go on holding it off.
-
-    An original must be in sync: without one Kafka would refuse the cancel again and again.
-    """
+    """Try a rollback or stop again that a guard has held off; None while it must go on holding it off."""
     asked = reassignment.asked
     if asked is None or reassignment.held_off is None:
         return None
     back = replace(reassignment, cancel_mode=asked.mode)
-    if rollback_guards.skip_reason(back, seen, context.guard) or not set(back.fallback) & set(seen.isr):
+    if rollback_guards.skip_reason(back, seen, context.guard) or not rollback_guards.has_original_in_sync(back, seen):
         return None
     if reassignment.phase is Phase.COPYING and (seen.move is None or seen.move.target not in _own_lists(back)):
         # It has ended, or somebody else has re-targeted it: that is judged first.

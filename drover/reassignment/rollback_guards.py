@@ -39,6 +39,11 @@ def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardF
     return SkipReason.NO_ORIGINAL_IN_SYNC if new_alive else None
 
 
+def has_original_in_sync(reassignment: Reassignment, facts: PartitionFacts) -> bool:
+    """Whether the cancel leaves a replica that can lead: else Kafka refuses it each time (live fact)."""
+    return not set(reassignment.fallback).isdisjoint(facts.isr)
+
+
 def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block:
     """Say what a move waits for that must be cancelled, and may not be now; see `skip_reason`."""
     missing = ", ".join(str(broker) for broker in reassignment.fallback if broker not in facts.isr)

@@ -112,6 +112,9 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     step = reassignment.step
     if seen.move is None or step is None or seen.move.target != step.replicas:
         return False
+    given_up = replace(reassignment, phase=Phase.ROLLING_BACK)
+    if not rollback_guards.has_original_in_sync(given_up, seen):
+        return False
     if gone & set(step.adding):
         return True
     dead = [broker for broker in step.adding if broker not in context.live]
@@ -122,7 +125,6 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     )
     if not dead or not others or not (has_lasted or set(dead) <= set(context.failed)):
         return False
-    given_up = replace(reassignment, phase=Phase.ROLLING_BACK)
     return rollback_guards.skip_reason(given_up, seen, context.guard) is None
 
 

@@ -34,6 +34,7 @@ def likely_step(
         drops_last=reassignment.returning_to is not None,
         listed=listed,
         completion=completion_of(state),
+        racks=observed.racks,
     )
     step = next_step(reassignment, stepping_of(state, reassignment), now)
     if step is None or any(broker not in live for broker in step.adding):

@@ -72,6 +72,16 @@ def test_a_copy_back_to_a_broker_that_is_gone_is_given_up() -> None:
     assert next_call(back, seen, context(live={2, 3, 4}, at_ms=600_001)) == SendCancel()
 
 
+def test_a_copy_to_a_broker_that_is_gone_goes_on_while_nothing_could_lead_without_it() -> None:
+    """R236-8: Kafka refuses a cancel that would need an unclean election, and refuses it again."""
+    copies = Step(1, False, (1, 2, 3), (4, 1, 2, 3), 1)
+    there = reassignment(Phase.COPYING, target=(4, 5, 1), original=(1, 2, 3), current=(1, 2, 3), step=copies)
+    move = Move((4, 1, 2, 3), (4,), ())
+    about = context(live={1, 2, 3, 5}, failed={4})
+    assert next_call(there, sight((4, 1, 2, 3), (1, 2), move=move), about) == SendCancel()
+    assert next_call(there, sight((4, 1, 2, 3), (), move=move, leader=None), about) is None
+
+
 def test_with_too_few_in_sync_what_is_gone_stays_in_the_list() -> None:
     """S2: seed 20,000,649 went from three replicas to two."""
     about = rolled_back(Phase.CANCELLING, DROPPED, (4, 1, 2))

@@ -25,17 +25,17 @@ async def _refuse(_: object) -> NoReturn:
 
 
 async def half_way(limits: Limits | None = None, throttle: int | None = None) -> World:
-    """[1,2,3] on its way to [4,5,6]: 2 is dropped already, 5 is being copied."""
+    """[1,2,3] on its way to [5,4,6]: 2, whose rack is that of 5, is dropped already, 4 is being copied."""
     made = World(brokers=6, limits=limits, joins_by_itself=False)
-    # Without the election of 4 the leader, 1, is dropped last.
+    # Without the election of 5 the leader, 1, is dropped last.
     made.driver.elect_leaders = _refuse  # type: ignore[method-assign,assignment]
     made.model.create_topic("orders", {0: [1, 2, 3], 1: [6, 1, 3]}, partition_bytes=1000)
-    await made.send(alter({KEY: [4, 5, 6]}, id="p", throttle_bytes_per_second=throttle, stepping=Stepping.SWAP))
+    await made.send(alter({KEY: [5, 4, 6]}, id="p", throttle_bytes_per_second=throttle, stepping=Stepping.SWAP))
     await made.run(1000)
-    made.model.join_isr(KEY, 4)
+    made.model.join_isr(KEY, 5)
     await made.run(3000)
-    assert made.reassignment(KEY).current == (4, 1, 3)
-    assert made.model.moves()[KEY].adding == (5,)
+    assert made.reassignment(KEY).current == (5, 1, 3)
+    assert made.model.moves()[KEY].adding == (4,)
     return made
 
 
@@ -110,7 +110,7 @@ async def test_an_original_that_is_gone_is_not_copied_back(*, copies: bool) -> N
     if not copies:
         await made.send(rollback(KEY))
     await made.finish()
-    assert made.replicas(KEY) == (1, 3, 4)
+    assert made.replicas(KEY) == (1, 3, 5)
     (ended,) = [event for event in made.events() if isinstance(event, ReassignmentRolledBack)]
     assert ended.missing == (2,)
     sound(made)

@@ -23,6 +23,13 @@ STEP_MUTANTS = (
         layer="tests/reassignment/test_stepping.py",
     ),
     Mutant(
+        "cancel-what-kafka-refuses-to-cancel",
+        "drover/reassignment/route.py",
+        "    if not rollback_guards.has_original_in_sync(given_up, seen):",
+        "    if given_up.is_adopted:",
+        layer="tests/reassignment/test_route.py",
+    ),
+    Mutant(
         "swap-the-leader-first",
         STEPPING,
         "        return is_needed, broker == now.leader, is_good, is_alone",

@@ -18,8 +18,9 @@ from drover.cluster.sockets import DIRECT
 from drover.jars import class_path, ensure, find_java
 from drover.local import LocalCluster
 from drover.plans.state import PlanStatus
+from drover.shard.fold import RecordVerdict, ShardFold
 from drover.shard.inbox import HIGH_COUNT
-from events.codec import decode_record, encode_command
+from events.codec import encode_command
 from events.commands import BrokerFailed, Freeze, Unfreeze
 from events.partitions import TopicPartition
 from events.records import Batch
@@ -239,8 +240,10 @@ async def test_a_freeze_behind_100_000_commands_of_others_in_its_partition_acts_
 
 async def _undecided_before(drover: Installation, command: str) -> int:
     """Return how many commands of its topic lay undecided before one when it was decided."""
+    fold = ShardFold(SHARD, DEFAULT_SHARDS)
     for record in (await read_all(drover.connection, drover.names.events))[SHARD]:
-        batch = decode_record(record.value)
+        folded = fold.fold(record.offset, record.value)
+        batch = None if folded is None or folded.verdict is not RecordVerdict.VALID else folded.record
         if isinstance(batch, Batch):
             for outcome in batch.outcomes:
                 if outcome.id == command:

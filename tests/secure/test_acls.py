@@ -24,7 +24,7 @@ NEEDS = needs(NAMES, GROUP)
 # One user for each part and place, so that nothing is allowed by what another one needs.
 SETS = sorted({(need.part, need.place) for need in NEEDS})
 MOVED_TOPIC = "of-the-managed-cluster"
-SPREADS_WITHIN_S = 10.0
+SPREADS_WITHIN_S = 60.0
 
 
 def user_of(part: Part, place: Place) -> str:

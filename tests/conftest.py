@@ -44,7 +44,7 @@ LONG_S = {
     "docs": 40,
 }
 WORTH_TELLING_S = 0.5
-# The file to which what failed is added: several runs that belong together are told of at their end.
+# Holds the path of the file to which what failed is added: runs that belong together are told of at their end.
 FAILURES = pytest.StashKey[str | None]()
 TOLD_CHARACTERS = 800
 

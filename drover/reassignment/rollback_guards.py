@@ -40,7 +40,11 @@ def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardF
 
 
 def has_original_in_sync(reassignment: Reassignment, facts: PartitionFacts) -> bool:
-    """Whether the cancel leaves a replica that can lead: else Kafka refuses it each time (live fact)."""
+    """Whether the cancel leaves a replica in sync that can lead.
+
+    Without one Kafka refuses the cancel, however often it is sent; or, where the topic allows unclean elections, it
+    elects a replica that lacks records (live fact).
+    """
     return not set(reassignment.fallback).isdisjoint(facts.isr)
 
 

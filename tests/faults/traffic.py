@@ -71,7 +71,7 @@ class Traffic:
                     task.cancel()
                 await asyncio.gather(*sending, return_exceptions=True)
             await producer.flush()
-            await wait_for(self._is_followed, "the consumer to read what was acknowledged", timeout_s=60)
+            await wait_for(self._is_followed, "the consumer to read what was acknowledged")
         finally:
             await producer.stop()
             await end(following)

@@ -41,7 +41,7 @@ async def healing_recorded(drover: Installation) -> None:
     async def recorded() -> bool:
         return (await drover.managed()).limits.healing is not None
 
-    await wait_for(recorded, "the settings of healing to be recorded", timeout_s=60)
+    await wait_for(recorded, "the settings of healing to be recorded")
 
 
 async def until_over(drover: Installation, *brokers: int) -> None:
@@ -84,7 +84,7 @@ async def test_a_dead_broker_is_replaced_although_the_owner_dies_and_stays_empty
         async def is_back() -> bool:
             return 3 not in (await drover.managed()).emptied_brokers
 
-        await wait_for(is_back, "the return to be recorded", timeout_s=60, pause_s=LOOK_S)
+        await wait_for(is_back, "the return to be recorded", pause_s=LOOK_S)
         assert await is_whole(drover, topic, without=(3,))
         await chunks_follow_each_other(drover)
         await happens_when_it_should(drover, 3, ALARM_MS, INTERVAL_MS, is_frozen=True)
@@ -99,7 +99,7 @@ async def _is_shown_before_it_is_done(drover: Installation, topic: str) -> None:
     async def is_away() -> bool:
         return 3 in (await drover.managed()).absent_brokers
 
-    await wait_for(is_away, "broker 3 to be missed", timeout_s=60)
+    await wait_for(is_away, "broker 3 to be missed")
     dry = (await drover.drover("heal", "plan", "-o", "json")).document
     assert dry["brokers"] == [3]
     named = {one["partition"] for one in dry["partitions"] if one["topic"] == topic}
@@ -198,7 +198,7 @@ async def _returns_in_the_middle(drover: Installation, client: ForeignClient) ->
     async def is_reported() -> bool:
         return 4 in (await drover.managed()).absent_brokers
 
-    await wait_for(is_reported, "the report to be decided", timeout_s=60)
+    await wait_for(is_reported, "the report to be decided")
     await _until_under_way(drover, 4)
     await drover.cluster.start(4)
 

@@ -60,7 +60,7 @@ async def kill_owner(made: Installation, successor: str) -> None:
     async def taken_over() -> bool:
         return (await made.owners())[shard_of(MANAGED, DEFAULT_SHARDS)] not in {owner, ""}
 
-    await wait_for(taken_over, "another worker to take over", timeout_s=60, pause_s=0.5)
+    await wait_for(taken_over, "another worker to take over", pause_s=0.5)
     await made.start_worker(successor)
 
 

@@ -209,7 +209,7 @@ class Installation:
         async def owned() -> bool:
             return set((await self.owners()).values()) == set(workers)
 
-        await wait_for(owned, f"{workers} own every shard", timeout_s=60)
+        await wait_for(owned, f"{workers} own every shard")
 
     # -- the managed cluster
 

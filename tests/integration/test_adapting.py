@@ -126,7 +126,7 @@ async def lowered_and_suspended(drover: Installation) -> None:
         state = await drover.managed()
         return bool(state.allowances) and state.suspension is not None
 
-    await wait_for(restricted, "the lagging replica to be noticed", timeout_s=60)
+    await wait_for(restricted, "the lagging replica to be noticed")
     state = await drover.managed()
     # Broker 3 lags, and Drover copies nothing there: only its leader has slots to lose.
     assert set(state.allowances) == {1}
@@ -151,7 +151,7 @@ async def only_the_repair_begins(drover: Installation) -> None:
         plans = (await drover.managed()).plans
         return plans["repair"].completed == plans["waits"].completed == 1
 
-    await wait_for(both_done, "the repair to end, and then the other", timeout_s=60)
+    await wait_for(both_done, "the repair to end, and then the other")
     assert (await drover.managed()).suspension is None
     told = [(event["type"], event.get("topic")) for event in await events(drover)]
     restricted = told[told.index((SUSPENDED, None)) :]

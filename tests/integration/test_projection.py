@@ -52,7 +52,7 @@ async def wait_until_shown(made: Installation) -> None:
         found = await made.drover("project", "verify", "-o", "json")
         return bool(found.output) and not found.document["differences"] and not found.document["behind"]
 
-    await wait_for(shown, "the tree has everything", timeout_s=60, pause_s=LOOK_S)
+    await wait_for(shown, "the tree has everything", pause_s=LOOK_S)
 
 
 async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
@@ -121,7 +121,7 @@ async def a_stepped_plan_shows_its_current_batch(made: Installation, zookeeper: 
                 seen.append(step)
         return node is None and (await made.plan("stepped")).completed == 1
 
-    await wait_for(ended, "the plan to end and its batch to be gone", timeout_s=60)
+    await wait_for(ended, "the plan to end and its batch to be gone")
     events = (await read_story(made.connection)).events["stepped", 0]
     steps = [
         (tuple(one["expected"]), tuple(one["replicas"]))

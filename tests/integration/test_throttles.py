@@ -99,8 +99,8 @@ async def wiped_rates_come_back(drover: Installation, directory: Path) -> None:
 
     await wait_for(in_force, "the cluster's throttle to be in force")
     assert "broker-level throttles" in await stock_cancel(drover, "bystander", directory)
-    await wait_for(recorded, "the log to say that somebody has deleted the rates", timeout_s=30)
-    await wait_for(in_force, "the rates to be back", timeout_s=30)
+    await wait_for(recorded, "the log to say that somebody has deleted the rates")
+    await wait_for(in_force, "the rates to be back")
     assert (await drover.managed()).reassignments, "the moves have ended: nothing was throttled any more"
     assert "somebody else has deleted the throttle of broker 1, 2, 3" in (await drover.drover("status")).output
 
@@ -112,7 +112,7 @@ async def a_changed_rate_is_theirs(drover: Installation) -> None:
         known = (await drover.managed()).broker_throttles
         return known[3].theirs.follower == 3_000_000
 
-    await wait_for(theirs, "the log to say whose the rate is", timeout_s=30)
+    await wait_for(theirs, "the log to say whose the rate is")
     document = (await drover.drover("throttles", "-o", "json")).document
     assert document["throttle"]["bytes_per_second"] == RATE
     row = next(row for row in document["brokers"] if row["broker"] == 3)

@@ -18,7 +18,7 @@ async def copying_to(drover: Installation, key: TopicPartition, broker: int) -> 
         move = (await drover.facts(key)).move
         return move is not None and broker in move.adding
 
-    await wait_for(copying, f"{key} to be copied to {broker}", timeout_s=60)
+    await wait_for(copying, f"{key} to be copied to {broker}")
 
 
 async def test_a_stop_in_the_middle_keeps_what_is_in_sync_and_restores_the_throttles(drover: Installation) -> None:

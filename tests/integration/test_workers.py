@@ -139,14 +139,14 @@ async def _until_owned_by_other(made: Installation, owner: str) -> None:
     async def other() -> bool:
         return await _owner(made) != owner
 
-    await wait_for(other, f"another worker than {owner} to own the shard", timeout_s=60)
+    await wait_for(other, f"another worker than {owner} to own the shard")
 
 
 async def _until_member(made: Installation, worker: str) -> None:
     async def member() -> bool:
         return worker in (await made.owners()).values()
 
-    await wait_for(member, f"{worker} to own a shard", timeout_s=60)
+    await wait_for(member, f"{worker} to own a shard")
 
 
 async def _all_decided(made: Installation) -> Story:
@@ -156,7 +156,7 @@ async def _all_decided(made: Installation) -> Story:
         found[:] = [await read_story(made.connection)]
         return not found[0].faults
 
-    await wait_for(decided, "every command to be decided exactly once", timeout_s=30)
+    await wait_for(decided, "every command to be decided exactly once")
     return found[0]
 
 

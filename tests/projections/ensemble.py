@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 from drover.local import prepare, probe, wait_until
@@ -53,9 +54,8 @@ class Ensemble:
     async def until_serving(self, *numbers: int) -> None:
         """Wait until these answer clients, which they do with a quorum only."""
         for number in numbers:
-            port = self._clients[number]
-            what = f"ZooKeeper {number} serves"
-            await wait_until(lambda port=port: probe.zookeeper_serves(port), what=what)  # type: ignore[misc]
+            is_serving = partial(probe.zookeeper_serves, self._clients[number])
+            await wait_until(is_serving, what=f"ZooKeeper {number} serves")
 
     async def kill(self, *numbers: int) -> None:
         for number in numbers:

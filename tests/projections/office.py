@@ -88,7 +88,7 @@ class Office:
             asyncio.create_task(self.intake.run(self.writer, self.caught_up)),
         ]
         try:
-            await wait_until(lambda: self.writer.role is Role.WRITING, what="it writes", timeout_s=PATIENCE_S)
+            await wait_until(lambda: self.writer.role is Role.WRITING, what="it writes")
             yield
             for task in tasks:
                 assert not task.done(), task.exception()

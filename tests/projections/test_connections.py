@@ -107,7 +107,7 @@ async def test_without_a_quorum_everything_waits_and_nothing_is_lost(tmp_path: P
             assert len(notes.errors) < 60, "it spins"
             await ensemble.start(1)
             await ensemble.until_serving(1, 2)
-            await at_the_end(bystander, "/drover", wanted, timeout_s=30)
+            await at_the_end(bystander, "/drover", wanted)
             await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen")
         assert notes.drifted == []
         await store.close()

@@ -68,7 +68,7 @@ async def test_zookeeper_goes_in_the_midst_of_writing_and_comes_back(
         else:
             await zookeeper.resume()
         await paced([first, second], log, 2 * batches // 3, batches)
-        await at_the_end(real_store, root, wanted, timeout_s=30)
+        await at_the_end(real_store, root, wanted)
         await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen")
     assert notes.drifted == []
     await store.close()
@@ -87,7 +87,7 @@ async def test_two_projectors_fight_on_a_real_zookeeper(
         writer._times = WriterTimes(take_over_s=0.0, follow_s=0.001, verify_s=30, slice_s=1)
     async with observing(real_store, root, wanted) as observer, running(*writers):
         await paced(writers, log, 0, len(valid_batches(log)))
-        await at_the_end(real_store, root, wanted, timeout_s=30)
+        await at_the_end(real_store, root, wanted)
         await wait_until(lambda: observer.sights[-1:] == [max(wanted)], what="the end was seen")
     assert notes.drifted == []
     for store in stores:

@@ -51,14 +51,14 @@ async def documents_in(store: Store, root: str) -> tuple[Place, bool, dict[str, 
     return position.place, position.building, documents
 
 
-async def at_the_end(store: Store, root: str, wanted: dict[Place, dict[str, bytes]], timeout_s: float = 20) -> None:
+async def at_the_end(store: Store, root: str, wanted: dict[Place, dict[str, bytes]]) -> None:
     """Wait until the tree is the full fold; check that it is."""
 
     async def is_there() -> bool:
         position = await position_of(store, root)
         return position is not None and position.place == max(wanted) and not position.building
 
-    await wait_until(is_there, what="the tree is at the end of the log", timeout_s=timeout_s)
+    await wait_until(is_there, what="the tree is at the end of the log")
     _, _, documents = await documents_in(store, root)
     assert documents == wanted[max(wanted)]
 

@@ -18,7 +18,6 @@ from events.codec import encode_command
 from events.commands import Freeze, HoldBroker
 
 SHARD = 0
-TIMEOUT_S = 30.0
 
 
 @dataclass
@@ -66,7 +65,7 @@ class Subject:
         self.log.broker.put(topic, SHARD, StoredRecord(encode_command(command)))
 
     async def until(self, count: int) -> None:
-        await wait_until(lambda: self.inbox.count == count, what=f"{count} commands in the inbox", timeout_s=TIMEOUT_S)
+        await wait_until(lambda: self.inbox.count == count, what=f"{count} commands in the inbox")
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ async def test_it_ends_when_the_inbox_is_read_again_and_begins_where_it_was(subj
     subject.ahead.begin()
     await subject.until(1)
     subject.ahead.pause()
-    await wait_until(lambda: subject.ahead._task is None, what="the end", timeout_s=TIMEOUT_S)
+    await wait_until(lambda: subject.ahead._task is None, what="the end")
     subject.send("bob")
     subject.ahead.begin()
     await subject.until(2)
@@ -122,7 +121,7 @@ async def test_a_log_out_of_reach_is_tried_again_and_stops_nothing(subject: Subj
         subject.ahead.begin()
         return subject.inbox.count == 1
 
-    await wait_until(is_found, what="the freeze to be found", timeout_s=TIMEOUT_S)
+    await wait_until(is_found, what="the freeze to be found")
     subject.ahead.end()
     assert (subject.log.readers, subject.failed) == (3, [])
 
@@ -130,5 +129,5 @@ async def test_a_log_out_of_reach_is_tried_again_and_stops_nothing(subject: Subj
 async def test_a_fault_that_is_not_the_worlds_ends_the_worker(subject: Subject) -> None:
     subject.log.faults = [AssertionError("broken")]
     subject.ahead.begin()
-    await wait_until(lambda: bool(subject.failed), what="the worker's end", timeout_s=TIMEOUT_S)
+    await wait_until(lambda: bool(subject.failed), what="the worker's end")
     assert subject.failed == ["looking through the unread commands of shard 0 failed: AssertionError('broken')"]

@@ -63,7 +63,7 @@ async def stop(made: Installation) -> None:
         move = (await made.facts(key)).move
         return move is not None and move.adding == (4,)
 
-    await wait_for(copying, "broker 4 to be copied to", timeout_s=60)
+    await wait_for(copying, "broker 4 to be copied to")
     stopped = await made.drover("cancel", "--stop", "--plan", "halt", "--reason", "a story")
     assert stopped.code == 0, stopped.errors
     await reached(made, key, [1, 2, 3])

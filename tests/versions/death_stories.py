@@ -69,7 +69,7 @@ async def leaving_leader_dies(made: Installation) -> None:
     await listed(made, key)
     await made.cluster.kill(4)
     try:
-        await wait_for(lambda: _is_on(made, key, (3, 1, 2)), f"{key} to be on its target", timeout_s=60)
+        await wait_for(lambda: _is_on(made, key, (3, 1, 2)), f"{key} to be on its target")
     finally:
         await made.cluster.start(4)
         await alive(made, 1, 2, 3, 4)
@@ -131,5 +131,5 @@ async def _until_taken(made: Installation, key: TopicPartition) -> float:
         taken[:] = [answer.accepted]
         return answer.accepted
 
-    await wait_for(was_taken, "an alter to be taken", pause_s=TRY_AGAIN_S, timeout_s=60)
+    await wait_for(was_taken, "an alter to be taken", pause_s=TRY_AGAIN_S)
     return time.monotonic() - began

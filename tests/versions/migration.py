@@ -42,7 +42,7 @@ async def migrate(made: Installation, migration: Migration) -> None:
 
     await accepted(made, "migrated", targets, "--throttle", "250kB")
     await migration.turn_broker(1)
-    await wait_for(lambda: _migrates(made), "the migration to be noticed", timeout_s=60, pause_s=0.5)
+    await wait_for(lambda: _migrates(made), "the migration to be noticed", pause_s=0.5)
     refused = await made.alter("refused", {other: [1, 2]})
     assert refused.code != 0
     told = refused.output + refused.errors
@@ -52,7 +52,7 @@ async def migrate(made: Installation, migration: Migration) -> None:
     for broker in BROKERS[1:]:
         await migration.turn_broker(broker)
         await alive(made, *BROKERS)
-    await wait_for(lambda: _is_kraft(made), "the end of the migration to be noticed", timeout_s=60, pause_s=0.5)
+    await wait_for(lambda: _is_kraft(made), "the end of the migration to be noticed", pause_s=0.5)
     print(f"  {await traits(made)}; {begun} partitions were done at its begin", flush=True)
 
     await made.wait_until_settled(timeout_s=200)

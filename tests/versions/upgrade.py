@@ -53,14 +53,14 @@ async def upgrade(made: Installation, to: str) -> tuple[Traits, ...]:
     async def one_release() -> bool:
         return "(metadata.version of" in (await traits(made)).kafka
 
-    await wait_for(one_release, "the brokers to be alike", timeout_s=60, pause_s=0.5)
+    await wait_for(one_release, "the brokers to be alike", pause_s=0.5)
     await asyncio.to_thread(_raise_level, made.cluster.bootstrap, to)
 
     async def is_over() -> bool:
         seen = await traits(made)
         return seen.is_known and seen != before
 
-    await wait_for(is_over, "the end of the upgrade to be noticed", timeout_s=60, pause_s=0.5)
+    await wait_for(is_over, "the end of the upgrade to be noticed", pause_s=0.5)
     await made.wait_until_settled(timeout_s=200)
     for key, target in targets.items():
         assert await made.replicas(key) == tuple(target), key

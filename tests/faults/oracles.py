@@ -53,7 +53,7 @@ def judge_configs(before: Configs, after: Configs) -> list[str]:
 
 
 def judge_state(state: ClusterState) -> list[str]:
-    """Every plan has ended, or what is left of it waits for a reason that has a name."""
+    """Nothing is frozen, and every plan has ended, or what is left of it waits for a reason that has a name."""
     unnamed = [
         f"{key} of plan {one.plan} is {one.phase} and nothing says what it waits for"
         for key, one in state.reassignments.items()
@@ -66,7 +66,8 @@ def judge_state(state: ClusterState) -> list[str]:
         if plan.active != waiting[plan.name] or (plan.status is PlanStatus.OPEN and not plan.active)
     ]
     ledger = [*map(str, state.broker_throttles), *state.topic_throttles] if not state.reassignments else []
-    return [*unnamed, *open_plans, *(f"the throttle ledger still holds {name}" for name in ledger)]
+    frozen = [f"the cluster is still frozen by {one.by} ({one.reason})" for one in state.freezes]
+    return [*frozen, *unnamed, *open_plans, *(f"the throttle ledger still holds {name}" for name in ledger)]
 
 
 def blocked(state: ClusterState) -> list[str]:

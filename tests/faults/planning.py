@@ -69,9 +69,13 @@ class Planning:
             await self.finish()
 
     async def finish(self) -> None:
-        """Take a freeze back and wait until everything was acknowledged."""
-        if self.frozen:
-            self.send(self._frost())
+        """Wait until everything was acknowledged, then end whatever freeze is left.
+
+        Commands overtake each other while the log has no quorum: a freeze may come after the command that ends it.
+        """
+        await asyncio.gather(*self._sending)
+        self.frozen = False
+        self.send(Unfreeze(**self._common()))
         await asyncio.gather(*self._sending)
 
     async def _ask(self, pause_s: float) -> None:

@@ -5,19 +5,24 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from drover.client.answers import Sent
+from drover.journal.connection import LogConnection
 from drover.plans.state import Plan, PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Block, Reassignment
 from drover.runtime import clock
+from drover.scheduling import state as scheduling
 from drover.state.cluster import ClusterState
-from events.commands import Freeze
+from events.commands import AnyCommand, Freeze, Unfreeze
 from events.partitions import TopicPartition
 from events.reassignments import Blocker
 from tests.faults.disks import Disk
 from tests.faults.oracles import Processes, judge_configs, judge_decided, judge_state
+from tests.faults.planning import Planning
 from tests.faults.records import Ledger, content, judge, number_of
 from tests.faults.worker_main import set_clock_wrong
 from tests.kill.hostile import EVIL
@@ -81,6 +86,31 @@ def test_a_plan_may_wait_only_for_a_reason_that_has_a_name() -> None:
     assert "nothing says what it waits for" in unnamed
     (unfinished,) = judge_state(_state(PlanStatus.OPEN, 0))
     assert "plan p is open with 0 active" in unfinished
+
+
+def test_a_freeze_that_nobody_ended_is_found() -> None:
+    state = _state(PlanStatus.FINISHED, 0)
+    state.freeze = scheduling.Freeze("ana", "a release", 0)
+    assert judge_state(state) == ["the cluster is still frozen by ana (a release)"]
+
+
+class _SlowFreezes(Planning):
+    """Commands of which every freeze arrives after what was sent behind it; `acknowledged` is in order of arrival."""
+
+    async def _until_acknowledged(self, command: AnyCommand, delay_s: float) -> None:
+        await asyncio.sleep(delay_s + 0.05 * isinstance(command, Freeze))
+        self.acknowledged.append(Sent(command, "topic", 0, len(self.acknowledged)))
+
+
+async def test_no_freeze_is_left_by_commands_that_overtake_each_other() -> None:
+    planning = _SlowFreezes(LogConnection("nowhere:1"), (KEY,), (1, 2), Random(SEED))
+    for _ in range(2):
+        planning.send(planning._frost())
+    assert not planning.frozen
+    await planning.finish()
+    arrived = [type(sent.command) for sent in planning.acknowledged]
+    assert arrived.index(Freeze) > arrived.index(Unfreeze)
+    assert arrived[-1] is Unfreeze
 
 
 def test_a_command_that_is_lost_doubled_or_forged_is_found() -> None:

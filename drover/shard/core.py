@@ -18,12 +18,12 @@ from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.proposing import Draft, divided, proposed_batch
 from drover.shard.scope import ShardScope
+from drover.state.hashing import is_hash_due
 from events.partitions import TopicPartition
 from events.records import AnyEvent, Cursor
 from events.topics import TopicNames, shard_of
 
 CALL_START_MS = 1000
-STATE_HASH_EVERY = 1000
 # Clocks of brokers differ a little, and log time waits for the slower ones. What is further ahead is put right.
 MAX_AHEAD_MS = 60_000
 
@@ -206,7 +206,7 @@ class ShardCore:
         self._is_proposed, self._rest = True, rest
         self._proposed_ms = now.monotonic_ms
         cursors = following(self._cursors, intake.taken)
-        has_hash = with_hash or (self.fold.sequence + 1) % STATE_HASH_EVERY == 0
+        has_hash = with_hash or is_hash_due(self.fold.sequence + 1, self.fold.state.clusters)
         state_hash = self.fold.state.hash() if has_hash else None
         return proposed_batch(self.fold, self.token, cursors, draft, intake, state_hash, self._snapshot_digest)
 

@@ -6,10 +6,11 @@ from enum import Enum
 import msgspec
 import pytest
 
+from drover.plans.state import Plan
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
 from drover.state.declared import ClusterSlice
-from drover.state.hashing import state_hash
+from drover.state.hashing import is_hash_due, state_hash
 from drover.throttling.state import TopicThrottle
 from events.throttles import Entries
 
@@ -39,3 +40,15 @@ def test_equal_states_of_different_objects_have_one_hash() -> None:
     assert state_hash({"c": first}) == state_hash({"c": second})
     second.limits = Limits(max_partitions_in_flight=7)
     assert state_hash({"c": first}) != state_hash({"c": second})
+
+
+@pytest.mark.parametrize(
+    ("plans", "due"), [(0, [1000, 2000, 3000]), (1000, [1000, 2000, 3000]), (1001, [2000]), (2001, [])]
+)
+def test_a_state_is_hashed_more_rarely_the_more_there_is_to_hash(plans: int, due: list[int]) -> None:
+    state, other = ClusterState("c"), ClusterState("d")
+    for number in range(plans):
+        one = (state, other)[number % 2]
+        one.put_plan(Plan(str(number), "ana", "test", 0))
+        one.ended_plans[str(number)] = 0  # covered by no hash
+    assert [number for number in range(1, 3001) if is_hash_due(number, {"c": state, "d": other})] == due

@@ -202,13 +202,13 @@ class ShardHost:
     def positions_set(self, positions: Mapping[int, tuple[int, ...]]) -> None:
         """Begin again at these offsets: the consumer was set to them and has dropped what it had read."""
         for number, next_offsets in positions.items():
-            self.shards[number].reset(next_offsets)
+            self.shards[number].delivery.reset(next_offsets)
 
     def arrive(self, partition: int, arrival: Arrival, generation: int) -> None:
         """Take one command; what was read for an earlier assignment is dropped, since it will be read again."""
         shard = self.shards[partition]
         if shard.assigned and generation == self.source.generation:
-            shard.arrive(arrival)
+            shard.delivery.arrive(arrival)
 
     def fail(self, reason: str, error: BaseException | None) -> NoReturn:
         """Log and end the process at once; everything that counts is in the log."""
@@ -273,7 +273,7 @@ class ShardHost:
                 self._metrics.commands_undecided(topic, number, end - offset)
                 if index == CANCEL_INDEX and end - self.shards[number].inbox.expected(index) > FAR_BEHIND:
                     # The group may deliver more slowly than is decided, so that the inbox is never full.
-                    self.shards[number].ahead.begin()
+                    self.shards[number].delivery.ahead.begin()
 
     async def _measure(self) -> None:
         """Keep the figures of `/metrics` fresh; a topic that was created again shows here first."""

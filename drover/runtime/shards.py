@@ -8,7 +8,6 @@ import asyncio
 import math
 import random
 import secrets
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -17,16 +16,16 @@ import structlog
 
 from agents.ports import CommandSource
 from drover.capability.messages import Moment
-from drover.errors import DroverError, LogUnavailableError
+from drover.errors import LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import RecordTooLargeError
 from drover.runtime import forwarding, outcome_metrics
 from drover.runtime.clock import now
 from drover.runtime.contest import Contest
 from drover.runtime.dead_letters import DeadLetters
+from drover.runtime.delivery import Delivery
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
-from drover.runtime.reading_ahead import ReadingAhead
 from drover.runtime.settings import Settings
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.core import ShardCore
@@ -79,7 +78,9 @@ class HostedShard:
         self._group = services.settings.group
         self._topics = services.settings.log.topics
         self._dead_letters = DeadLetters(self._topics, self.number, services.metrics)
-        self.ahead = ReadingAhead(services.log, self._topics, self.number, self.inbox, self.wake, services.fail)
+        self.delivery = Delivery(
+            self.number, self.inbox, self._topics, services.log, services.source, self.wake, services.fail
+        )
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
@@ -87,17 +88,13 @@ class HostedShard:
         self._is_narrow = False
         self._decided_at = -math.inf
         self._contest = Contest()
-        self._held: set[int] = set()
-        self._resets = 0
-        self._behind_gap: dict[int, deque[Arrival]] = {}
-        self._proofs: set[asyncio.Task[None]] = set()
 
     def _now(self) -> Moment:
         """The present, by the clock of the brokers: a machine whose clock is wrong must not set the log's."""
         moment, broker_ms = now(), self._services.broker_time_ms()
         return moment if broker_ms is None else Moment(broker_ms, moment.monotonic_ms, is_certain=True)
 
-    # -- called by the group: assignment, arrival
+    # -- called by the group
 
     @property
     def next_offsets(self) -> tuple[int, ...]:
@@ -124,40 +121,14 @@ class HostedShard:
         self.assigned = False
         self.unowned_since = None
         self._disown()
-        self.reset(self.next_offsets)
-
-    def reset(self, next_offsets: tuple[int, ...]) -> None:
-        """Forget what has arrived; these offsets come next, since the consumer was set to them."""
-        self.ahead.end()
-        self.inbox.reset(next_offsets)
-        self._resets += 1
-        self._held.clear()
-        self._behind_gap.clear()
+        self.delivery.reset(self.next_offsets)
 
     def serve(self) -> None:
         """Begin to decide: the barrier is over and the shard was acquired in it."""
         self.assigned = True
-        self.reset(self.next_offsets)
+        self.delivery.reset(self.next_offsets)
         self._own()
         self.wake()
-
-    def arrive(self, arrival: Arrival) -> None:
-        """Queue a command; never waits. A gap in the offsets is proven empty before anything behind it counts."""
-        index = arrival.topic_index
-        waiting = self._behind_gap.get(index)
-        if waiting is not None:
-            waiting.append(arrival)
-        elif arrival.offset > self.inbox.expected(index):
-            self._behind_gap[index] = deque((arrival,))
-            self._hold(index)
-            proof = asyncio.create_task(self._prove_gap(index, arrival.offset))
-            self._proofs.add(proof)
-            proof.add_done_callback(self._proofs.discard)
-        elif self.inbox.add(arrival):
-            self.wake()
-            if self.inbox.is_high:
-                self._hold(index)
-                self.ahead.begin()
 
     async def acquire(self) -> bool:
         """Take the shard by compare-and-swap (R1); False when it was revoked meanwhile."""
@@ -295,8 +266,7 @@ class HostedShard:
         if proposed.taken:
             self._decided_at = monotonic()
         self.inbox.settle(len(proposed.taken))
-        if self.inbox.is_low:
-            self._release()
+        self.delivery.decided()
         self._start_effects(is_news=True)
         self._count(proposed)
         if self._services.snapshots is not None:
@@ -344,7 +314,7 @@ class HostedShard:
         if self.fold.group == self._group and self.fold.generation > generation:
             _log.warning("a shard is yielded to a newer generation", shard=self.number, owner=self.fold.owner)
             self.assigned = False
-            self.reset(self.next_offsets)
+            self.delivery.reset(self.next_offsets)
             self.unowned_since = monotonic()
             return False
         _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner, of_group=self.fold.group)
@@ -365,36 +335,3 @@ class HostedShard:
         if self.core.owned:
             self.core.disown()
             self._services.clusters.disown(self.core)
-
-    # -- backpressure and gaps
-
-    def _hold(self, index: int) -> None:
-        # At every arrival above the mark: Faust forgets it with each rebalance.
-        self._held.add(index)
-        self._services.source().hold(index, self.number)
-
-    def _release(self) -> None:
-        for index in [index for index in self._held if index not in self._behind_gap]:
-            self._held.discard(index)
-            self._services.source().release(index, self.number)
-        self.ahead.pause()
-
-    async def _prove_gap(self, index: int, offset: int) -> None:
-        topic = self._topics.commands[index]
-        expected, resets = self.inbox.expected(index), self._resets
-        try:
-            found = await self._services.log.journal.first_offset(topic, self.number, expected)
-        except DroverError as error:
-            self._services.fail(f"{topic}/{self.number}: offsets from {expected} to {offset} could not be read", error)
-            return
-        if self._resets != resets:
-            return
-        if found != offset:
-            self._services.fail(f"{topic}/{self.number}: offset {found} did not arrive, {offset} did", None)
-            return
-        self.inbox.skip_to(index, offset)
-        waiting = self._behind_gap.pop(index)
-        if not self.inbox.is_high:
-            self._release()
-        for arrival in waiting:
-            self.arrive(arrival)

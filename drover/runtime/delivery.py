@@ -1,0 +1,107 @@
+"""What the group delivers to one shard: whole and in order, and no faster than it is decided."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from agents.ports import CommandSource
+from drover.errors import DroverError
+from drover.journal.folding import FoldedLog
+from drover.runtime.reading_ahead import ReadingAhead
+from drover.shard.inbox import Inbox
+from drover.shard.messages import Arrival
+from events.topics import TopicNames
+
+
+class Delivery:
+    """Fills the inbox of a shard; `ahead` looks through what a full one leaves unread.
+
+    A gap in the offsets is read from the topic before anything behind it counts: nothing may be there but what a client
+    has aborted. `wake` is called when the inbox has taken something in, `fail` when a command did not arrive.
+    """
+
+    def __init__(
+        self,
+        shard: int,
+        inbox: Inbox,
+        topics: TopicNames,
+        log: FoldedLog,
+        source: Callable[[], CommandSource],
+        wake: Callable[[], None],
+        fail: Callable[[str, BaseException | None], object],
+    ) -> None:
+        self.ahead = ReadingAhead(log, topics, shard, inbox, wake, fail)
+        self._shard = shard
+        self._inbox = inbox
+        self._topics = topics.commands
+        self._log = log
+        self._source = source
+        self._wake = wake
+        self._fail = fail
+        # The topics of which the group is to read no more for now.
+        self._held: set[int] = set()
+        self._behind_gap: dict[int, deque[Arrival]] = {}
+        self._resets = 0
+        self._proofs: set[asyncio.Task[None]] = set()
+
+    def reset(self, next_offsets: tuple[int, ...]) -> None:
+        """Forget what has arrived; these offsets come next, since the consumer was set to them."""
+        self.ahead.end()
+        self._inbox.reset(next_offsets)
+        self._resets += 1
+        self._held.clear()
+        self._behind_gap.clear()
+
+    def arrive(self, arrival: Arrival) -> None:
+        """Queue a command; never waits."""
+        index = arrival.topic_index
+        waiting = self._behind_gap.get(index)
+        if waiting is not None:
+            waiting.append(arrival)
+        elif arrival.offset > self._inbox.expected(index):
+            self._behind_gap[index] = deque((arrival,))
+            self._hold(index)
+            proof = asyncio.create_task(self._prove_gap(index, arrival.offset))
+            self._proofs.add(proof)
+            proof.add_done_callback(self._proofs.discard)
+        elif self._inbox.add(arrival):
+            self._wake()
+            if self._inbox.is_high:
+                self._hold(index)
+                self.ahead.begin()
+
+    def decided(self) -> None:
+        """Read on, if the inbox has room again."""
+        if self._inbox.is_low:
+            self._release()
+
+    def _hold(self, index: int) -> None:
+        # At every arrival above the mark: Faust forgets it with each rebalance.
+        self._held.add(index)
+        self._source().hold(index, self._shard)
+
+    def _release(self) -> None:
+        for index in [index for index in self._held if index not in self._behind_gap]:
+            self._held.discard(index)
+            self._source().release(index, self._shard)
+        self.ahead.pause()
+
+    async def _prove_gap(self, index: int, offset: int) -> None:
+        topic = self._topics[index]
+        expected, resets = self._inbox.expected(index), self._resets
+        try:
+            found = await self._log.journal.first_offset(topic, self._shard, expected)
+        except DroverError as error:
+            self._fail(f"{topic}/{self._shard}: offsets from {expected} to {offset} could not be read", error)
+            return
+        if self._resets != resets:
+            return
+        if found != offset:
+            self._fail(f"{topic}/{self._shard}: offset {found} did not arrive, {offset} did", None)
+            return
+        self._inbox.skip_to(index, offset)
+        waiting = self._behind_gap.pop(index)
+        if not self._inbox.is_high:
+            self._release()
+        for arrival in waiting:
+            self.arrive(arrival)

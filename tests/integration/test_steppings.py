@@ -1,4 +1,4 @@
-"""KIP-435's swaps on a real cluster: rolled back half way, when originals have been dropped already."""
+"""KIP-435's swaps on a real cluster: rolled back half way, when originals have been dropped already; and their racks."""
 
 import pytest
 
@@ -37,3 +37,15 @@ async def test_swaps_that_are_rolled_back_half_way_copy_back_what_was_dropped(dr
     assert story.faults == []
     told = [event["type"] for key in keys for event in story.events[key]]
     assert "return-begun" in told
+
+
+async def test_a_swap_gives_its_leader_up_early_where_its_racks_need_the_other_replica(drover: Installation) -> None:
+    """Brokers 1 and 4 share a rack: with 2 gone first, the partition would be in one rack until 3 has come (S4)."""
+    key = TopicPartition("racks", 0)
+    await drover.create_topic("racks", {0: [1, 2]})
+    assert (await drover.alter("racks", {key: [4, 3]}, "--stepping", "swap")).code == 0
+    await drover.wait_until_settled()
+    story = await read_story(drover.connection)
+    sent = [event["replicas"] for event in story.events[key] if event["type"] == "call-intended"]
+    assert sent == [[4, 1, 2], [4, 2], [4, 3]]
+    assert story.terminal(key) == ["reassignment-completed"]

@@ -113,7 +113,7 @@ async def _seed(cluster: LocalCluster, maker: LogMaker, fold: ShardFold) -> Rig:
                 *(journal.append(0, payload, record_headers(decode_record(payload))) for payload in some)
             )
         written = await write_snapshot(journal, connection.topics, fold)
-        record = vouching(fold, written.digest)
+        record = vouching(maker.fold, written.digest)
         await journal.append(0, encode_record(record), record_headers(record))
     finally:
         await journal.close()

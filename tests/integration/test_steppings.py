@@ -1,4 +1,4 @@
-"""KIP-435's swaps on a real cluster: rolled back half way, when originals have been dropped already; and their racks."""
+"""KIP-435's swaps on a real cluster: rolled back half way, when originals have been dropped; and what racks need."""
 
 import pytest
 

@@ -150,7 +150,7 @@ class Shard(HostedShard):
         start = self.positions[topic_index]
         for offset in range(start, min(start + count, len(stored))):
             record = stored[offset]
-            self.arrive(
+            self.delivery.arrive(
                 Arrival(topic_index, offset, record.timestamp_ms, record.payload, record.command, record.forwarded)
             )
             self.positions[topic_index] = offset + 1

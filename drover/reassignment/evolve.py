@@ -90,8 +90,7 @@ def _apply_late(state: ReassignmentState, event: reassignments.LateChangeFound, 
 
 def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
     """Remove a reassignment: count its end, and remember what a call of unknown outcome may still do."""
-    # The plain pair finds what a TopicPartition does, and is made in half the time.
-    before = state.reassignments[event.topic, event.partition]  # type: ignore[index]
+    before = state.reassignments[event.key]
     state.drop(before)
     end_move(state, before.plan, event, at_ms)
     if before.step is not None and type(event) is not _FAILED:

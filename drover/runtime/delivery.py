@@ -1,4 +1,4 @@
-"""What the group delivers to one shard: whole and in order, and no faster than it is decided."""
+"""The commands that Faust delivers to one shard: in offset order, without gaps, and with backpressure."""
 
 import asyncio
 from collections import deque
@@ -14,10 +14,11 @@ from events.topics import TopicNames
 
 
 class Delivery:
-    """Fills the inbox of a shard; `ahead` looks through what a full one leaves unread.
+    """Fills a shard's inbox, and pauses fetching while it is full; `ahead` reads on for cancels and freezes.
 
-    A gap in the offsets is read from the topic before anything behind it counts: nothing may be there but what a client
-    has aborted. `wake` is called when the inbox has taken something in, `fail` when a command did not arrive.
+    When offsets are skipped, a direct read must show that the topic has no record there (an aborted transaction leaves
+    such a gap); until then, later records wait. `wake` is called when the inbox has accepted a command, and `fail`,
+    which ends the worker, when a record is missing or the gap cannot be read.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Delivery:
         self._source = source
         self._wake = wake
         self._fail = fail
-        # The topics of which the group is to read no more for now.
+        # Topics, by index, whose fetching is paused.
         self._held: set[int] = set()
         self._behind_gap: dict[int, deque[Arrival]] = {}
         self._resets = 0
@@ -70,8 +71,8 @@ class Delivery:
                 self._hold(index)
                 self.ahead.begin()
 
-    def decided(self) -> None:
-        """Read on, if the inbox has room again."""
+    def resume(self) -> None:
+        """Fetch again once half of a full inbox is decided; idempotent."""
         if self._inbox.is_low:
             self._release()
 

@@ -266,7 +266,7 @@ class HostedShard:
         if proposed.taken:
             self._decided_at = monotonic()
         self.inbox.settle(len(proposed.taken))
-        self.delivery.decided()
+        self.delivery.resume()
         self._start_effects(is_news=True)
         self._count(proposed)
         if self._services.snapshots is not None:

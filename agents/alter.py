@@ -9,11 +9,11 @@ TOPIC_INDEX = 0
 
 
 class Agent:
-    """Decodes a record of `<prefix>.alter` and hands it over."""
+    """Decodes the records of `<prefix>.alter` and hands them over."""
 
     def __init__(self, host: CommandHost) -> None:
         self._intake = Intake(TOPIC_INDEX, host)
 
-    async def __call__(self, stream: StreamT[bytes]) -> None:
+    async def __call__(self, stream: StreamT[None]) -> None:
         """Serve the stream until the worker stops."""
         await self._intake.run(stream)

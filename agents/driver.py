@@ -4,6 +4,8 @@
   robin, scatters them with four members and looks right by luck with three.
 * Positions come from the log, never from group offsets (R4), and are set only where Faust asks for it: within a
   generation Faust drops what it would read again.
+* What was fetched of a partition goes through Faust some records at a time, since a message costs it as much as Drover
+  takes to decide a command.
 """
 
 import asyncio
@@ -21,6 +23,7 @@ from mode.services import WaitResults
 from mode.utils.futures import maybe_async
 
 from agents.ports import CommandHost
+from agents.records import Delivered, Records, delivered, in_groups
 from agents.settings import GroupSettings
 from drover.journal.access import AUTHORIZATION_ERRORS, unreachable
 
@@ -91,6 +94,13 @@ class Consumer(driver.Consumer):
             self.host.positions_set({shard: positions[shard] for shard in shards})
             self._buffered_partitions.clear()
             return sought
+
+    async def _getmany(self, active_partitions: set[TP] | None, timeout: float) -> dict[TP, list[Records]]:  # noqa: ASYNC109 - Faust's signature
+        fetched = await super()._getmany(active_partitions, timeout)
+        return {partition: list(in_groups(records)) for partition, records in fetched.items()}
+
+    def _to_message(self, tp: TP, record: Records) -> Delivered:
+        return delivered(tp, record, self.app.consumer_generation_id)
 
     async def wait_first(self, *waiting: Any, timeout: Any = None) -> WaitResults:  # noqa: ASYNC109 - mode's signature
         """Wait for the first of some coroutines; without a task for any of them if the first one need not wait.

@@ -1,11 +1,13 @@
-"""What every agent does: decode one record and hand it over."""
+"""What every agent does: decode records and hand them over."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from faust.types import EventT, StreamT
+from faust.types import StreamT
 
 from agents.ports import CommandHost
+from agents.records import Delivered
 from drover.shard.arriving import arrival_of
 
 
@@ -16,30 +18,22 @@ class Intake:
     topic_index: int
     host: CommandHost
 
-    async def run(self, stream: StreamT[bytes]) -> None:
+    async def run(self, stream: StreamT[None]) -> None:
         """Hand every record of the stream over, in its order. Nothing may escape: Faust would hang or restart."""
         try:
             async for event in stream.events():
-                self.take(event)
+                self.take(cast("Delivered", event.message))
         except Exception as error:  # noqa: BLE001 - whatever it is, a command would be lost: end the process
             self.host.fail(f"the agent of command topic {self.topic_index} failed", error)
 
-    def take(self, event: EventT[bytes]) -> None:
-        """Decode one record and hand it over."""
-        message = event.message
-        arrival = arrival_of(
-            topic_index=self.topic_index,
-            offset=message.offset,
-            timestamp_ms=round(message.timestamp * 1000),
-            payload=message.value or b"",
-            headers=_readable(message.headers),
-        )
-        self.host.arrive(message.partition, arrival, message.generation_id or 0)
+    def take(self, delivered: Delivered) -> None:
+        """Decode some records and hand them over."""
+        index, partition, generation = self.topic_index, delivered.partition, delivered.generation_id or 0
+        for record in delivered.records:
+            arrival = arrival_of(index, record.offset, record.timestamp, record.value or b"", _readable(record.headers))
+            self.host.arrive(partition, arrival, generation)
 
 
-def _readable(headers: object) -> Iterable[tuple[str, bytes]]:
+def _readable(headers: Sequence[tuple[str, bytes | None]]) -> Iterable[tuple[str, bytes]]:
     """Kafka allows a header without a value and the same name twice."""
-    pairs = headers.items() if isinstance(headers, dict) else headers if isinstance(headers, (tuple, list)) else ()
-    for name, value in pairs:
-        if value is not None:
-            yield name, value
+    return [(name, value) for name, value in headers if value is not None]

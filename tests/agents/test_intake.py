@@ -1,7 +1,8 @@
-"""Agents decode one record and hand it over; whatever goes wrong ends the process instead of escaping into Faust."""
+"""Agents decode records and hand them over; whatever goes wrong ends the process instead of escaping into Faust."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -47,13 +48,15 @@ class RecordingHost:
         raise EndedError from error
 
 
+def record(payload: bytes | None, headers: Sequence[tuple[str, bytes | None]] = (), offset: int = 7) -> Any:
+    """Make a record as aiokafka would, whose types forbid the header without a value that Kafka allows."""
+    return SimpleNamespace(offset=offset, timestamp=12345, value=payload, headers=headers)
+
+
 @dataclass
 class FakeMessage:
-    value: bytes | None
-    headers: object = ()
-    offset: int = 7
+    records: tuple[Any, ...]
     partition: int = 3
-    timestamp: float = 12.345
     generation_id: int = 4
 
 
@@ -73,16 +76,16 @@ class FakeStream:
             yield FakeEvent(message)
 
 
-async def _hand_over(*messages: FakeMessage, host: RecordingHost | None = None) -> RecordingHost:
+async def _hand_over(*records: Any, host: RecordingHost | None = None) -> RecordingHost:
     host = host or RecordingHost()
-    stream: Any = FakeStream(*messages)
+    stream: Any = FakeStream(FakeMessage(records[:1]), FakeMessage(records[1:]))
     await cancel.Agent(host)(stream)
     return host
 
 
 async def test_a_record_is_decoded_and_handed_over_with_its_place() -> None:
     payload = encode_command(FREEZE)
-    host = await _hand_over(FakeMessage(payload))
+    host = await _hand_over(record(payload))
     assert host.arrived == [
         (3, Arrival(topic_index=1, offset=7, timestamp_ms=12345, payload=payload, command=FREEZE), 4)
     ]
@@ -91,13 +94,13 @@ async def test_a_record_is_decoded_and_handed_over_with_its_place() -> None:
 async def test_json_is_read_by_header_and_by_its_first_character() -> None:
     payload = b" " + encode_command(FREEZE, as_json=True)
     header = ((CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE.encode()),)
-    host = await _hand_over(FakeMessage(payload, header), FakeMessage(payload))
+    host = await _hand_over(record(payload, header), record(payload))
     assert [arrival.command for _, arrival, _ in host.arrived] == [FREEZE, FREEZE]
 
 
 async def test_poison_is_handed_over_as_malformed_and_the_next_record_is_handled() -> None:
     poison = (b"\xc1", b"", None, b'{"type": "freeze", "id": "x"}')
-    host = await _hand_over(*(FakeMessage(value) for value in poison), FakeMessage(encode_command(FREEZE)))
+    host = await _hand_over(*(record(value) for value in poison), record(encode_command(FREEZE)))
     commands = [arrival.command for _, arrival, _ in host.arrived]
     assert [isinstance(command, Malformed) for command in commands] == [True] * 4 + [False]
     assert [arrival.payload for _, arrival, _ in host.arrived][:3] == [b"\xc1", b"", b""]
@@ -105,21 +108,26 @@ async def test_poison_is_handed_over_as_malformed_and_the_next_record_is_handled
 
 async def test_the_forwarded_header_is_seen_and_headers_without_value_are_no_harm() -> None:
     headers = [("other", None), (FORWARDED_HEADER, b"2:5"), (CONTENT_TYPE_HEADER, None)]
-    host = await _hand_over(FakeMessage(encode_command(FREEZE), headers))
+    host = await _hand_over(record(encode_command(FREEZE), headers))
     assert host.arrived[0][1].forwarded
     assert host.arrived[0][1].headers == ((FORWARDED_HEADER, b"2:5"),)
 
 
 async def test_headers_are_kept_unless_they_are_larger_than_any_that_mean_something() -> None:
     for size, kept in ((100, 1), (MAX_HEADER_BYTES, 0)):
-        host = await _hand_over(FakeMessage(encode_command(FREEZE), [("trace", b"x" * size)]))
+        host = await _hand_over(record(encode_command(FREEZE), [("trace", b"x" * size)]))
         assert len(host.arrived[0][1].headers) == kept
+
+
+async def test_all_records_of_a_message_are_handed_over_in_their_order() -> None:
+    host = await _hand_over(*(record(encode_command(FREEZE), offset=offset) for offset in (7, 8, 10, 11)))
+    assert [arrival.offset for _, arrival, _ in host.arrived] == [7, 8, 10, 11]
 
 
 async def test_a_fault_in_the_host_ends_the_process_and_does_not_escape_into_faust() -> None:
     host = RecordingHost(broken=True)
     with pytest.raises(EndedError):
-        await _hand_over(FakeMessage(b"\xc1"), host=host)
+        await _hand_over(record(b"\xc1"), host=host)
     assert host.reasons == ["the agent of command topic 1 failed"]
 
 

@@ -15,7 +15,8 @@ from events.reassignments import Blocker, Call, CancelMode
 from events.records import ReassignmentEvent
 
 # Looking up an enum's member takes longer than the rest of some of these functions.
-_STEP, _RESTORE, _ROLLING_BACK, _PREPARED = Call.STEP, Call.RESTORE, Phase.ROLLING_BACK, Phase.PREPARED
+_STEP, _RESTORE = Call.STEP, Call.RESTORE
+_PENDING, _ROLLING_BACK, _PREPARED = Phase.PENDING, Phase.ROLLING_BACK, Phase.PREPARED
 _FAILED = reassignments.ReassignmentFailed
 _IN_BOTH_LISTS = Blocker.BROKER_IN_BOTH_LISTS
 
@@ -35,7 +36,7 @@ def _apply_queued(state: ReassignmentState, event: reassignments.ReassignmentQue
             original=event.original,
             target=event.target,
             queued_ms=at_ms,
-            phase=Phase.PENDING,
+            phase=_PENDING,
             since_ms=at_ms,
             current=event.original if event.current is None else event.current,
         )
@@ -90,8 +91,7 @@ def _apply_late(state: ReassignmentState, event: reassignments.LateChangeFound, 
 
 def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
     """Remove a reassignment: count its end, and remember what a call of unknown outcome may still do."""
-    before = state.reassignments[event.key]
-    state.drop(before)
+    before = state.take(event.topic, event.partition)
     end_move(state, before.plan, event, at_ms)
     if before.step is not None and type(event) is not _FAILED:
         state.leave_list(before.key, event.replicas, at_ms)
@@ -136,7 +136,7 @@ def _postponed(before: Reassignment, event: reassignments.StepPostponed, at_ms: 
     # What may still take effect late was sent: such a reassignment is not as it was before its first step.
     is_untouched = event.step == 1 and before.returning_to is None and not before.unresolved_targets
     if is_untouched:
-        return replace(before, phase=Phase.PENDING, step=None, since_ms=at_ms)
+        return replace(before, phase=_PENDING, step=None, since_ms=at_ms)
     step = Step(event.step - 1, False, before.current, before.current, None)
     return replace(before, phase=Phase.CONFIRMED, step=step, since_ms=at_ms)
 

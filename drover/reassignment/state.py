@@ -62,8 +62,10 @@ class ReassignmentState(PlansState, ListsState):
         if self._moves is not None:
             self._moves.change(before, after)
 
-    def drop(self, reassignment: Reassignment) -> None:
-        """Forget a reassignment that has ended."""
-        del self.reassignments[reassignment.key]
+    def take(self, topic: str, partition: int) -> Reassignment:
+        """Forget a reassignment that has ended, and return it."""
+        # The plain pair finds what a TopicPartition does, and is made in half the time.
+        ended: Reassignment = self.reassignments.pop((topic, partition))  # type: ignore[call-overload]
         if self._moves is not None:
-            self._moves.remove(reassignment)
+            self._moves.remove(ended)
+        return ended

@@ -14,20 +14,26 @@ class ListsState(ClusterSlice):
     """The list that each partition was left with by what has ended lately, with its time (ms of log time).
 
     A new owner tells old looks by it. The fold decides nothing by it, so no hash covers it; snapshots keep it.
-    At `lists_dropped_ms` what was older than `LISTS_KEPT_MS` was dropped; `recent_lists` leaves out what is by now.
+    `lists_left` are those of the time since `lists_dropped_ms`, which is `LISTS_KEPT_MS` at most, and `lists_before`
+    those of the time before, so that nobody looks for the old ones; `recent_lists` leaves out what is too old.
     """
 
     lists_left: dict[TopicPartition, tuple[tuple[int, ...], int]] = recorded("lists_left", factory=dict, hashed=False)
+    lists_before: dict[TopicPartition, tuple[tuple[int, ...], int]] = recorded(
+        "lists_before", factory=dict, hashed=False
+    )
     lists_dropped_ms: int = recorded("lists_dropped_ms", 0, hashed=False)
 
     def leave_list(self, key: TopicPartition, replicas: tuple[int, ...], at_ms: int) -> None:
         """Remember the list that a partition was left with; from time to time, drop what is too old."""
-        if abs(at_ms - self.lists_dropped_ms) > LISTS_KEPT_MS:
-            self.lists_left = self.recent_lists(at_ms)
+        passed_ms = at_ms - self.lists_dropped_ms
+        if passed_ms > LISTS_KEPT_MS or passed_ms < -LISTS_KEPT_MS:
+            self.lists_before, self.lists_left = self.lists_left, {}
             self.lists_dropped_ms = at_ms
         self.lists_left[key] = replicas, at_ms
 
     def recent_lists(self, at_ms: int) -> dict[TopicPartition, tuple[tuple[int, ...], int]]:
         """Return those that are young enough; a clock that was wrong may have set one far ahead."""
         first_ms, last_ms = at_ms - LISTS_KEPT_MS, at_ms + LISTS_KEPT_MS
-        return {key: left for key, left in self.lists_left.items() if first_ms <= left[1] <= last_ms}
+        known = {**self.lists_before, **self.lists_left}
+        return {key: left for key, left in known.items() if first_ms <= left[1] <= last_ms}

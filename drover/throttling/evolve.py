@@ -106,7 +106,10 @@ def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, 
     if not add and not remove:
         return present
     if len(add) + len(remove) > _FEW_ENTRIES:
-        return tuple(sorted((set(present) - set(remove)) | (set(add) - set(remove))))
+        # Two runs that are in order already, which `sorted` merges.
+        known, gone = {*present, *remove}, {*remove}
+        kept = [entry for entry in present if entry not in gone]
+        return tuple(sorted([*kept, *(entry for entry in dict.fromkeys(add) if entry not in known)]))
     # A list of thousands of entries changes by a few at a time.
     entries = list(present)
     for entry in remove:

@@ -46,6 +46,7 @@ SILENT = {
     "next_number",
     "ended_plans",
     "lists_left",
+    "lists_before",
     "lists_dropped_ms",
     "heals_planned",
     "heal_bytes",

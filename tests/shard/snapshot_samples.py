@@ -339,6 +339,14 @@ def _with_lists_left() -> ShardFold:
     return fold
 
 
+def _with_lists_before() -> ShardFold:
+    """Reassignments have ended for more than ten seconds."""
+    fold = _with_lists_left()
+    state = fold.state.cluster("prod")
+    state.lists_before[TopicPartition("orders", 8)] = (2, 3, 1), 1_790_000_000_993
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -364,6 +372,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_intended_orders": _with_intended_orders,
     "snapshot_adaptation": _adapting,
     "snapshot_lists_left": _with_lists_left,
+    "snapshot_lists_before": _with_lists_before,
 }
 
 

@@ -223,7 +223,7 @@ def test_the_lists_of_what_ended_long_ago_are_dropped() -> None:
     state = ListsState("prod")
     for number in range(100):
         state.leave_list(TopicPartition("orders", number), (1, 2, 3), number * 1000)
-    assert len(state.lists_left) <= 2 * LISTS_KEPT_MS // 1000 + 2
+    assert len(state.lists_left) + len(state.lists_before) <= 2 * LISTS_KEPT_MS // 1000 + 2
     assert min(key.partition for key in state.recent_lists(99_000)) == 89
 
 
@@ -232,4 +232,12 @@ def test_a_clock_that_was_wrong_leaves_no_lists_behind() -> None:
     state.leave_list(KEY, (1, 2, 3), 1_000_000)
     assert state.recent_lists(1000) == {}
     state.leave_list(TopicPartition("orders", 1), (1, 2, 3), 1000)
-    assert list(state.lists_left) == [TopicPartition("orders", 1)]
+    assert list(state.recent_lists(1000)) == [TopicPartition("orders", 1)]
+
+
+def test_a_list_that_was_left_again_counts_as_it_was_left_last() -> None:
+    state = ListsState("prod")
+    for at_ms, replicas in ((1, (1, 2)), (LISTS_KEPT_MS - 1, (2, 3)), (LISTS_KEPT_MS + 2, (3, 4))):
+        state.leave_list(KEY, replicas, at_ms)
+    assert state.lists_before
+    assert state.recent_lists(LISTS_KEPT_MS + 3) == {KEY: ((3, 4), LISTS_KEPT_MS + 2)}

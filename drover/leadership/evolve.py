@@ -78,30 +78,32 @@ def _ended(state: LeadershipState, event: leadership.LeaderOrderEnded, _at_ms: i
 
 
 def _orders_intended(state: LeadershipState, event: leadership.LeaderOrdersIntended, at_ms: int) -> None:
-    orders, waiting, topic_id = state.orders, state.waiting, event.topic_id
+    orders, intended_orders, waiting, topic_id = state.orders, state.intended_orders, state.waiting, event.topic_id
     for key, change in zip(event.keys, event.changes, strict=True):
-        waiting.pop(key, None)
+        if waiting:
+            waiting.pop(key, None)
         known = orders.get(key)
-        if known is None or (known.topic_id, known.replicas) != (topic_id, change.expected):
+        if known is None or known.replicas != change.expected or known.topic_id != topic_id:
             orders[key] = KeptOrder(topic_id, change.canonical, change.expected, at_ms)
-        state.intended_orders[key] = IntendedOrder(
+        intended_orders[key] = IntendedOrder(
             topic_id, change.expected, change.replicas, at_ms, change.elects, change.leader
         )
 
 
 def _orders_answered(state: LeadershipState, event: leadership.LeaderOrdersAnswered, at_ms: int) -> None:
-    outcome, orders = event.outcome, state.orders
-    is_there = outcome in {OrderOutcome.REORDERED, OrderOutcome.ELECTING}
+    orders, intended_orders = state.orders, state.intended_orders
+    is_electing, has_no_effect = event.outcome is OrderOutcome.ELECTING, event.outcome is OrderOutcome.NO_EFFECT
+    is_there = is_electing or event.outcome is OrderOutcome.REORDERED
     for key in event.keys:
-        intended = state.intended_orders.pop(key)
-        if outcome is OrderOutcome.ELECTING:
+        intended = intended_orders.pop(key)
+        if is_electing:
             state.elections[key] = Election(intended.topic_id, intended.replicas, intended.leader, at_ms)
         kept = orders.get(key)
         if kept is None:
             continue
         if is_there:
             orders[key] = KeptOrder(intended.topic_id, kept.canonical, intended.replicas, at_ms)
-        elif outcome is OrderOutcome.NO_EFFECT:
+        elif has_no_effect:
             orders[key] = replace(kept, unresolved=intended.replicas)
     _forget(state, event, at_ms)
 

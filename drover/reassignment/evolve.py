@@ -128,7 +128,8 @@ def evolve(before: Reassignment, event: ReassignmentEvent, at_ms: int) -> Reassi
 
 
 def _prepared(before: Reassignment, event: reassignments.StepPrepared, at_ms: int) -> Reassignment:
-    step = Step(event.step, event.final, event.expected, event.replicas, _leader(event.leader), event.copy_bytes)
+    leader = None if event.leader < 0 else event.leader
+    step = Step(event.step, event.final, event.expected, event.replicas, leader, event.copy_bytes)
     return replace(before, phase=_PREPARED, step=step, since_ms=at_ms, block=None)
 
 
@@ -145,7 +146,7 @@ def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: in
     step = before.step
     if event.call is _STEP:
         assert event.replicas is not None, "a step sends a list"
-        leader = _leader(event.leader)
+        leader = None if event.leader is None or event.leader < 0 else event.leader
         step = Step(event.step, event.final, event.expected, event.replicas, leader, event.copy_bytes)
     restoring = event.replicas if event.call is _RESTORE else None
     phase = _INTENDED[event.call]
@@ -267,10 +268,6 @@ def _blocked(before: Reassignment, event: reassignments.ReassignmentBlocked, at_
 
 def _unblocked(before: Reassignment, _event: reassignments.ReassignmentUnblocked, _at_ms: int) -> Reassignment:
     return replace(before, block=None)
-
-
-def _leader(leader: int | None) -> int | None:
-    return None if leader is None or leader < 0 else leader
 
 
 def _accepted_phase(before: Reassignment, call: Call) -> Phase:

@@ -50,9 +50,8 @@ class ReassignmentState(PlansState, ListsState):
 
     def put(self, reassignment: Reassignment) -> None:
         """Store a new reassignment."""
-        key = reassignment.key
-        assert key not in self.reassignments, f"{key} is under way already"
-        self.reassignments[key] = reassignment
+        stored = self.reassignments.setdefault(reassignment.key, reassignment)
+        assert stored is reassignment, f"{reassignment.key} is under way already"
         if self._moves is not None:
             self._moves.add(reassignment)
 

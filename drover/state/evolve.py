@@ -12,6 +12,7 @@ import drover.scheduling.evolve
 import drover.throttling.evolve
 import drover.unmanaged.evolve
 from drover.reassignment import evolve as reassignments
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.base import Event
 from events.records import AnyEvent
@@ -55,10 +56,14 @@ def apply_all(state_of: Callable[[str], ClusterState], events: Iterable[AnyEvent
         if event.cluster != name:
             name = event.cluster
             state = state_of(name)
-        # The body of `apply`: a replay spends its time here.
+        # The bodies of `apply` and `ReassignmentState.change`: a replay spends its time here.
         evolving = _EVOLVING.get(type(event))
         if evolving is None:
             APPLYING[type(event)](state, event, at_ms)
         else:
-            before = state.reassignments[event.topic, event.partition]  # type: ignore[index,union-attr]  # see EVOLVING
-            state.change(before, evolving(before, event, at_ms))
+            key = event.topic, event.partition  # type: ignore[union-attr]  # see EVOLVING
+            moving: dict[Any, Reassignment] = state.reassignments
+            before = moving[key]
+            after = moving[key] = evolving(before, event, at_ms)
+            if state._moves is not None:  # noqa: SLF001 - see above
+                state._moves.change(before, after)  # noqa: SLF001

@@ -106,10 +106,11 @@ def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, 
     if not add and not remove:
         return present
     if len(add) + len(remove) > _FEW_ENTRIES:
-        # Two runs that are in order already, which `sorted` merges.
-        known, gone = {*present, *remove}, {*remove}
+        gone = {*remove}
         kept = [entry for entry in present if entry not in gone]
-        return tuple(sorted([*kept, *(entry for entry in dict.fromkeys(add) if entry not in known)]))
+        gone.update(kept)
+        # Two runs that are in order already, which `sorted` merges.
+        return tuple(sorted([*kept, *(entry for entry in dict.fromkeys(add) if entry not in gone)]))
     # A list of thousands of entries changes by a few at a time.
     entries = list(present)
     for entry in remove:

@@ -366,6 +366,8 @@ class Checker:
         self.leaders.changed(cluster, key, before, after)
         self.limits.see(cluster, key, before, after)
         life = self.lives.get((cluster.name, key), self.leaders.orders.get((cluster.name, key)))
+        if before is not None and before.moving and not after.moving:
+            cluster.move_ended(key, others=life is None)
         if life is not None and rules.is_touched(cluster, life):
             life.touched = True
         topic_id = cluster.model.topics[key.topic].topic_id

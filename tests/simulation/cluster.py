@@ -121,6 +121,9 @@ class SimulatedCluster:
         self.wire = Wire(self, watch)
         # By partition: when others last changed it. By topic: when it was last made. By broker: its last death, edit.
         self.touched_ms: dict[TopicPartition, int] = {}
+        # By partition: which owners, by epoch, have seen its present move; when others' last one ended, and who saw it.
+        self._move_seen_by: dict[TopicPartition, set[int]] = {}
+        self.moves_over: dict[TopicPartition, tuple[int, frozenset[int]]] = {}
         self.made_ms: dict[str, int] = {}
         self.died_ms: dict[int, int] = {}
         self.edited_ms: dict[int, int] = {}
@@ -203,6 +206,17 @@ class SimulatedCluster:
         self.model.alter([AlterRequest(key, None if replicas is None else tuple(replicas))])
         if before is not self.model.partition(key):
             self.touched_ms[key] = self.now_ms
+
+    def moves_seen(self, moves: Iterable[TopicPartition], epoch: int) -> None:
+        """Note that an owner has seen which partitions move."""
+        for key in moves:
+            self._move_seen_by.setdefault(key, set()).add(epoch)
+
+    def move_ended(self, key: TopicPartition, *, others: bool) -> None:
+        """Note that a move has ended, somebody else's or Drover's."""
+        seen_by = self._move_seen_by.pop(key, set())
+        if others:
+            self.moves_over[key] = self.now_ms, frozenset(seen_by)
 
     def edit_rate(self, broker: int, rate: int) -> None:
         """Let somebody else set a broker's throttle."""

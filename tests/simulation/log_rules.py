@@ -62,20 +62,16 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
 
 
 def _learn_what_is_kept(checker: "Checker", record: Batch) -> None:
-    """Learn of alters whose list is there already: of no other, or of a reorder away from it that has not begun."""
-    unbegun = {
-        (event.cluster, event.key)
-        for event in record.events
-        if isinstance(event, ReassignmentRolledBack) and not event.started
-    }
+    """Learn of alters whose list is there already: of no other, or of a reorder away from it that has had no effect."""
+    given_up = {(event.cluster, event.key) for event in record.events if isinstance(event, ReassignmentRolledBack)}
     for event in record.events:
         if isinstance(event, ReassignmentQueued | QueueEntryAdded):
-            unbegun.discard((event.cluster, event.key))
+            given_up.discard((event.cluster, event.key))
     for outcome in record.outcomes:
         if outcome.type == "alter":
             places = {(outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.accepted}
             kept = {(outcome.cluster, TopicPartition(entry.topic, entry.partition)) for entry in outcome.unchanged}
-            for place in kept | (places & unbegun):
+            for place in kept | (places & given_up):
                 checker.leaders.asked_for_as_it_is(place)
 
 

@@ -192,7 +192,12 @@ class Shard(HostedShard):
                 self._sights.remove((due_ms, token, seen))
                 if self.core.token == token:
                     self.core.deliver(_heard(seen, due_ms))
+                    self._moves_seen(seen)
                     self.wake()
+
+    def _moves_seen(self, seen: Input) -> None:
+        if isinstance(seen, Observation | Identified):
+            self.worker.world.clusters[seen.cluster].moves_seen(seen.moves or (), self.core.fold.epoch)
 
     def sample(self, cluster: str) -> None:
         """Read the bytes on disk of what is being copied or waits for it."""
@@ -273,6 +278,7 @@ class Clusters:
                 seen = await self._worker.world.clusters[name].wire.observe(needed[name], with_min_isr=True)
                 if core.token == token:
                     core.deliver(seen)
+                    self._worker.world.clusters[name].moves_seen(seen.moves, core.fold.epoch)
             except ClusterError as error:
                 reasons[name] = str(error)
         return reasons

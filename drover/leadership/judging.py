@@ -88,6 +88,17 @@ def judge(seen: PartitionFacts, kept: KeptOrder | None, wish: Wish) -> Judgement
     return _wait(seen, wish)
 
 
+def is_strange(found: Judgement | None, seen: PartitionFacts | None, shortest: int | None) -> bool:
+    """Whether old metadata may be the reason for a judgement, so that it must persist before anything follows.
+
+    Where a list is longer than another one of its topic (`shortest`) and Drover has not ordered it before, it may be
+    that of somebody's move that is over and that no List has shown: a reorder would copy what that move has removed.
+    """
+    if isinstance(found, Reorder) and seen is not None and shortest is not None:
+        return len(seen.replicas) > shortest and found.canonical == seen.replicas
+    return isinstance(found, Forget | LeaveAlone) and found != Forget(OrderEnd.RESTORED)
+
+
 def wanted_order(canonical: tuple[int, ...], seen: PartitionFacts, wish: Wish) -> tuple[int, ...]:
     """Return the order that the list should have now.
 

@@ -15,7 +15,7 @@ from drover.leadership.balancing import Balancing
 from drover.leadership.call_ends import CallEnds
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
-from drover.leadership.judging import Forget, Judgement, LeaveAlone, Reorder, Wait, Wish, judge
+from drover.leadership.judging import Forget, Judgement, Reorder, Wait, Wish, is_strange, judge
 from drover.leadership.moving import judge_moving, may_elect
 from drover.leadership.order_calls import OrderCalls, may_be_sent_alone
 from drover.leadership.reorders import Reorders
@@ -63,9 +63,9 @@ class LeadershipReconciler(Reconciler):
         self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
         self._unconfirmed = Unconfirmed()
         # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
-        self._taken_back: list[TopicPartition] = []
-        self._moved: list[TopicPartition] = []
+        self._taken_back, self._moved = list[TopicPartition](), list[TopicPartition]()
         self._reader: SurveyReader | None = None
+        self._shortest: dict[str, int] = {}  # by topic, as the last survey showed it
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
         self._live: frozenset[int] = frozenset()
@@ -106,7 +106,9 @@ class LeadershipReconciler(Reconciler):
                         self._work.seen(key)
                 self._see_live(batch)
             case Survey():
-                self._next_survey_ms = max(1, entry.ended_ms + self._pace_ms())
+                self._next_survey_ms = max(
+                    1, entry.ended_ms + (SURVEY_EVERY_MS if self.state.balance is None else SURVEY_BALANCING_MS)
+                )
                 self._reader = SurveyReader(entry)
                 self._see_live(batch)
             case Identified():
@@ -117,9 +119,6 @@ class LeadershipReconciler(Reconciler):
                 self._order_calls.ended(entry)
             case _:
                 return
-
-    def _pace_ms(self) -> int:
-        return SURVEY_EVERY_MS if self.state.balance is None else SURVEY_BALANCING_MS
 
     def _see_live(self, batch: BatchBuilder) -> None:
         if self.observed.live is self._live:
@@ -205,7 +204,7 @@ class LeadershipReconciler(Reconciler):
             return
         if not reader.read_on(self._check):
             return
-        self._reader = None
+        self._reader, self._shortest = None, reader.shortest
         self._work.candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
         counts = reader.counts(self.state.blacklist)
         if not is_counted(self.state, counts):
@@ -286,8 +285,9 @@ class LeadershipReconciler(Reconciler):
             self._work.candidates[key] = None
             return
         found = self._judge(key, seen)
-        is_strange = isinstance(found, Forget | LeaveAlone) and found != Forget(OrderEnd.RESTORED)
-        if is_strange and not self._unconfirmed.has_persisted(key, seen):
+        if is_strange(found, seen.facts, self._shortest.get(key.topic)) and not self._unconfirmed.has_persisted(
+            key, seen
+        ):
             # Brokers' metadata lags behind the controller.
             self._unconfirmed.note(key, seen.ended_ms, unconfirmed=True)
             self._work.candidates[key] = None

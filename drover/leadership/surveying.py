@@ -16,10 +16,14 @@ Check = Callable[[TopicPartition, PartitionFacts], None]
 
 
 class SurveyReader:
-    """Reads one survey in pieces, so that no batch takes longer because a cluster is large."""
+    """Reads one survey in pieces, so that no batch takes longer because a cluster is large.
+
+    `shortest` is the length of the shortest list of each topic so far.
+    """
 
     def __init__(self, survey: Survey) -> None:
         self.survey = survey
+        self.shortest: dict[str, int] = {}
         self._left: Iterator[tuple[TopicPartition, PartitionFacts]] = iter(survey.partitions.items())
         self._leaders: Counter[int] = Counter()
         self._preferred: Counter[int] = Counter()
@@ -27,8 +31,11 @@ class SurveyReader:
     def read_on(self, check: Check) -> bool:
         """Check the next piece; return whether that was the last."""
         piece = list(islice(self._left, AT_ONCE))
-        leaders, preferred = self._leaders, self._preferred
+        leaders, preferred, shortest = self._leaders, self._preferred, self.shortest
         for key, facts in piece:
+            length = len(facts.replicas)
+            if length < shortest.get(key.topic, length + 1):
+                shortest[key.topic] = length
             if facts.leader is not None:
                 leaders[facts.leader] += 1
             preferred[facts.replicas[0]] += 1

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
+from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import AlterRequest
 from drover.cluster.simulated import Loss
 from drover.facts import CallResult
@@ -15,6 +16,7 @@ from events.leadership import (
     LeaderElectionsEnded,
     LeaderOrderLeft,
     LeaderOrdersAnswered,
+    LeaderOrdersIntended,
     LeadersCounted,
     LeaderWaiting,
 )
@@ -272,6 +274,22 @@ async def test_brokers_whose_metadata_lags_bring_no_second_election() -> None:
         assert lists(made) == (LISTS if isinstance(command, Restore) else WITHOUT_3)
     ended = [event for event in made.events() if isinstance(event, LeaderElectionsEnded)]
     assert {event.outcome for event in ended} == {ElectionOutcome.ELECTED}
+
+
+async def test_the_merged_list_of_a_move_that_nobody_saw_is_not_put_into_order() -> None:
+    made, moved = world(), KEYS[1]
+    made.model.alter([AlterRequest(moved, (1, 3, 4))])
+    made.driver.freeze_metadata()
+    made.model.join_isr(moved, 4)
+    assert lists(made)[1] == (1, 3, 4)
+    await made.send(demote(3))
+    await made.run(METADATA_LAG_MS)
+    assert lists(made)[1] == (1, 3, 4)
+    made.driver.thaw_metadata()
+    await made.run(10_000)
+    assert lists(made)[1] == (1, 4, 3)
+    changes = [change for event in made.events() if isinstance(event, LeaderOrdersIntended) for change in event.changes]
+    assert {len(change.replicas) for change in changes} == {3}
 
 
 async def test_hardly_a_partition_is_looked_at_twice_because_its_turn_comes_while_that_is_fresh() -> None:

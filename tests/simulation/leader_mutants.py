@@ -123,6 +123,13 @@ LEADER_MUTANTS = (
         layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(
+        "reorder-a-merged-list",
+        "drover/leadership/judging.py",
+        "        return len(seen.replicas) > shortest and found.canonical == seen.replicas\n",
+        "        return False\n",
+        layer="tests/leadership/test_life.py",
+    ),
+    Mutant(
         "elect-beside-an-open-call",
         "drover/leadership/moving.py",
         "    return reassignment.call is Call.STEP and not reassignment.call_open",

@@ -127,12 +127,13 @@ def replace_target(
     waited already.
     """
     name = event_name(cluster, reassignment.key)
-    if is_untouched(reassignment):
-        ended = give_way(reassignment, cluster)
-        if target in {order, reassignment.original, reassignment.current}:
-            return (ended,)
-        return (ended, _queued(reassignment, plan, order, reassignment.current, target, cluster))
+    # One may wait even for what is untouched: for a rollback that a guard held off, of a step that was never made.
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
+    if is_untouched(reassignment):
+        events.append(give_way(reassignment, cluster))
+        if target not in {order, reassignment.original, reassignment.current}:
+            events.append(_queued(reassignment, plan, order, reassignment.current, target, cluster))
+        return tuple(events)
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
         events.append(RollbackRequested(**name, **asked.fields, until_withdrawn=True))
     return (*events, TargetReplaced(**name, plan=plan, target=target))

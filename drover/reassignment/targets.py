@@ -61,7 +61,8 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
         if _is_of_an_earlier_topic(active, seen):
             before = (gone_by_a_new_topic(active, state.name),)
         elif has_lost_its_start(active):
-            before = (give_way(active, state.name),)
+            withdrawn = withdraw_replacement(active, WithdrawalReason.REPLACED, new.asked, state.name)
+            before = (*withdrawn, give_way(active, state.name))
         else:
             return _decide_moving(new, active, state, facts)
     if seen is None:

@@ -60,8 +60,8 @@ def heal(world: World) -> None:
     copies, in_force = Copies(), RatesInForce()
     idle_ms, settling_ms, leading = 0, 0, leader_rules.leading(world)
     deletes_throttles = world.settings.rates.get("throttles", 0) > 0
-    # Their partitions are large, so that the copies last until somebody deletes their throttles.
-    for elapsed_ms in range(0, HEAL_MS * (4 if deletes_throttles else 1), 1000):
+    # Their partitions are large: copies last until somebody deletes their throttles, and one may follow another.
+    for elapsed_ms in range(0, HEAL_MS * (8 if deletes_throttles else 1), 1000):
         if elapsed_ms == DELETED_MS and deletes_throttles:
             for name in world.settings.names:
                 perform(world, ("delete-rates", name))

@@ -1,4 +1,4 @@
-"""What every agent does: decode records and hand them over."""
+"""The loop that all agents share: decode each consumed record and pass the command to its shard."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Intake:
             self.host.fail(f"the agent of command topic {self.topic_index} failed", error)
 
     def take(self, delivered: Delivered) -> None:
-        """Decode some records and hand them over."""
+        """Decode each record of a batch and pass it to the host."""
         index, partition, generation = self.topic_index, delivered.partition, delivered.generation_id or 0
         for record in delivered.records:
             arrival = arrival_of(index, record.offset, record.timestamp, record.value or b"", _readable(record.headers))

@@ -1,58 +1,32 @@
-"""Records of one partition on their way through Faust: some of them in one message."""
+"""Batches of consumed records: Faust handles up to a hundred records of a partition as one message."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
+from aiokafka.structs import ConsumerRecord
 from faust.types import TP, ConsumerMessage
 
-# A message holds no more records than this, and none after so many bytes, so that others run in between.
+# A batch is full at this many records, or once their values reach this many bytes: the event loop then serves others.
 RECORDS_TOGETHER = 100
 BYTES_TOGETHER = 64 * 1024
 
 
-class Record(Protocol):
-    """What aiokafka fetched, as far as it is used; Kafka allows a record and a header without a value."""
-
-    @property
-    def offset(self) -> int:
-        """Its place in the partition."""
-        ...
-
-    @property
-    def timestamp(self) -> int:
-        """Milliseconds since the epoch; of the append, since the command topics say so."""
-        ...
-
-    @property
-    def timestamp_type(self) -> int:
-        """1: the time of the append."""
-        ...
-
-    @property
-    def value(self) -> bytes | None:
-        """The payload."""
-        ...
-
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]:
-        """Names, of which each may occur again, with values."""
-        ...
-
-
-Records = tuple[Record, ...]
+# Kafka allows a record, and a header, whose value is null.
+Record: TypeAlias = ConsumerRecord[bytes, bytes]
+Records: TypeAlias = tuple[Record, ...]
 
 
 class Delivered(ConsumerMessage):
-    """Some records of one partition, in the order of their offsets; to Faust, one message at the offset of the last.
+    """A batch of records of one partition, in offset order. Faust sees one message with the offset of the last record.
 
-    Faust then checks the assignment and its flow once for them, reads on behind the last one, and lets others run.
+    So it checks assignment and flow control, advances its read position and yields to the event loop once per batch.
     """
 
     records: Records
 
 
 def delivered(partition: TP, records: Records, generation: int) -> Delivered:
-    """Make one message of some records, at least one."""
+    """Wrap a batch of at least one record into a message of this group generation."""
     last = records[-1]
     message = Delivered(
         topic=partition.topic,
@@ -72,7 +46,7 @@ def delivered(partition: TP, records: Records, generation: int) -> Delivered:
 
 
 def in_groups(records: Iterable[Record]) -> Iterator[Records]:
-    """Divide what was fetched of one partition into what one message holds."""
+    """Split the records fetched from one partition into batches, in order; see the limits above."""
     group: list[Record] = []
     size = 0
     for record in records:

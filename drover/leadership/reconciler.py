@@ -19,7 +19,7 @@ from drover.leadership.judging import Forget, Judgement, Reorder, Wait, Wish, is
 from drover.leadership.moving import judge_moving, may_elect
 from drover.leadership.order_calls import OrderCalls, may_be_sent_alone
 from drover.leadership.reorders import Reorders
-from drover.leadership.surveying import SurveyReader, is_counted
+from drover.leadership.surveying import SurveyReader, is_counted, next_survey_ms
 from drover.leadership.worklist import LONG_PAUSE, Worklist
 from drover.plans.evolve import ENDINGS, Ending
 from drover.reassignment.late_calls import expired_calls
@@ -41,8 +41,6 @@ from events.partitions import TopicPartition
 from events.reassignments import CallAccepted, ReassignmentCompleted, ReassignmentQueued, StepConfirmed
 from events.records import AnyEvent
 
-# How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
-SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
 # How many partitions may have been looked at and not acted on, and how few of them let further ones be looked at: what
 # is not acted on while it is fresh must be looked at again. How many are acted on in one batch.
 MAX_LOOKS, FEW_LOOKS, MAX_ACTS = 600, 300, 120
@@ -63,9 +61,11 @@ class LeadershipReconciler(Reconciler):
         self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
         self._unconfirmed = Unconfirmed()
         # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
-        self._taken_back, self._moved = list[TopicPartition](), list[TopicPartition]()
+        self._taken_back: list[TopicPartition] = []
+        self._moved: list[TopicPartition] = []
         self._reader: SurveyReader | None = None
-        self._shortest: dict[str, int] = {}  # by topic, as the last survey showed it
+        # The length of each topic's shortest list, as surveys show it.
+        self._shortest: dict[str, int] = {}
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
         self._live: frozenset[int] = frozenset()
@@ -106,10 +106,9 @@ class LeadershipReconciler(Reconciler):
                         self._work.seen(key)
                 self._see_live(batch)
             case Survey():
-                self._next_survey_ms = max(
-                    1, entry.ended_ms + (SURVEY_EVERY_MS if self.state.balance is None else SURVEY_BALANCING_MS)
-                )
-                self._reader = SurveyReader(entry)
+                self._next_survey_ms = next_survey_ms(self.state, entry.ended_ms)
+                self._reader = SurveyReader(entry, self._shortest)
+                self._shortest = self._reader.shortest
                 self._see_live(batch)
             case Identified():
                 self._see_live(batch)
@@ -204,7 +203,7 @@ class LeadershipReconciler(Reconciler):
             return
         if not reader.read_on(self._check):
             return
-        self._reader, self._shortest = None, reader.shortest
+        self._reader = None
         self._work.candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
         counts = reader.counts(self.state.blacklist)
         if not is_counted(self.state, counts):
@@ -285,9 +284,8 @@ class LeadershipReconciler(Reconciler):
             self._work.candidates[key] = None
             return
         found = self._judge(key, seen)
-        if is_strange(found, seen.facts, self._shortest.get(key.topic)) and not self._unconfirmed.has_persisted(
-            key, seen
-        ):
+        may_be_old = is_strange(found, seen.facts, self._shortest.get(key.topic))
+        if may_be_old and not self._unconfirmed.has_persisted(key, seen):
             # Brokers' metadata lags behind the controller.
             self._unconfirmed.note(key, seen.ended_ms, unconfirmed=True)
             self._work.candidates[key] = None

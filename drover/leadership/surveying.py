@@ -1,7 +1,7 @@
 """Going through a survey of every partition a piece at a time: who leads how many, and what is worth a closer look."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 
 from drover.facts import PartitionFacts, Survey
@@ -12,18 +12,23 @@ from events.partitions import TopicPartition
 # So many take about a millisecond and a half.
 AT_ONCE = 500
 
+# How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
+SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
+
 Check = Callable[[TopicPartition, PartitionFacts], None]
 
 
 class SurveyReader:
     """Reads one survey in pieces, so that no batch takes longer because a cluster is large.
 
-    `shortest` is the length of the shortest list of each topic so far.
+    `shortest` is the length of the shortest list of each topic, as far as this survey was read; of topics that it has
+    not come to yet, as the one before it (`known`) says. Topics that are gone are dropped at the end.
     """
 
-    def __init__(self, survey: Survey) -> None:
+    def __init__(self, survey: Survey, known: Mapping[str, int]) -> None:
         self.survey = survey
-        self.shortest: dict[str, int] = {}
+        self.shortest = dict(known)
+        self._met: set[str] = set()
         self._left: Iterator[tuple[TopicPartition, PartitionFacts]] = iter(survey.partitions.items())
         self._leaders: Counter[int] = Counter()
         self._preferred: Counter[int] = Counter()
@@ -33,19 +38,31 @@ class SurveyReader:
         piece = list(islice(self._left, AT_ONCE))
         leaders, preferred, shortest = self._leaders, self._preferred, self.shortest
         for key, facts in piece:
-            length = len(facts.replicas)
-            if length < shortest.get(key.topic, length + 1):
-                shortest[key.topic] = length
+            topic, length = key.topic, len(facts.replicas)
+            if topic not in self._met:
+                self._met.add(topic)
+                shortest[topic] = length
+            elif length < shortest[topic]:
+                shortest[topic] = length
             if facts.leader is not None:
                 leaders[facts.leader] += 1
             preferred[facts.replicas[0]] += 1
             check(key, facts)
-        return len(piece) < AT_ONCE
+        is_last = len(piece) < AT_ONCE
+        if is_last:
+            for topic in shortest.keys() - self._met:
+                del shortest[topic]
+        return is_last
 
     def counts(self, others: Collection[int]) -> tuple[LeaderCount, ...]:
         """Count what each broker leads, those among `others` included that lead nothing."""
         brokers = sorted({*self._leaders, *self._preferred, *self.survey.live_brokers, *others})
         return tuple(LeaderCount(broker, self._leaders[broker], self._preferred[broker]) for broker in brokers)
+
+
+def next_survey_ms(state: LeadershipState, ended_ms: int) -> int:
+    """Say when the survey after one that ended at this time is due; monotonic, and never 0, which means at once."""
+    return max(1, ended_ms + (SURVEY_EVERY_MS if state.balance is None else SURVEY_BALANCING_MS))
 
 
 def is_counted(state: LeadershipState, counts: Collection[LeaderCount]) -> bool:

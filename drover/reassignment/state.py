@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from drover.plans.state import PlansState
 from drover.reassignment.move_index import MoveIndex
@@ -64,7 +65,8 @@ class ReassignmentState(PlansState, ListsState):
     def take(self, topic: str, partition: int) -> Reassignment:
         """Forget a reassignment that has ended, and return it."""
         # The plain pair finds what a TopicPartition does, and is made in half the time.
-        ended: Reassignment = self.reassignments.pop((topic, partition))  # type: ignore[call-overload]
+        known: dict[Any, Reassignment] = self.reassignments
+        ended = known.pop((topic, partition))
         if self._moves is not None:
             self._moves.remove(ended)
         return ended

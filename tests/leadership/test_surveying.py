@@ -1,0 +1,27 @@
+"""What a survey tells of each topic's lists while it is read in pieces."""
+
+from drover.facts import PartitionFacts, Survey
+from drover.leadership.surveying import AT_ONCE, SurveyReader
+from events.partitions import TopicPartition
+
+
+def _survey(**topics: tuple[tuple[int, ...], ...]) -> Survey:
+    partitions = {
+        TopicPartition(topic, number): PartitionFacts("id", replicas[0], replicas, replicas, None)
+        for topic, lists in topics.items()
+        for number, replicas in enumerate(lists)
+    }
+    return Survey("prod", "k", 0, 1, (1, 2, 3), partitions)
+
+
+def test_the_shortest_list_is_the_latest_surveys_and_before_it_is_read_the_one_of_the_survey_before() -> None:
+    first = _survey(orders=((1, 2, 3), (1, 2)), gone=((1,),))
+    many = ((1, 2, 3),) * AT_ONCE
+    reader = SurveyReader(_survey(a=many, orders=((1, 2, 3),)), {"orders": 2, "gone": 1})
+    assert not reader.read_on(lambda _key, _facts: None)
+    assert reader.shortest == {"a": 3, "orders": 2, "gone": 1}
+    assert reader.read_on(lambda _key, _facts: None)
+    assert reader.shortest == {"a": 3, "orders": 3}
+    reader = SurveyReader(first, {})
+    assert reader.read_on(lambda _key, _facts: None)
+    assert reader.shortest == {"orders": 2, "gone": 1}

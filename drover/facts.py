@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from events.partitions import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True, gc=False):
     """One entry of ListPartitionReassignments: a partition that Kafka itself says is moving.
 
     `replicas` is the merged list in Kafka's order; `adding` and `removing` are ascending on KRaft. A broker in both
@@ -29,8 +30,7 @@ class Move:
         return tuple(broker for broker in self.adding if broker in self.removing)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFacts:
+class PartitionFacts(Struct, frozen=True, gc=False):
     """One partition as List and Describe together showed it.
 
     `replicas` is the merged list while moving. `leader` is None when nobody leads. `move` is None exactly when both

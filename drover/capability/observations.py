@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import filterfalse, islice, takewhile
+from itertools import islice, takewhile
 
 from msgspec import Struct
 
@@ -39,8 +39,11 @@ class ObservationCache:
         # As it was last seen of each broker; another object whenever that changes.
         self.racks: Mapping[int, str | None] = {}
         self.moves: Mapping[TopicPartition, Move] = {}
+        # Those of them that the List before did not show.
+        self.begun: frozenset[TopicPartition] = frozenset()
         self.min_isr: dict[str, int] = {}
         self.partitions: dict[TopicPartition, CachedObservation] = {}
+        self._listed: frozenset[TopicPartition] = frozenset()
         self._topic_ids: dict[str, str] = {}
         self._calling: set[TopicPartition] = set()
         self._call_ended: dict[TopicPartition, int] = {}
@@ -63,30 +66,36 @@ class ObservationCache:
         self._see_racks(observation.racks)
         self.see_moves(observation.moves, observation.ended_ms)
         self.min_isr.update(observation.min_isr)
-        counted: dict[TopicPartition, PartitionFacts | None] = {}
+        started_ms, ended_ms = observation.started_ms, observation.ended_ms
+        partitions, topic_ids, call_ended = self.partitions, self._topic_ids, self._call_ended
         made, replaced, merged = self._made, self._replaced, self._merged
+        outdated: set[TopicPartition] = set()
         for key, facts in observation.partitions.items():
-            if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):
-                continue
             is_noted = key in made or key in replaced or key in merged
-            if is_noted and facts is not None and self._is_stale(key, facts, observation.started_ms):
+            is_stale = is_noted and facts is not None and self._is_stale(key, facts, started_ms)
+            if is_stale or key in self._calling or started_ms < call_ended.get(key, 0):
+                outdated.add(key)
                 continue
             # The oldest come first, so that those that are too old are found without a scan.
-            self.partitions.pop(key, None)
-            self.partitions[key] = CachedObservation(facts, observation.started_ms, observation.ended_ms)
+            partitions.pop(key, None)
+            partitions[key] = CachedObservation(facts, started_ms, ended_ms)
             if facts is not None:
-                self._topic_ids[key.topic] = facts.topic_id
-            counted[key] = facts
-        if len(self.partitions) > _KEEP:
-            self._drop_some_of(observation.ended_ms - FRESH_MS, at_most=_DROP + len(counted))
+                topic_ids[key.topic] = facts.topic_id
+        if len(partitions) > _KEEP:
+            self._drop_some_of(ended_ms - FRESH_MS, at_most=_DROP + len(observation.partitions))
+        if not outdated:
+            return observation
+        counted = {key: facts for key, facts in observation.partitions.items() if key not in outdated}
         return replace(observation, partitions=counted)
 
     def see_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int) -> None:
-        """Remember what moves, and note the merged lists of the moves that are over."""
-        for key in filterfalse(moves.__contains__, self.moves):
+        """Remember what moves and what of it is new, and note the merged lists of the moves that are over."""
+        # Each look goes through all that moves, and only here. Sets know the hashes of what they hold.
+        listed, before = frozenset(moves), self._listed
+        for key in before - listed:
             if (merged := _never_left(self.moves[key])) is not None:
                 _note(self._merged, key, merged, ended_ms)
-        self.moves = moves
+        self.moves, self._listed, self.begun = moves, listed, listed - before
 
     def outdated(self, observation: Observation) -> frozenset[TopicPartition]:
         """List the partitions about which an observation says nothing, since it comes from old metadata."""

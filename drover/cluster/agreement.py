@@ -1,7 +1,8 @@
 """How List, Describe, List become one `Observation`; pure, and the same for the real and the simulated driver."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from drover.facts import Move, PartitionFacts
 from events.partitions import TopicPartition

@@ -5,6 +5,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from drover.cluster import configs, inventory_requests, messages
 from drover.cluster.agreement import Described, agreed_moves, agreed_partitions
 from drover.cluster.messages import Metadata
@@ -179,7 +181,8 @@ class KafkaDriver:
         metadata = await self._metadata(self._observations, None, deadline)
         moves = {**before.moves, **(await self._list(deadline)).moves}
         partitions = {
-            partition: replace(facts, move=moves.get(partition)) for partition, facts in metadata.partitions().items()
+            partition: structs.replace(facts, move=moves.get(partition))
+            for partition, facts in metadata.partitions().items()
         }
         brokers = named_brokers(inventory_requests.read_brokers(registered, metadata), partitions)
         live = list(metadata.racks)

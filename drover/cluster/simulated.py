@@ -3,9 +3,10 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from drover.cluster.agreement import agreed_moves, agreed_partitions
 from drover.cluster.controller_model import Election

@@ -70,8 +70,10 @@ class GoneTopics(Reconciler):
         del batch
         if not isinstance(entry, Observation):
             return
+        pending, queue = self.state.moves.pending, self.state.queue
         for key, facts in entry.partitions.items():
-            expected = self._expected(key)
+            # Most of what is looked at is being copied, and does not wait.
+            expected = self._expected(key) if key in pending or key in queue else None
             if expected is None:
                 continue
             # To the end of the line.

@@ -182,22 +182,25 @@ class ReassignmentReconciler(Reconciler):
 
     def applied(self, event: AnyEvent) -> None:
         """Collect intended calls, and drop what has ended."""
-        if isinstance(event, PartitionEvent) and not self._is_open(event.key):
-            self._pace.over(event.key)
+        if not isinstance(event, PartitionEvent):
+            return
+        key = event.key
+        if not self._is_open(key):
+            self._pace.over(key)
         if type(event) is CallIntended:
-            self._proposed.append(event.key)
+            self._proposed.append(key)
             if self._replaces(event):
-                self._before[event.key] = event.expected
-            self._pace.intended(event.key)
+                self._before[key] = event.expected
+            self._pace.intended(key)
         elif type(event) is ReassignmentQueued:
-            self._sizes.waits(event.key)
+            self._sizes.waits(key)
         elif is_ending(event):
-            self.observed.forget(event.key)
-            self._backoff.forget(event.key)
-            self._sizes.forget(event.key)
-            self._unconfirmed.forget(event.key)
-            self._as_expected.pop(event.key, None)
-            self._before.pop(event.key, None)
+            self.observed.forget(key)
+            self._backoff.forget(key)
+            self._sizes.forget(key)
+            self._unconfirmed.forget(key)
+            self._as_expected.pop(key, None)
+            self._before.pop(key, None)
 
     def _replaces(self, event: CallIntended) -> bool:
         """Whether the list before a call is gone once the call is accepted: a cancel takes out what was being added."""

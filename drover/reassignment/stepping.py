@@ -6,7 +6,8 @@ min.insync.replicas every stepping only adds, because that is the repair.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from drover.leadership.order import deprioritise
 from drover.reassignment.phase import Stage
@@ -16,8 +17,7 @@ from events.plans import Stepping
 from events.traits import Completion
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True, gc=False):
     """The inputs of a step: where the partition is and where it goes, who lives, and how much may be done at once.
 
     `original` is where the reassignment began. `is_short` says that fewer replicas are in sync than min.insync.replicas

@@ -5,8 +5,9 @@ metadata lags behind the controller.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import TypedDict
+
+from msgspec import Struct, field
 
 from drover.facts import PartitionFacts
 from drover.reassignment.copy_pace import SizeSample
@@ -38,8 +39,7 @@ class EventName(TypedDict):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True, gc=False):
     """The inputs of a verdict besides the partition.
 
     `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
@@ -74,8 +74,7 @@ class Context:
         return GuardFacts(self.live, self.min_isr, self.at_ms, self.failed)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True, gc=False):
     """Events to record, and whether what was seen does not fit and must be seen again before anything is done."""
 
     events: tuple[ReassignmentEvent, ...] = ()

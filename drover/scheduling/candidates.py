@@ -24,6 +24,7 @@ from events.partitions import TopicPartition
 
 # A move that so many others have passed at a resource is passed no more: what it needs is kept for it.
 PATIENCE = 100
+_AWAITING_A_LOOK = frozenset({Where.LOOKING, Where.IN_LINE, Where.PUT_OFF})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,8 @@ class Candidates:
     expected: Counter[Resource] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._ready = self._lanes()
+        self._ready = Lanes(self._turn_of, self._entries)
         self._budget_lines = BudgetLines(self._turn_of, self._parked)
-
-    def _lanes(self) -> Lanes:
-        return Lanes(self._turn_of, self._is_current)
 
     def __contains__(self, key: TopicPartition) -> bool:
         """Whether a reassignment waits at all."""
@@ -182,7 +180,7 @@ class Candidates:
         group = (needs, share)
         lanes = self._parked.get(group)
         if lanes is None:
-            lanes = self._parked[group] = self._lanes()
+            lanes = self._parked[group] = Lanes(self._turn_of, self._entries)
             for resource in needs:
                 self._needing.setdefault(resource, {})[group] = None
         lanes.push((rank, turn, key))
@@ -232,11 +230,13 @@ class Candidates:
 
     # -- back again
 
-    def seen(self, key: TopicPartition) -> None:
-        """Offer what was just looked at; what is parked stays."""
-        entry = self._entries.get(key)
-        if entry is not None and entry.where in {Where.LOOKING, Where.IN_LINE, Where.PUT_OFF}:
-            self.offer(key, entry.rank)
+    def seen(self, keys: Iterable[TopicPartition]) -> None:
+        """Offer those of them that were just looked at for a try; what is parked stays."""
+        # Most of what is looked at is being copied, and waits for nothing.
+        for key in filter(self._entries.__contains__, keys):
+            entry = self._entries[key]
+            if entry.where in _AWAITING_A_LOOK:
+                self.offer(key, entry.rank)
 
     def offer_looked_at(self) -> None:
         """Offer what has a look at the cluster: it may have been seen already."""

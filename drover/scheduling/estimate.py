@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from drover.leadership.order import deprioritise
 from drover.reassignment.ports import Port, Ports, ports_of

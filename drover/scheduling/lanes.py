@@ -1,11 +1,12 @@
 """A queue of reassignments that serves plans in turn; finding the next one costs the same however many plans wait."""
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from drover.scheduling.lazy_queue import LazyQueue, Turn
 from drover.scheduling.rank import Lane, Rank
+from drover.scheduling.waiting_entry import Entry
 from events.partitions import TopicPartition
 
 # A rank, the turn under which it was put there, and what waits.
@@ -14,10 +15,10 @@ Item = tuple[Rank, int, TopicPartition]
 
 @dataclass(slots=True)
 class Lanes:
-    """One heap per lane, and a queue of the lanes. Outdated items, as `is_current` tells, are dropped lazily."""
+    """One heap per lane, and a queue of the lanes. Items whose turn in `entries` is another one are dropped lazily."""
 
     turn_of: Callable[[Rank], Turn]
-    is_current: Callable[[TopicPartition, int], bool]
+    entries: Mapping[TopicPartition, Entry]
     _heaps: dict[Lane, list[Item]] = field(default_factory=dict)
     _queue: LazyQueue[Turn, Lane] = field(default_factory=LazyQueue)
 
@@ -36,10 +37,14 @@ class Lanes:
 
     def first_rank(self, lane: Lane) -> Rank | None:
         """Return the rank of the first item of a lane; None if there is none."""
-        heap = self._heaps.get(lane, [])
-        while heap and not self.is_current(heap[0][2], heap[0][1]):
+        heap, entries = self._heaps.get(lane, ()), self.entries
+        while heap:
+            rank, turn, key = heap[0]
+            entry = entries.get(key)
+            if entry is not None and entry.turn == turn:
+                return rank
             heapq.heappop(heap)
-        return heap[0][0] if heap else None
+        return None
 
     def _turn_of_lane(self, lane: Lane) -> Turn | None:
         rank = self.first_rank(lane)

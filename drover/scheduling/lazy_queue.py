@@ -38,7 +38,7 @@ class LazyQueue(Generic[Order, Name]):
         """Return what comes first; `order_of` tells the order of a name by now, None if it is to be dropped."""
         while self._heap:
             known, number, name = self._heap[0]
-            if self._orders.get(name) != known:
+            if self._orders.get(name) is not known:
                 heapq.heappop(self._heap)
                 continue
             order = order_of(name)

@@ -17,6 +17,7 @@ from events.partitions import TopicPartition
 
 Lacking = Callable[[Needs, TopicPartition, int], list[Resource]]
 _NOTHING: Mapping[Resource, int] = {}
+_IN_SLOTS = (Port, Uplink)
 
 
 def limit_of(limits: Limits, port: Port) -> int:
@@ -29,12 +30,14 @@ def budgets_of(limits: Limits, step: Step, held: Step | None = None) -> tuple[Bu
 
     `held` is the prepared step whose room it takes over.
     """
-    copies = len(step.adding) - (0 if held is None else len(held.adding))
+    budgets = limits.budgets
     found: tuple[Budget, ...] = ()
-    if copies > 0 and limits.budgets.max_replica_copies_in_flight is not None:
-        found = (Budget.COPIES,) * copies
-    if copies > 0 and limits.budgets.max_bytes_in_flight is not None:
-        found = (*found, Budget.BYTES)
+    if budgets.max_replica_copies_in_flight is not None or budgets.max_bytes_in_flight is not None:
+        copies = len(step.adding) - (0 if held is None else len(held.adding))
+        if copies > 0 and budgets.max_replica_copies_in_flight is not None:
+            found = (Budget.COPIES,) * copies
+        if copies > 0 and budgets.max_bytes_in_flight is not None:
+            found = (*found, Budget.BYTES)
     if step.moves_leader and not (held is not None and held.moves_leader):
         found = (*found, Budget.LEADERS)
     return found
@@ -118,7 +121,7 @@ class Room:
     ) -> list[Resource]:
         found: list[Resource] = []
         for one in dict.fromkeys(needs):
-            if isinstance(one, Port | Uplink):
+            if isinstance(one, _IN_SLOTS):
                 kept = self._candidates.kept(one, key)
                 if self._is_full(one, needs.count(one) * share, expected, kept):
                     found.append(one)

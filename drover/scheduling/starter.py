@@ -112,8 +112,7 @@ class Starter(Reconciler):
         """Try again what was observed."""
         del batch
         if isinstance(entry, Observation):
-            for key in entry.partitions:
-                self.candidates.seen(key)
+            self.candidates.seen(entry.partitions)
         elif isinstance(entry, BytesSampled):
             self.ranking.sampled(entry.sizes)
 

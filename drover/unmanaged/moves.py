@@ -5,8 +5,7 @@ that Kafka can never end, when an operator or a setting asks for it; and the lat
 """
 
 import heapq
-from collections.abc import Mapping
-from itertools import filterfalse
+from collections.abc import Iterable, Mapping
 
 from drover.facts import Move, PartitionFacts
 from drover.reassignment.late_calls import expired_calls
@@ -26,9 +25,12 @@ MAX_FOREIGN_MOVES = 1000
 
 
 def unrecorded(
-    state: ClusterState, moves: Mapping[TopicPartition, Move], at_ms: int
+    state: ClusterState, moves: Mapping[TopicPartition, Move], others: Iterable[TopicPartition], at_ms: int
 ) -> dict[TopicPartition, Move | None]:
-    """List where recorded unmanaged moves differ from those that Kafka lists: the listed one, None if it is gone."""
+    """List where recorded unmanaged moves differ from those that Kafka lists: the listed one, None if it is gone.
+
+    `others` are the listed partitions that Drover has not in flight.
+    """
     found: dict[TopicPartition, Move | None] = {}
     for key, known in state.unmanaged.items():
         move = moves.get(key)
@@ -40,8 +42,7 @@ def unrecorded(
     if room > 0:
         new = (
             (not move.never_ends, key)
-            # Nearly every listed move is Drover's own, and this runs over all of them.
-            for key, move in ((key, moves[key]) for key in filterfalse(state.moves.in_flight.__contains__, moves))
+            for key, move in ((key, moves[key]) for key in others)
             if key not in state.unmanaged and not _is_late(state, key, move, at_ms)
         )
         found |= {key: moves[key] for _, key in heapq.nsmallest(room, new)}

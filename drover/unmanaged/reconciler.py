@@ -11,7 +11,9 @@ from drover.facts import Move, Observation
 from drover.reassignment.late_calls import expired_calls
 from drover.state.cluster import ClusterState
 from drover.unmanaged.moves import ENDLESS_AFTER_MS, correct_late, record, repair_unasked, unrecorded
+from events.base import PartitionEvent
 from events.partitions import TopicPartition
+from events.records import AnyEvent
 
 
 class UnmanagedReconciler(Reconciler):
@@ -21,6 +23,8 @@ class UnmanagedReconciler(Reconciler):
         super().__init__(state, observed)
         self._unconfirmed = Unconfirmed()
         self._watched: frozenset[TopicPartition] = frozenset()
+        # What Kafka lists and Drover has not in flight. Nearly all that is listed is Drover's: nobody looks through it.
+        self._others: set[TopicPartition] = set()
         # What differs from the record, and since when.
         self._unrecorded: dict[TopicPartition, tuple[Move | None, int]] = {}
 
@@ -32,7 +36,15 @@ class UnmanagedReconciler(Reconciler):
                     self._judge(key, entry.ended_ms, batch)
         # A List by itself does not say which cluster answered.
         if isinstance(entry, Observation | Identified) and entry.moves is not None:
+            in_flight = self.state.moves.in_flight
+            listed = (*self._others, *self.observed.begun)
+            self._others = {key for key in listed if key in entry.moves and key not in in_flight}
             self._record_moves(entry.moves, entry.ended_ms, batch)
+
+    def applied(self, event: AnyEvent) -> None:
+        """Follow which of the listed moves become Drover's, and which cease to be."""
+        if isinstance(event, PartitionEvent) and (key := event.key) in self.observed.moves:
+            (self._others.discard if key in self.state.moves.in_flight else self._others.add)(key)
 
     def _judge(self, key: TopicPartition, ended_ms: int, batch: BatchBuilder) -> None:
         """Take over what must be cancelled, once that has persisted."""
@@ -49,7 +61,7 @@ class UnmanagedReconciler(Reconciler):
     def _record_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int, batch: BatchBuilder) -> None:
         """Record moves that were started, changed or ended, once that has persisted for 2 s."""
         before, self._unrecorded = self._unrecorded, {}
-        for key, move in unrecorded(self.state, moves, batch.at_ms).items():
+        for key, move in unrecorded(self.state, moves, self._others, batch.at_ms).items():
             known = before.get(key)
             self._unrecorded[key] = known if known is not None and known[0] == move else (move, ended_ms)
         for key, (move, since_ms) in sorted(self._unrecorded.items(), key=lambda item: item[0]):

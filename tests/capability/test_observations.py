@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
@@ -51,7 +52,7 @@ def test_the_list_that_an_accepted_call_replaced_does_not_count_while_metadata_l
     assert observed.see(observation(1000, 1010)).partitions, "another list may be what the call has led to"
     observed.call_replaced(KEY, SEEN.replicas, 100)
     assert not observed.see(observation(1000, 1010)).partitions
-    moving = replace(SEEN, move=Move(SEEN.replicas, (), (3,)))
+    moving = structs.replace(SEEN, move=Move(SEEN.replicas, (), (3,)))
     assert observed.see(replace(observation(1000, 1010), partitions={KEY: moving})).partitions
     assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
     observed.call_replaced(KEY, SEEN.replicas, 3000)
@@ -73,7 +74,7 @@ def test_the_list_that_an_accepted_call_replaced_does_not_count_while_metadata_l
 def test_the_merged_list_of_a_move_that_is_over_does_not_count_while_metadata_lags(move: Move, *, counts: bool) -> None:
     """Whoever moved it: the stock tool's moves end as Drover's own do."""
     observed = ObservationCache()
-    moving = replace(SEEN, move=move)
+    moving = structs.replace(SEEN, move=move)
     both: dict[str, Any] = {"partitions": {KEY: moving}, "moves": {KEY: move}}
     assert observed.see(replace(observation(0, 10), **both)).partitions
     assert bool(observed.see(observation(100, 110)).partitions) is counts

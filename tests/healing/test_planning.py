@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from msgspec import structs
+
 from drover.facts import Move, PartitionFacts
 from drover.healing.patient import Patient, patient_of
 from drover.healing.planning import HealPlan, plan_heal
@@ -89,7 +91,7 @@ def test_a_broker_that_does_not_show_its_disks_is_spared() -> None:
 
 def test_what_kafka_moves_already_is_left() -> None:
     seen = inventory({KEY: (1, 2, 3)}, ALIKE)
-    moving = replace(seen.partitions[KEY], move=Move((1, 2, 3, 4), (4,), (3,)))
+    moving = structs.replace(seen.partitions[KEY], move=Move((1, 2, 3, 4), (4,), (3,)))
     (left,) = plan_heal(replace(seen, partitions={KEY: moving}), DUE, 85).left
     assert left.why is LeftReason.MOVING
 

@@ -1,9 +1,9 @@
 """Partitions on the move while brokers are listed: steps in the order of their day (X8), canonical orders kept (X9)."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from drover.cluster.port import AlterRequest
 from drover.facts import Move, PartitionFacts

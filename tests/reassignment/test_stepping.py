@@ -1,10 +1,9 @@
 """KIP-435's steps: the rows that the KIP prints, and what holds for every pair of lists."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from drover.leadership.order import deprioritise
 from drover.reassignment.stepping import Situation, next_list

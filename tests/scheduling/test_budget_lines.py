@@ -100,7 +100,7 @@ def test_a_look_at_one_that_would_move_a_leader_counts_against_the_budget() -> N
     candidates = index(max_looks=3)
     candidates.look(key_of(1), rank(1), (way(1), LEADERS), WHOLE_SLOT // 4)
     assert candidates.expected == {way(1): WHOLE_SLOT // 4, LEADERS: 1}
-    candidates.seen(key_of(1))
+    candidates.seen((key_of(1),))
     assert candidates.expected.total() == 0
 
 

@@ -58,7 +58,7 @@ def test_looks_have_an_end_and_a_line_in_front_of_it() -> None:
     candidates.look(key_of(1), rank(1), ways(5))
     assert set(candidates.looks) == {key_of(2)}
     assert (candidates.expected[way(4)], candidates.expected[way(5)]) == (32, 16)
-    candidates.seen(key_of(2))
+    candidates.seen((key_of(2),))
     candidates.wake_line()
     assert set(candidates.looks) == {key_of(1)}
     assert tried(candidates) == [2]
@@ -72,7 +72,7 @@ def test_what_is_put_off_comes_back_at_its_time_or_when_it_is_seen() -> None:
     assert candidates.next_due_ms() == 500
     candidates.wake_due(499)
     assert tried(candidates) == []
-    candidates.seen(key_of(2))
+    candidates.seen((key_of(2),))
     candidates.wake_due(500)
     assert tried(candidates) == [1, 2]
     assert candidates.next_due_ms() is None

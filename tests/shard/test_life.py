@@ -1,8 +1,7 @@
 """The life of reassignments on the model cluster, from command to terminal event."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from drover.cluster.port import SetBrokerRates
 from drover.facts import BrokerRates, ThrottledReplicas

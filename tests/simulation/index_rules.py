@@ -15,6 +15,7 @@ from drover.state.cluster import ClusterState
 from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC, entries_ahead
 from drover.throttling.demand import TopicDemand, need_of
 from drover.throttling.reconciler import ThrottlingReconciler
+from drover.unmanaged.reconciler import UnmanagedReconciler
 from events.throttles import Entries
 from tests.simulation.throttle_scan import wanted
 
@@ -60,6 +61,9 @@ def _agree(cluster: ManagedCluster) -> None:
                 _queue_agrees(reconciler)
             case Starter():
                 _starter_agrees(reconciler)
+            case UnmanagedReconciler():
+                listed = reconciler.observed.moves.keys()
+                assert reconciler._others == listed - cluster.state.moves.in_flight.keys(), "S7: moves of others"
             case _:
                 pass
 

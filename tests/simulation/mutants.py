@@ -100,8 +100,8 @@ MUTANTS = (
     Mutant(
         "accept-a-stale-sight",
         OBSERVED,
-        "if key in self._calling or observation.started_ms < self._call_ended.get(key, 0):",
-        "if key in self._calling:",
+        "if is_stale or key in self._calling or started_ms < call_ended.get(key, 0):",
+        "if is_stale or key in self._calling:",
         layer="tests/capability/test_observations.py",
     ),
     Mutant(
@@ -191,6 +191,18 @@ MUTANTS = (
         layer="tests/shard/test_foreign.py",
     ),
     # -- indexes and the hash
+    Mutant(
+        "lose-a-listed-move-that-drover-has-ended",
+        "drover/unmanaged/reconciler.py",
+        "(self._others.discard if key in self.state.moves.in_flight else self._others.add)(key)",
+        "self._others.discard(key)",
+    ),
+    Mutant(
+        "overlook-moves-that-others-begin",
+        "drover/unmanaged/reconciler.py",
+        "(*self._others, *self.observed.begun)",
+        "tuple(self._others)",
+    ),
     Mutant(
         "lose-unfinished-commands",
         MANAGED,

@@ -1,33 +1,54 @@
 """The clusters of a shard to visit: those to which something has happened, and those that are due."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+
+from drover.capability.batch import BatchBuilder
+from drover.capability.messages import Effect, Input, Moment
+from drover.shard.managed import ManagedClusters
 
 
 @dataclass(slots=True)
 class Agenda:
     """`touched` are to be visited in the next batch; `acting` may have effects. Times are monotonic."""
 
+    clusters: ManagedClusters
     touched: set[str] = field(default_factory=set)
     acting: set[str] = field(default_factory=set)
     visited: tuple[str, ...] = ()
     due_ms: dict[str, int | None] = field(default_factory=dict)
 
-    def touch_due(self, now_ms: int) -> None:
-        """Touch those that are due."""
+    def handle(self, inputs: Iterable[Input], batch: BatchBuilder) -> None:
+        """Let the clusters handle what has arrived; touch them, and those that are due."""
+        for entry in inputs:
+            self.touched.add(entry.cluster)
+            self.clusters.of(entry.cluster).handle(entry, batch)
+        now_ms = batch.now.monotonic_ms
         self.touched.update(name for name, due in self.due_ms.items() if due is not None and due <= now_ms)
 
-    def visit(self) -> tuple[str, ...]:
-        """Take those that are touched, in order; they may have effects."""
+    def visit(self, batch: BatchBuilder) -> bool:
+        """Let those that are touched emit what follows, in order; return whether calls are owed there."""
         self.visited = tuple(sorted(self.touched))
         self.acting.update(self.visited)
-        self.touched = set()
-        return self.visited
+        for name in self.visited:
+            self.clusters.of(name).reconcile(batch)
+            self.due_ms[name] = self.clusters.of(name).due_ms(batch.now)
+        # Clusters that have changed are visited once more.
+        self.touched = {event.cluster for event in batch.events} | self.clusters.with_released()
+        return any(self.clusters.of(name).owes(batch.now) for name in self.visited)
 
-    def act(self) -> Iterable[str]:
-        """Take those that may have effects, in order."""
+    def commit(self) -> None:
+        """Note that what was emitted at the last visit is durable and valid: there may be effects."""
+        self.acting.update(self.visited)
+        for name in self.visited:
+            self.clusters.of(name).committed()
+
+    def effects(self, now: Moment, log_now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Make the calls of those that may have effects, in order; `log_now` is the same moment in log time."""
         acting, self.acting = sorted(self.acting), set()
-        return acting
+        for name in acting:
+            yield from self.clusters.of(name).effects(now, start_by_ms)
+            self.due_ms[name] = self.clusters.of(name).due_ms(log_now)
 
     def next_ms(self, now_ms: int) -> int | None:
         """Tell when the next cluster is due although nothing arrives; None if never."""

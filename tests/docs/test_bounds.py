@@ -63,7 +63,7 @@ IN_ROWS = {
     "moves of others": ("drover.unmanaged.moves.MAX_FOREIGN_MOVES",),
     "headers of a command": ("drover.shard.arriving.MAX_HEADER_BYTES",),
     "connections to": ("drover.runtime.health.MAX_CONNECTIONS",),
-    "the log's time": ("drover.shard.core.MAX_AHEAD_MS",),
+    "the log's time": ("drover.shard.proposals.MAX_AHEAD_MS",),
 }
 # What these say of the page is in its own section.
 ON_THE_PAGE = (

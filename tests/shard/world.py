@@ -185,7 +185,7 @@ class World:
 
     def _hash_agrees(self) -> None:
         """What was speculated is what the fold made of the record, once all records of the batch are there."""
-        if self.core._rest:
+        if self.core._proposals.has_rest:
             return
         assert full_hash(self.core._clusters.speculative) == full_hash(self.core.fold.state)
 

@@ -40,7 +40,7 @@ def s7_owners_indexes_agree(checker: "Checker") -> None:
     """S7: what each owner has indexed is what it would find by looking at everything."""
     for worker in checker.world.workers:
         for shard in worker.shards:
-            if shard.holds_token and not shard.core._is_proposed and shard.loop is None:
+            if shard.holds_token and not shard.core._proposals.is_under_way and shard.loop is None:
                 clusters = shard.core._clusters
                 unfinished = {name for name in clusters.names() if _has_unfinished(clusters.of(name))}
                 assert set(clusters.with_unfinished()) == unfinished, "S7: clusters with unfinished commands"

@@ -9,7 +9,7 @@ from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
 from drover.leadership.order import deprioritise
-from drover.shard.core import CALL_START_MS
+from drover.shard.proposals import CALL_START_MS
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.plans import Stepping

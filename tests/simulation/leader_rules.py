@@ -7,7 +7,7 @@ from drover.cluster.controller_model import Partition
 from drover.leadership.endings import PLAN_PREFIX
 from drover.leadership.order import deprioritise
 from drover.reassignment.state import LATE_MS
-from drover.shard.core import CALL_START_MS
+from drover.shard.proposals import CALL_START_MS
 from drover.state.cluster import ClusterState
 from events.brokers import BlacklistSet
 from events.leadership import (

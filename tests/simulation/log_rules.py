@@ -104,7 +104,7 @@ def s14_owners_believe_the_log(checker: "Checker") -> None:
     for worker in checker.world.workers:
         for shard in worker.shards:
             checker.note_hash(shard.number, shard.fold)
-            if shard.holds_token and not shard.core._is_proposed and shard.loop is None:
+            if shard.holds_token and not shard.core._proposals.is_under_way and shard.loop is None:
                 ahead = full_hash(shard.core._clusters.speculative, names)
                 assert ahead == full_hash(shard.fold.state, names), f"S14: {worker.name} believes something else"
 

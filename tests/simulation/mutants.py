@@ -42,7 +42,7 @@ MUTANTS = (
         HOSTING,
         "        await self._send_aside(proposed)\n",
         "        for name in self.core._agenda.visited:\n            self.core._clusters.of(name).committed()\n"
-        "        self.core._proved_ms = self.core._proposed_ms\n        self._start_effects()\n"
+        "        self.core._proposals._proved_ms = self.core._proposals._proposed_ms\n        self._start_effects()\n"
         "        await self._send_aside(proposed)\n",
     ),
     Mutant("act-when-fenced", HOSTING, "if folded.verdict is RecordVerdict.VALID:", "if folded.verdict is not None:"),
@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "count-from-the-acknowledgement",
         CORE,
-        ".effects(now, self._proved_ms + CALL_START_MS)",
-        ".effects(now, now.monotonic_ms + CALL_START_MS)",
+        "self._proposals.at(now), self._proposals.start_by_ms",
+        "self._proposals.at(now), now.monotonic_ms + 1000",
     ),
     Mutant(
         "call-another-cluster",

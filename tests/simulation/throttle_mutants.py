@@ -5,7 +5,6 @@ from tests.simulation.mutant import Mutant
 THROTTLES = "drover/throttling/ledger.py"
 LEDGER = "drover/throttling/evolve.py"
 STATE = "drover/throttling/state.py"
-CORE = "drover/shard/core.py"
 OTHERS = "tests/throttling/test_changed_by_others.py"
 
 THROTTLE_MUTANTS = (
@@ -44,7 +43,7 @@ THROTTLE_MUTANTS = (
     ),
     Mutant(
         "write-throttles-without-a-record",
-        CORE,
+        "drover/shard/proposals.py",
         "        self._proved_ms = self._proposed_ms",
         "        self._proved_ms = 1 << 60",
         layer="tests/shard/test_takeover.py",

@@ -33,6 +33,17 @@ def test_an_observation_that_began_before_the_last_call_had_ended_says_nothing()
     assert observed.fresh(KEY, 130) is not None
 
 
+def test_a_move_has_begun_when_the_list_before_did_not_show_it() -> None:
+    observed, other = ObservationCache(), TopicPartition("orders", 1)
+    move = Move((4, 2, 3, 1), (4,), (1,))
+    observed.see_moves({KEY: move}, 10)
+    assert observed.begun == {KEY}
+    observed.see_moves({KEY: move, other: move}, 20)
+    assert observed.begun == {other}
+    observed.see_moves({other: move}, 30)
+    assert observed.begun == set()
+
+
 def test_a_list_from_before_an_answered_call_does_not_count_while_metadata_lags_or_until_the_next_call() -> None:
     observed = ObservationCache()
     observed.call_ends(KEY, 100)

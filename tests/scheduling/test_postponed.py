@@ -1,5 +1,6 @@
 """A prepared step that cannot begin gives up its room, so that nothing waits for what does not go on."""
 
+from drover.cluster.port import AlterRequest
 from drover.reassignment.phase import Phase
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
@@ -92,6 +93,23 @@ async def test_what_must_copy_to_another_broker_waits_for_room_there_and_holds_n
     made.model.start_broker(4)
     await made.finish()
     assert made.replicas(ORDERS) == (4, 5, 3)
+    sound(made)
+
+
+async def test_a_move_that_somebody_makes_of_it_before_the_call_is_recorded_as_theirs() -> None:
+    """Kafka lists it while Drover has it in flight, and goes on listing it when Drover has not any more."""
+    made = world(Limits(), orders=(1, 2, 3))
+    made.put(alter({ORDERS: [4, 5, 3]}, id="p", throttle_bytes_per_second=RATE))
+    await prepared(made)
+    made.model.alter([AlterRequest(ORDERS, (6, 2, 3))])
+    await made.run(1000)
+    assert ORDERS in made.state.moves.in_flight
+    await go_on(made)
+    assert made.reassignment(ORDERS).phase is Phase.PENDING
+    assert made.state.unmanaged[ORDERS].adding == (6,)
+    made.model.join_isr(ORDERS, 6)
+    await made.run(3000)
+    assert ORDERS not in made.state.unmanaged
     sound(made)
 
 

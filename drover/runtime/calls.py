@@ -138,8 +138,9 @@ async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: C
         rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
         lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
     except ClusterError:
-        return ThrottlesRead(effect.cluster, started_ms, {}, {})
-    return ThrottlesRead(effect.cluster, started_ms, rates, {topic: lists.get(topic) for topic in effect.topics})
+        return ThrottlesRead(effect.cluster, started_ms, clock().monotonic_ms, {}, {})
+    found = {topic: lists.get(topic) for topic in effect.topics}
+    return ThrottlesRead(effect.cluster, started_ms, clock().monotonic_ms, rates, found)
 
 
 async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: Clock) -> InventoryTaken:

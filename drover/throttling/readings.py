@@ -41,13 +41,16 @@ class Readings:
         self.is_reading = True
         self._outdated_brokers, self._outdated_topics = set(), set()
 
-    def take(self, read: ThrottlesRead, answered_ms: int) -> None:
-        """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation."""
+    def take(self, read: ThrottlesRead) -> None:
+        """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation.
+
+        They get old from the answer on, and not from when the owner has time for it.
+        """
         self.is_reading, self._recent = False, None
         brokers = ((it, rates) for it, rates in read.brokers.items() if it not in self._outdated_brokers)
         topics = ((it, lists) for it, lists in read.topics.items() if it not in self._outdated_topics)
-        self._brokers.update((broker, (rates, answered_ms)) for broker, rates in brokers)
-        self._topics.update((topic, (lists, answered_ms)) for topic, lists in topics)
+        self._brokers.update((broker, (rates, read.ended_ms)) for broker, rates in brokers)
+        self._topics.update((topic, (lists, read.ended_ms)) for topic, lists in topics)
 
     def see(self, topic: str, topic_id: str) -> None:
         """Forget what was read, or is being read, of a topic that turns out to be another incarnation."""

@@ -110,7 +110,7 @@ class ThrottlingReconciler(Reconciler):
                 if facts is not None:
                     self._readings.see(key.topic, facts.topic_id)
         elif isinstance(entry, ThrottlesRead):
-            self._readings.take(entry, batch.now.monotonic_ms)
+            self._readings.take(entry)
             self._demand.changed_brokers.update(entry.brokers)
             self._demand.changed_topics.update(entry.topics)
             self.version += 1

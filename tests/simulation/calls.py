@@ -115,6 +115,7 @@ class Call:
             await reach(Point.ANSWER)
         except OutcomeUnknownError:
             if isinstance(effect, ReadThrottles):
-                return ThrottlesRead(effect.cluster, started.monotonic_ms, {}, {})
+                return ThrottlesRead(effect.cluster, started.monotonic_ms, self._world.now_ms, {}, {})
             return ThrottlesChanged(effect.cluster, self._world.now_ms, {}, {})
-        return replace(ended, ended_ms=self._world.now_ms) if isinstance(ended, ThrottlesChanged) else ended
+        assert isinstance(ended, ThrottlesRead | ThrottlesChanged)
+        return replace(ended, ended_ms=self._world.now_ms)

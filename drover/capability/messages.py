@@ -63,13 +63,12 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class ThrottlesRead:
-    """The throttle settings of the brokers and topics that were asked for; read between two moments (monotonic).
+    """The throttle settings of the brokers and topics that were asked for, as answered by `ended_ms` (monotonic).
 
     None says that the topic does not exist; a broker or topic that is missing could not be read.
     """
 
     cluster: str
-    started_ms: int
     ended_ms: int
     brokers: Mapping[int, BrokerRates]
     topics: Mapping[str, ThrottledReplicas | None]

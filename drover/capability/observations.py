@@ -90,7 +90,7 @@ class ObservationCache:
 
     def see_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int) -> None:
         """Remember what moves and what of it is new, and note the merged lists of the moves that are over."""
-        # Each look goes through all that moves, and only here. Sets know the hashes of what they hold.
+        # Every look compares all moves, here and nowhere else. Sets keep the hashes of their keys.
         listed, before = frozenset(moves), self._listed
         for key in before - listed:
             if (merged := _never_left(self.moves[key])) is not None:

@@ -21,7 +21,7 @@ class ReassignmentState(PlansState, ListsState):
 
     `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what
     calls of ended reassignments may still do. `moves` is the index of `reassignments`. It is made when it is asked for
-    first: a reader that never asks for it replays the log in a fifth less time.
+    first: a reader that never asks for it replays the log in a fifth less time. `moves_if_made` is None until then.
     """
 
     reassignments: dict[TopicPartition, Reassignment] = recorded(
@@ -35,38 +35,38 @@ class ReassignmentState(PlansState, ListsState):
     expired_calls: dict[TopicPartition, ExpiredCalls] = recorded(
         "given_up", factory=dict, content=items_by_key, told_as=("late calls", "possible", "past")
     )
-    _moves: MoveIndex | None = index(lambda: None)
+    moves_if_made: MoveIndex | None = index(lambda: None)
 
     def rebuild_indexes(self) -> None:
         """Index the reassignments anew, once that is asked for."""
         super().rebuild_indexes()
-        self._moves = None
+        self.moves_if_made = None
 
     @property
     def moves(self) -> MoveIndex:
         """The index of the reassignments, true from the first time it is asked for."""
-        if self._moves is None:
-            self._moves = MoveIndex.of(self.reassignments.values())
-        return self._moves
+        if self.moves_if_made is None:
+            self.moves_if_made = MoveIndex.of(self.reassignments.values())
+        return self.moves_if_made
 
     def put(self, reassignment: Reassignment) -> None:
         """Store a new reassignment."""
         stored = self.reassignments.setdefault(reassignment.key, reassignment)
         assert stored is reassignment, f"{reassignment.key} is under way already"
-        if self._moves is not None:
-            self._moves.add(reassignment)
+        if self.moves_if_made is not None:
+            self.moves_if_made.add(reassignment)
 
     def change(self, before: Reassignment, after: Reassignment) -> None:
         """Replace a reassignment."""
         self.reassignments[before.key] = after
-        if self._moves is not None:
-            self._moves.change(before, after)
+        if self.moves_if_made is not None:
+            self.moves_if_made.change(before, after)
 
     def take(self, topic: str, partition: int) -> Reassignment:
         """Forget a reassignment that has ended, and return it."""
         # The plain pair finds what a TopicPartition does, and is made in half the time.
         known: dict[Any, Reassignment] = self.reassignments
         ended = known.pop((topic, partition))
-        if self._moves is not None:
-            self._moves.remove(ended)
+        if self.moves_if_made is not None:
+            self.moves_if_made.remove(ended)
         return ended

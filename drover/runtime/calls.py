@@ -133,14 +133,13 @@ async def _elect(driver: ClusterDriver, effect: ElectLeaders, clock: Clock) -> L
 
 
 async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: Clock) -> ThrottlesRead:
-    started_ms = clock().monotonic_ms
     try:
         rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
         lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
     except ClusterError:
-        return ThrottlesRead(effect.cluster, started_ms, clock().monotonic_ms, {}, {})
+        return ThrottlesRead(effect.cluster, clock().monotonic_ms, {}, {})
     found = {topic: lists.get(topic) for topic in effect.topics}
-    return ThrottlesRead(effect.cluster, started_ms, clock().monotonic_ms, rates, found)
+    return ThrottlesRead(effect.cluster, clock().monotonic_ms, rates, found)
 
 
 async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: Clock) -> InventoryTaken:

@@ -17,7 +17,7 @@ from events.partitions import TopicPartition
 
 Lacking = Callable[[Needs, TopicPartition, int], list[Resource]]
 _NOTHING: Mapping[Resource, int] = {}
-# A union would be made anew at each of some dozen questions a draft.
+# `isinstance(one, Port | Uplink)` would build the union on every call, dozens of times per draft.
 _IN_SLOTS = (Port, Uplink)
 
 

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from drover.capability.batch import BatchBuilder
 from drover.capability.messages import Effect, Input, Moment
 from drover.scheduling.state import Limits
-from drover.shard import deferred
+from drover.shard import deferred, unfinished
 from drover.shard.agenda import Agenda
+from drover.shard.batch_records import divided
 from drover.shard.deciding import CommandIndex
 from drover.shard.fold import ShardFold
 from drover.shard.intake import Intake, decide_arrivals, named_partitions, refuse_too_large
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.proposals import Proposals
-from drover.shard.proposing import divided
 from drover.shard.scope import ShardScope
 from events.partitions import TopicPartition
 from events.records import AnyEvent
@@ -121,9 +121,7 @@ class ShardCore:
         index = CommandIndex(self.fold.known, batch.at_ms)
         looked_for, self._looked_for = self._looked_for, frozenset()
         self._agenda.touched.update(cluster for cluster, _ in looked_for)
-        for name in sorted(self._agenda.touched):
-            cluster = self._clusters.of(name)
-            deferred.resume(batch, cluster, self._clusters, index, looked_for, unavailable.get(name))
+        unfinished.resume(batch, sorted(self._agenda.touched), self._clusters, index, looked_for, unavailable)
         intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
         batch.end_decisions()
         owes = self._agenda.visit(batch)

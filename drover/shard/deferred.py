@@ -8,7 +8,7 @@ from drover.scheduling.state import DeferredCommand
 from drover.scheduling.withdrawing import without
 from drover.shard import partly
 from drover.shard.decide import looks_for
-from drover.shard.deciding import CommandIndex, Position, conclude, go_on, outcome_of
+from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferral import MAX_DEFERRAL_MS, Released
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival
@@ -63,7 +63,7 @@ def _why_full(cluster: ManagedCluster, size: int) -> str | None:
     return None
 
 
-def resume(
+def release(
     batch: BatchBuilder,
     cluster: ManagedCluster,
     clusters: ManagedClusters,
@@ -71,13 +71,12 @@ def resume(
     looked_for: frozenset[tuple[str, str]],
     unavailable: str | None,
 ) -> None:
-    """Go on with what a cluster has not decided yet: the next part of a large command, then the deferred ones.
+    """Decide each deferred command of a cluster whose turn has come, oldest first; refuse what has waited too long.
 
-    Of these each is decided whose turn has come, oldest first, and what has waited too long is refused. When the batch
-    is full, the others wait for the next one. `looked_for` are the commands, by cluster and id, for which the cluster
-    was observed before this batch began. One that needs an observation and is not among them waits for the next batch.
+    When the batch is full, the others wait for the next one. `looked_for` are the commands, by cluster and id, for
+    which the cluster was observed before this batch began. One that needs an observation and is not among them waits
+    for the next batch.
     """
-    go_on(batch, cluster, clusters, looked_for, unavailable)
     if not cluster.state.deferred or cluster.state.partly_decided:
         return
     cluster.deferral.count(partial(index.undecided, state=cluster.state))

@@ -1,10 +1,10 @@
-"""The records that an owner proposes to the log, one at a time, and until when calls may start that they allow."""
+"""The record that an owner proposes next, what follows it, and the deadline of the calls that it allows."""
 
 from drover.capability.messages import Moment
+from drover.shard.batch_records import Draft, proposed_batch
 from drover.shard.fold import ShardFold
 from drover.shard.intake import Intake, following
 from drover.shard.messages import ProposedBatch
-from drover.shard.proposing import Draft, proposed_batch
 from drover.state.hashing import is_hash_due
 from events.records import Cursor
 

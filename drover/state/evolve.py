@@ -56,7 +56,8 @@ def apply_all(state_of: Callable[[str], ClusterState], events: Iterable[AnyEvent
         if event.cluster != name:
             name = event.cluster
             state = state_of(name)
-        # The bodies of `apply` and `ReassignmentState.change`: a replay spends its time here.
+        # The bodies of `apply` and `ReassignmentState.change`: a replay spends its time here. It never
+        # asks for `moves`, which would make the index.
         evolving = _EVOLVING.get(type(event))
         if evolving is None:
             APPLYING[type(event)](state, event, at_ms)
@@ -65,6 +66,6 @@ def apply_all(state_of: Callable[[str], ClusterState], events: Iterable[AnyEvent
             moving: dict[Any, Reassignment] = state.reassignments
             before = moving[key]
             after = moving[key] = evolving(before, event, at_ms)
-            indexed = state._moves  # noqa: SLF001 - asking for `moves` would make the index, which a replay does not need
+            indexed = state.moves_if_made
             if indexed is not None:
                 indexed.change(before, after)

@@ -44,7 +44,7 @@ class Readings:
     def take(self, read: ThrottlesRead) -> None:
         """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation.
 
-        They get old from the answer on, and not from when the owner has time for it.
+        Their age counts from the answer, not from the batch that handles it: the owner may have stood still in between.
         """
         self.is_reading, self._recent = False, None
         brokers = ((it, rates) for it, rates in read.brokers.items() if it not in self._outdated_brokers)

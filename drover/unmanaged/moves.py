@@ -29,7 +29,7 @@ def unrecorded(
 ) -> dict[TopicPartition, Move | None]:
     """List where recorded unmanaged moves differ from those that Kafka lists: the listed one, None if it is gone.
 
-    `others` are the listed partitions that Drover has not in flight.
+    `others` are the listed partitions that Drover does not have in flight.
     """
     found: dict[TopicPartition, Move | None] = {}
     for key, known in state.unmanaged.items():

@@ -23,7 +23,8 @@ class UnmanagedReconciler(Reconciler):
         super().__init__(state, observed)
         self._unconfirmed = Unconfirmed()
         self._watched: frozenset[TopicPartition] = frozenset()
-        # What Kafka lists and Drover has not in flight. Nearly all that is listed is Drover's: nobody looks through it.
+        # Partitions that Kafka lists and Drover does not have in flight. Kept from look to look, because nearly
+        # everything that Kafka lists is Drover's own.
         self._others: set[TopicPartition] = set()
         # What differs from the record, and since when.
         self._unrecorded: dict[TopicPartition, tuple[Move | None, int]] = {}

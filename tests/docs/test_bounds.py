@@ -50,7 +50,7 @@ IN_ROWS = {
         "drover.shard.partly.PART_BYTES",
         "drover.shard.partly.MOST_AT_ONCE",
     ),
-    "a record of the log": ("drover.shard.proposing.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
+    "a record of the log": ("drover.shard.batch_records.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
     "commands that wait for others": (
         "drover.shard.deferred.MAX_DEFERRED",
         "drover.shard.deferred.MAX_DEFERRED_BYTES",

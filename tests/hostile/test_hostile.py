@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from drover.runtime import dead_letters
-from drover.shard import deciding, deferral, inbox, partly, proposing
+from drover.shard import batch_records, deciding, deferral, inbox, partly
 from tests.hostile.checks import check
 from tests.hostile.play import Play
 
@@ -24,7 +24,7 @@ def narrowed(seed: int) -> Iterator[None]:
         if seed % 2:
             patch.setattr(deciding, "MAX_DECISION_BYTES", 64 * 1024)
             patch.setattr(partly, "PART_BYTES", 16 * 1024)
-            patch.setattr(proposing, "RECORD_BYTES", 256 * 1024)
+            patch.setattr(batch_records, "RECORD_BYTES", 256 * 1024)
             # Reading pauses soon, so that much is looked for in what is unread.
             patch.setattr(inbox, "HIGH_COUNT", 60)
             patch.setattr(inbox, "LOW_COUNT", 30)

@@ -1,4 +1,4 @@
-"""What a survey tells of each topic's lists while it is read in pieces."""
+"""`SurveyReader` tracks the length of each topic's shortest replica list while it reads a survey in pieces."""
 
 from drover.facts import PartitionFacts, Survey
 from drover.leadership.surveying import AT_ONCE, SurveyReader
@@ -14,7 +14,7 @@ def _survey(**topics: tuple[tuple[int, ...], ...]) -> Survey:
     return Survey("prod", "k", 0, 1, (1, 2, 3), partitions)
 
 
-def test_the_shortest_list_is_the_latest_surveys_and_before_it_is_read_the_one_of_the_survey_before() -> None:
+def test_until_a_topic_is_read_its_shortest_list_is_that_of_the_previous_survey() -> None:
     first = _survey(orders=((1, 2, 3), (1, 2)), gone=((1,),))
     many = ((1, 2, 3),) * AT_ONCE
     reader = SurveyReader(_survey(a=many, orders=((1, 2, 3),)), {"orders": 2, "gone": 1})

@@ -110,7 +110,7 @@ async def test_a_look_began_when_its_first_list_did(
         (ThrottlesChanged(CLUSTER, 0, {1: CallResult(0)}, {}), "accepted"),
         (ThrottlesChanged(CLUSTER, 0, {1: CallResult(44)}, {}), "rejected"),
         (ThrottlesChanged(CLUSTER, 0, {}, {}), "lost"),
-        (ThrottlesRead(CLUSTER, 0, 0, {}, {}), "lost"),
+        (ThrottlesRead(CLUSTER, 0, {}, {}), "lost"),
     ],
 )
 def test_the_result_of_a_call_has_one_of_four_names(ended: Input, result: str) -> None:

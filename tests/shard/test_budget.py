@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from drover.shard import proposing
+from drover.shard import batch_records
 from drover.shard.deferral import MAX_DEFERRAL_MS
 from drover.shard.deferred import MAX_DEFERRED_BYTES
 from events.codec import encode_record
@@ -102,7 +102,7 @@ async def test_what_waits_for_others_is_bounded_in_bytes_and_the_refusal_says_so
 async def test_what_follows_from_a_decision_is_divided_into_records_and_nothing_is_called_in_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(proposing, "RECORD_BYTES", 3000)
+    monkeypatch.setattr(batch_records, "RECORD_BYTES", 3000)
     world = World(brokers=5)
     world.model.create_topic("orders", {number: [1, 2, 3] for number in range(10)}, partition_bytes=1000)
     keys = [TopicPartition("orders", number) for number in range(10)]
@@ -127,7 +127,7 @@ async def test_what_follows_from_a_decision_is_divided_into_records_and_nothing_
 async def test_an_owner_that_dies_between_two_such_records_loses_no_decision(
     turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proposing, "RECORD_BYTES", 3000)
+    monkeypatch.setattr(batch_records, "RECORD_BYTES", 3000)
     world = World(brokers=5)
     world.model.create_topic("orders", {number: [1, 2, 3] for number in range(10)}, partition_bytes=1000)
     keys = [TopicPartition("orders", number) for number in range(10)]

@@ -1,7 +1,7 @@
 """The emergency stop at its real size: 20,000 partitions under way, and the bounds as they are."""
 
 from drover.scheduling.state import Limits
-from drover.shard.proposing import RECORD_BYTES
+from drover.shard.batch_records import RECORD_BYTES
 from events.outcomes import joined
 from events.partitions import TopicPartition
 from events.records import Outcome

@@ -19,7 +19,7 @@ from tests.shard.images import written
 from tests.shard.random_logs import random_log
 
 INDEXES = {
-    "_moves",
+    "moves_if_made",
     "_idle_plans",
     "below_min_isr",
     "listed_everywhere",
@@ -42,7 +42,7 @@ def everything(fold: ShardFold) -> dict[str, object]:
     for name, state in fold.state.clusters.items():
         for field in STATE_FIELDS:
             # What is indexed only when it is asked for is asked for by its public name.
-            value = getattr(state, field.removeprefix("_"))
+            value = getattr(state, field.removeprefix("_").removesuffix("_if_made"))
             ordered = isinstance(value, dict) and field not in INDEXES
             content[f"{name}.{field}"] = list(value.items()) if ordered else value
     return content

@@ -115,7 +115,7 @@ class Call:
             await reach(Point.ANSWER)
         except OutcomeUnknownError:
             if isinstance(effect, ReadThrottles):
-                return ThrottlesRead(effect.cluster, started.monotonic_ms, self._world.now_ms, {}, {})
+                return ThrottlesRead(effect.cluster, self._world.now_ms, {}, {})
             return ThrottlesChanged(effect.cluster, self._world.now_ms, {}, {})
         assert isinstance(ended, ThrottlesRead | ThrottlesChanged)
         return replace(ended, ended_ms=self._world.now_ms)

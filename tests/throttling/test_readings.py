@@ -9,15 +9,15 @@ LISTS = {"orders": ThrottledReplicas(("0:1",), ("0:4",))}
 RATES = {1: BrokerRates(1000, None)}
 
 
-def read(started_ms: int, ended_ms: int) -> ThrottlesRead:
-    return ThrottlesRead("local", started_ms, ended_ms, RATES, LISTS)
+def read(ended_ms: int) -> ThrottlesRead:
+    return ThrottlesRead("local", ended_ms, RATES, LISTS)
 
 
 def test_what_was_read_long_ago_does_not_count() -> None:
     """Simulation seed 81359202: an owner stood still, took old rates for those of today, and wrote over an edit."""
     readings = Readings()
     readings.begin()
-    readings.take(read(100, 120))
+    readings.take(read(120))
     assert readings.recent(2120).brokers == RATES
     assert readings.recent(2121).brokers == {}
 
@@ -27,11 +27,11 @@ def test_what_is_written_while_it_is_read_does_not_count_and_the_rest_of_the_rea
     readings = Readings()
     readings.begin()
     readings.forget((1,), ())
-    readings.take(read(100, 120))
+    readings.take(read(120))
     assert readings.recent(120) == Read({}, LISTS)
     readings.begin()
     readings.forget((), ("orders",))
-    readings.take(read(130, 140))
+    readings.take(read(140))
     assert readings.recent(140) == Read(RATES, {})
 
 
@@ -40,14 +40,14 @@ def test_lists_that_were_read_of_an_earlier_topic_of_that_name_are_read_again() 
     readings = Readings()
     readings.see("orders", "id")
     readings.begin()
-    readings.take(read(20, 20))
+    readings.take(read(20))
     readings.see("orders", "id")
     assert readings.recent(40).topics == LISTS
     readings.begin()
     readings.see("orders", "id-new")
     assert readings.recent(60).topics == {}
-    readings.take(read(45, 70))
+    readings.take(read(70))
     assert readings.recent(70).topics == {}
     readings.begin()
-    readings.take(read(71, 80))
+    readings.take(read(80))
     assert readings.recent(80).topics == LISTS

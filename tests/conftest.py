@@ -4,7 +4,7 @@ import functools
 import os
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,9 @@ ROOT = Path(__file__).parents[1]
 SHARED_CLUSTER = "shared-cluster"
 # Folders whose tests share something that is started for them alone. One process after the other would need most of the
 # run for all that uses a cluster, so the live stories have one of their own.
-OWN_PARTS = frozenset({"docs", "faults", "integration", "local", "projections", "secure", "spark", "versions"})
+OWN_PARTS = frozenset(
+    {"docs", "faults", "integration", "local", "projections", "reality", "secure", "spark", "versions"}
+)
 # About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
     "integration": 700,
@@ -70,15 +72,26 @@ async def local_cluster(
 ) -> AsyncIterator[LocalCluster]:
     """Four brokers in three racks and a ZooKeeper; a test that breaks a node mends it before it ends.
 
-    Every topic goes when the tests of a directory have ended.
+    Those that a test is marked to kill have a process each, the others share one. Every topic goes when the tests of a
+    directory have ended.
     """
     kafka, zookeeper_mode = request.config.getoption("kafka"), request.config.getoption("zookeeper_mode")
     async with run_local_cluster(
-        tmp_path_factory.mktemp("cluster"), brokers=4, racks=3, kafka=kafka, controllers=0 if zookeeper_mode else 1
+        tmp_path_factory.mktemp("cluster"),
+        brokers=4,
+        racks=3,
+        kafka=kafka,
+        controllers=0 if zookeeper_mode else 1,
+        killable=None if zookeeper_mode else killed_nodes(request.session.items),
     ) as cluster:
         request.config.stash[RUNNING] = cluster
         yield cluster
         del request.config.stash[RUNNING]
+
+
+def killed_nodes(items: Iterable[pytest.Item]) -> frozenset[int]:
+    """Return the nodes that some of these tests end or pause."""
+    return frozenset(node for item in items for mark in item.iter_markers("kills") for node in mark.args)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -53,6 +53,11 @@ def local() -> None:
 )
 @click.option("--controllers", type=int, help="How many controllers, 1 to 5.  [default: 1]")
 @click.option("--zookeeper-mode", is_flag=True, help="Without controllers, with the metadata in ZooKeeper (Kafka 3).")
+@click.option(
+    "--one-process",
+    is_flag=True,
+    help="Brokers and controllers in one JVM: a third of the memory, and none can be killed alone.",
+)
 @directory_option
 def up(
     brokers: int | None,
@@ -63,6 +68,7 @@ def up(
     *,
     secure: bool,
     zookeeper_mode: bool,
+    one_process: bool,
 ) -> None:
     """Start the cluster and wait until it serves; starts all of it or nothing.
 
@@ -78,7 +84,8 @@ def up(
     check_version(kafka or KAFKA_VERSION, 1 if wanted is None else wanted, secure=secure)
     # Here and not inside: Ctrl-C ends a download at once.
     cluster = LocalCluster(directory, prepare(kafka or KAFKA_VERSION))
-    started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted))
+    killable = () if one_process else None
+    started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted, killable=killable))
     status = _run(cluster.status())
     console = Console()
     said = "serves" if started else "was already running"

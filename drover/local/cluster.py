@@ -5,7 +5,7 @@ Owns the order in which things happen. Processes belong to `nodes`, what serving
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,6 @@ from drover.local import files, probe, security
 from drover.local.exclusive import exclusive
 from drover.local.layout import (
     ADMIN,
-    CONTROLLER,
     OPERATOR,
     WORKER,
     ZOOKEEPER,
@@ -29,8 +28,9 @@ from drover.local.layout import (
     read_spec,
 )
 from drover.local.nodes import Nodes
-from drover.local.processes import Child, ProcessState, state_of
-from drover.local.programs import Programs, format_command, node_command, prepare
+from drover.local.processes import ProcessState
+from drover.local.programs import Programs, node_command, prepare
+from drover.local.starting import Start
 from drover.local.waiting import wait_until
 from drover.local.wanted import DEFAULT_BROKERS, DEFAULT_RACKS, Wanted
 from events.topics import TopicNames
@@ -123,19 +123,23 @@ class LocalCluster:
         secure: bool = False,
         kafka: str | None = None,
         controllers: int | None = None,
+        killable: Collection[Node] | None = None,
         timeout_s: float = SERVE_TIMEOUT_S,
     ) -> bool:
         """Start the cluster, return when every broker serves and knows every other; True if this call started it.
 
         With `secure` clients need TLS and a password, and may do what `drover.client.acls` says. `kafka` is one of the
         locked versions, and `controllers` how many there are; none means ZooKeeper mode, which Kafka 3 still has.
+        Nodes that are not `killable` share one process, and cannot be ended or paused alone: a cluster of that kind
+        starts in a third of the time. By default every node has its own; the ZooKeeper always has.
 
         All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
         again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
         killed, which is cleared away. Data that `down(keep=True)` kept is used again; another size or version than it
         had is a ConfigurationError.
         """
-        wanted = Wanted(brokers, racks, secure, kafka, controllers)
+        alone = None if killable is None else frozenset(map(str, killable))
+        wanted = Wanted(brokers, racks, secure, kafka, controllers, alone)
         wanted.check()
         async with exclusive(self.directory):
             files.check_directory(self._layout)
@@ -150,7 +154,8 @@ class LocalCluster:
             async with AsyncExitStack() as undo:
                 undo.push_async_callback(self._take_down, keep=known is not None, grace_s=0.0)
                 spec = known or wanted.reserve(self._layout)
-                await self._start_all(spec, await self._ready_programs(spec), timeout_s)
+                await Start(self._layout, self._nodes, spec, await self._ready_programs(spec), timeout_s).run()
+                await self.wait_until_serving(timeout_s=timeout_s)
                 if spec.secure:
                     await self._grant(TopicNames())
                 files.write_config(self._layout, spec)
@@ -197,19 +202,19 @@ class LocalCluster:
 
     async def kill(self, node: Node) -> None:
         """End a node at once, as a power cut would (SIGKILL), paused or not; returns when it is dead. Idempotent."""
-        await self._nodes.kill(self._nodes.name(node))
+        await self._nodes.kill(self._nodes.own(node))
 
     async def stop(self, node: Node) -> None:
         """End a node as its operator would (SIGTERM): a broker hands its leaderships over first; see `Nodes.stop`."""
-        await self._nodes.stop(self._nodes.name(node))
+        await self._nodes.stop(self._nodes.own(node))
 
     async def pause(self, node: Node) -> None:
         """Stop a node's process without ending it (SIGSTOP): connections stay open, nothing answers. Idempotent."""
-        await self._nodes.signal(self._nodes.name(node), signal.SIGSTOP, ProcessState.PAUSED)
+        await self._nodes.signal(self._nodes.own(node), signal.SIGSTOP, ProcessState.PAUSED)
 
     async def resume(self, node: Node) -> None:
         """Let a paused node go on (SIGCONT); returns when its process runs, see `wait_until_serving`. Idempotent."""
-        await self._nodes.signal(self._nodes.name(node), signal.SIGCONT, ProcessState.RUNNING)
+        await self._nodes.signal(self._nodes.own(node), signal.SIGCONT, ProcessState.RUNNING)
 
     async def start(self, node: Node, *, kafka: str | None = None, timeout_s: float = SERVE_TIMEOUT_S) -> bool:
         """Start a dead node on its old data and port, return when it serves again; True if this call started it.
@@ -218,7 +223,7 @@ class LocalCluster:
         understands the data is for Kafka to say. A node that runs already is waited for. A paused one is a
         ConfigurationError: it must be resumed.
         """
-        name = self._nodes.name(node)
+        name = self._nodes.own(node)
         programs = await (self._ready_programs(self.spec) if kafka is None else asyncio.to_thread(prepare, kafka))
         async with exclusive(self.directory):
             state = self._nodes.state(name)
@@ -248,35 +253,10 @@ class LocalCluster:
             await wait_until(all_serve, what=f"the cluster in {self.directory} serves", timeout_s=timeout_s)
         except ClusterUnavailableError as error:
             raise ClusterUnavailableError(
-                f"{error}; still waiting for {', '.join(waiting)}; {self._log_end(waiting[0])}"
+                f"{error}; still waiting for {', '.join(waiting)}; {self._nodes.log_end(waiting[0])}"
             ) from error
         if dead:
-            raise ClusterUnavailableError(f"node {dead[0]} is dead; {self._log_end(dead[0])}")
-
-    async def _start_all(self, spec: ClusterSpec, programs: Programs, timeout_s: float) -> None:
-        """Start every node; brokers start beside the controllers' formatting and wait for them by themselves."""
-        files.write_files(self._layout, spec)
-        format_tool = None
-        if spec.controllers and not files.is_formatted(self._layout):
-            arguments = security.write_format_arguments(self._layout, spec)
-            format_tool = self._nodes.spawn(CONTROLLER, format_command(programs, self._layout, arguments), programs)
-        for node in (*(str(broker.id) for broker in spec.brokers), ZOOKEEPER):
-            self._nodes.spawn(node, node_command(programs, self._layout, node), programs)
-        if format_tool is not None:
-            await self._wait_until_formatted(format_tool, timeout_s)
-            files.format_other_controllers(self._layout, spec)
-        for node in spec.controllers:
-            self._nodes.spawn(node, node_command(programs, self._layout, node), programs)
-        await self.wait_until_serving(timeout_s=timeout_s)
-
-    async def _wait_until_formatted(self, tool: Child, timeout_s: float) -> None:
-        what = "the controller's log directory is formatted"
-        try:
-            await wait_until(lambda: state_of(tool) is ProcessState.DEAD, what=what, timeout_s=timeout_s)
-        finally:
-            self._layout.format_arguments_file.unlink()
-        if not files.is_formatted(self._layout):
-            raise ClusterUnavailableError(f"the controller could not be formatted; {self._log_end(CONTROLLER)}")
+            raise ClusterUnavailableError(f"node {dead[0]} is dead; {self._nodes.log_end(dead[0])}")
 
     async def _serves(self, spec: ClusterSpec, name: str) -> bool:
         if name == ZOOKEEPER:
@@ -317,9 +297,6 @@ class LocalCluster:
         except (ConfigurationError, OSError):
             return
 
-    def _log_end(self, node: str) -> str:
-        return f"the end of {self._layout.log_file(node)}:\n{files.log_tail(self._layout, node)}"
-
     async def _ready_programs(self, spec: ClusterSpec) -> Programs:
         if self._programs is None or self._programs.kafka != spec.kafka:
             self._programs = await asyncio.to_thread(prepare, spec.kafka)
@@ -335,10 +312,11 @@ async def local_cluster(
     secure: bool = False,
     kafka: str = KAFKA_VERSION,
     controllers: int = 1,
+    killable: Collection[Node] | None = None,
 ) -> AsyncIterator[LocalCluster]:
     """Run a cluster for the length of a block: up before it, down after it, whatever happened inside."""
     cluster = LocalCluster(directory)
-    await cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=controllers)
+    await cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=controllers, killable=killable)
     try:
         yield cluster
     finally:

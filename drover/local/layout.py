@@ -14,6 +14,8 @@ HOST = "127.0.0.1"
 CONTROLLER_ID = 100
 CONTROLLER = str(CONTROLLER_ID)
 ZOOKEEPER = "zookeeper"
+# The directory of the process that several nodes share.
+SHARED = "shared"
 FEWEST_BROKERS = 3
 MOST_CONTROLLERS = 5
 # Users of a secure cluster: the worker's, the command line's, and the super user.
@@ -53,6 +55,8 @@ class ClusterSpec:
     zookeeper_port: int
     secure: bool = False
     kafka: str = KAFKA_VERSION
+    # The brokers and controllers that run in one process; each other node has its own.
+    shared: tuple[str, ...] = ()
 
     @property
     def in_zookeeper_mode(self) -> bool:
@@ -266,6 +270,7 @@ def read_spec(layout: Layout) -> ClusterSpec | None:
             zookeeper_port=content["zookeeper_port"],
             secure=content["secure"],
             kafka=content["kafka"],
+            shared=tuple(content.get("shared", ())),
         )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigurationError(
@@ -292,6 +297,7 @@ def write_spec(layout: Layout, spec: ClusterSpec) -> None:
         "zookeeper_port": spec.zookeeper_port,
         "secure": spec.secure,
         "kafka": spec.kafka,
+        "shared": spec.shared,
     }
     part = layout.spec_file.with_suffix(".json.part")
     part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -2,12 +2,14 @@
 
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.jars.class_archives import RECORD_FLAG
-from drover.local.layout import CONTROLLER_ID, ZOOKEEPER, ClusterSpec, Layout, read_spec
+from drover.local import files
+from drover.local.layout import CONTROLLER_ID, SHARED, ZOOKEEPER, ClusterSpec, Layout, read_spec
 from drover.local.processes import Child, ProcessState, find_marked, has_argument, read_child, send, spawn, state_of
-from drover.local.programs import Programs, mark, node_environment
+from drover.local.programs import Programs, mark, node_environment, shared_command
 from drover.local.waiting import wait_until
 
 SIGNAL_TIMEOUT_S = 10.0
@@ -41,6 +43,16 @@ class Nodes:
             )
         return name
 
+    def own(self, node: int | str) -> str:
+        """Return the name of a node that has a process of its own; another one is a ConfigurationError."""
+        name = self.name(node)
+        if name in self.spec.shared:
+            raise ConfigurationError(
+                f"node {name} shares its process with others; a cluster that is started without --one-process has a "
+                "process for each"
+            )
+        return name
+
     def find(self, name: str) -> Child | None:
         """Return a node's living process."""
         return read_child(self._layout.pid_file(name), self._mark)
@@ -68,6 +80,19 @@ class Nodes:
             self._layout.log_file(name),
             self._layout.pid_file(name),
         )
+
+    def spawn_shared(self, names: Sequence[str], programs: Programs) -> Child:
+        """Start the process that these nodes are to share; each has its pid file and its log."""
+        self._layout.node(SHARED).mkdir(parents=True, exist_ok=True)
+        for name in names:
+            for file in (self._layout.pid_file(name), self._layout.log_file(name)):
+                file.unlink(missing_ok=True)
+                file.symlink_to(Path("..", SHARED, file.name))
+        return self.spawn(SHARED, shared_command(programs, self._layout, names), programs)
+
+    def log_end(self, name: str) -> str:
+        """Return the end of what a node printed, with the name of the file."""
+        return f"the end of {self._layout.log_file(name)}:\n{files.log_tail(self._layout, name)}"
 
     def named(self) -> dict[str, Child]:
         """Return the living nodes by name, from the pid files."""

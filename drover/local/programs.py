@@ -1,12 +1,16 @@
 """Which Java runs the nodes, with which class path and flags; and the command line of each node."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.java_gateway import find_jar_path
+
 from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
 from drover.jars.class_archives import Archives, archives_for
-from drover.local.layout import CONTROLLER, ZOOKEEPER, Layout
+from drover.local.layout import CONTROLLER, SHARED, ZOOKEEPER, Layout
+from drover.local.shared_process import MAIN
 
 JVM_FLAGS = (
     "-Xmx256m",
@@ -22,7 +26,10 @@ JVM_FLAGS = (
 # ZooKeeper keeps its last transactions in memory, 500 by default, however large: half a megabyte each is 250 MB.
 ZOOKEEPER_FLAGS = ("-Xmx512m", "-Dzookeeper.commitLogCount=50")
 
-# The broker that records what it loads; see `drover.jars.class_archives`.
+# What one broker needs; a process that several nodes share gets as much for each.
+NODE_HEAP_MB = 128
+
+# The broker whose process records what it loads; see `drover.jars.class_archives`.
 RECORDER = "1"
 
 
@@ -40,7 +47,8 @@ class Programs:
 def prepare(kafka: str = KAFKA_VERSION) -> Programs:
     """Find Java and fetch what the cache lacks; blocks, and may show a download on stderr."""
     java = find_java()
-    path = class_path(ensure(kafka_set(kafka)))
+    # One class path for all, so that one archive serves a node alone and the process that several share.
+    path = os.pathsep.join((class_path(ensure(kafka_set(kafka))), find_jar_path()))
     return Programs(java, path, class_path(ensure("zookeeper")), archives_for(java, JVM_FLAGS, path), kafka)
 
 
@@ -55,7 +63,18 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
     if node == ZOOKEEPER:
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         return [*_jvm(programs, layout, node), *ZOOKEEPER_FLAGS, main, settings]
-    return [*_jvm(programs, layout, node), *_archive_flags(programs, layout, node), "kafka.Kafka", settings]
+    return [
+        *_jvm(programs, layout, node),
+        *_archive_flags(programs, layout, records=node == RECORDER),
+        "kafka.Kafka",
+        settings,
+    ]
+
+
+def shared_command(programs: Programs, layout: Layout, nodes: Sequence[str]) -> list[str]:
+    """Return the command line of the process that several nodes share; it starts none of them by itself."""
+    heap = f"-Xmx{len(nodes) * NODE_HEAP_MB}m"
+    return [*_jvm(programs, layout, SHARED), heap, *_archive_flags(programs, layout, records=RECORDER in nodes), *MAIN]
 
 
 def format_command(programs: Programs, layout: Layout, arguments: Path) -> list[str]:
@@ -71,12 +90,12 @@ def node_environment(programs: Programs, node: str) -> dict[str, str]:
     return {**os.environ, "CLASSPATH": path}
 
 
-def _archive_flags(programs: Programs, layout: Layout, node: str) -> tuple[str, ...]:
-    """Let every Kafka node use the archives; while there is none of a broker's classes, one broker records it."""
+def _archive_flags(programs: Programs, layout: Layout, *, records: bool) -> tuple[str, ...]:
+    """Let every Kafka node use the archives; while there is none of a broker's classes, one process records it."""
     archives = programs.archives
     if archives is None:
         return ()
-    if node == RECORDER and not archives.classes.exists():
+    if records and not archives.classes.exists():
         return archives.record_flags(layout.class_archive)
     return archives.use_flags
 

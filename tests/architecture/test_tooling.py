@@ -77,7 +77,7 @@ def test_an_interpreter_that_is_too_old_or_no_interpreter_is_named_in_the_error(
 
 def test_who_shares_a_cluster_shares_a_process_and_the_rest_is_spread() -> None:
     assert issubclass(GroupScheduling, LoadScopeScheduling)
-    shared = ("kill/test_chaos", "cluster/test_contract", "reality/test_agreement")
+    shared = ("kill/test_chaos", "cluster/test_contract", "cli/test_real_log")
     assert {group_of(ROOT / "tests" / f"{file}.py") for file in shared} == {SHARED_CLUSTER}
     groups = {group_of(file) for file in (ROOT / "tests").rglob("test_*.py")}
     assert groups >= {SHARED_CLUSTER, *OWN_PARTS, *LONG_S}

@@ -336,42 +336,43 @@ async def test_a_thousand_and_one_partitions_are_a_mistake_of_the_caller(cluster
         await cluster.driver.alter(too_many)
 
 
+@pytest.mark.kills(3)
 async def test_a_dead_destination_is_refused_or_accepted_and_does_not_stop_the_cancel(
     cluster: ClusterUnderTest,
 ) -> None:
-    dead_target = TopicPartition(await cluster.create_topic({0: (1, 2, 3)}, records=1), 0)
+    dead_target = TopicPartition(await cluster.create_topic({0: (1, 2, 4)}, records=1), 0)
     topic = await cluster.create_topic({0: (1, 2)}, records=1)
     shrinking = TopicPartition(topic, 0)
-    await cluster.driver.alter([AlterRequest(shrinking, (1, 2, 3, 4))])
-    await settled(cluster, shrinking, (1, 2, 3, 4))
-    await cluster.stop_broker(4)
-    assert 4 not in await cluster.driver.broker_rates(BROKERS)
-    assert 4 not in (await cluster.driver.replica_bytes([topic]))[shrinking]
-    rates = SetBrokerRates(4, SLOW)
+    await cluster.driver.alter([AlterRequest(shrinking, (1, 2, 4, 3))])
+    await settled(cluster, shrinking, (1, 2, 4, 3))
+    await cluster.stop_broker(3)
+    assert 3 not in await cluster.driver.broker_rates(BROKERS)
+    assert 3 not in (await cluster.driver.replica_bytes([topic]))[shrinking]
+    rates = SetBrokerRates(3, SLOW)
     assert (await cluster.driver.change_throttles([rates]))[rates].code == BROKER_NOT_AVAILABLE
 
     if cluster.traits.takes_dead_destinations:
-        assert await alter_one(cluster, dead_target, 4, 2, 1) == NONE
-        assert (await cluster.driver.list_moves()).moves[dead_target].adding == (4,)
+        assert await alter_one(cluster, dead_target, 3, 2, 1) == NONE
+        assert (await cluster.driver.list_moves()).moves[dead_target].adding == (3,)
         assert await cancel(cluster, dead_target) == NONE
-        await settled(cluster, dead_target, (2, 1, 3))
+        await settled(cluster, dead_target, (2, 1, 4))
     else:
-        assert await alter_one(cluster, dead_target, 4, 2, 1) == INVALID_REPLICA_ASSIGNMENT
+        assert await alter_one(cluster, dead_target, 3, 2, 1) == INVALID_REPLICA_ASSIGNMENT
         assert await cancel(cluster, dead_target) == NO_REASSIGNMENT_IN_PROGRESS
 
-    await eventually(cluster, lambda: facts(cluster, shrinking), lambda found: set(found.isr) == {1, 2, 3})
-    assert await alter_one(cluster, shrinking, 3, 4) == NONE
+    await eventually(cluster, lambda: facts(cluster, shrinking), lambda found: set(found.isr) == {1, 2, 4})
+    assert await alter_one(cluster, shrinking, 4, 3) == NONE
     if cluster.traits.completion is Completion.ADDED:
         assert shrinking not in (await cluster.driver.list_moves()).moves
-        await settled(cluster, shrinking, (3, 4))
-        await cluster.start_broker(4)
+        await settled(cluster, shrinking, (4, 3))
+        await cluster.start_broker(3)
         return
     waiting = (await cluster.driver.list_moves()).moves[shrinking]
-    assert waiting == Move(replicas=(3, 4, 1, 2), adding=(), removing=(1, 2))
+    assert waiting == Move(replicas=(4, 3, 1, 2), adding=(), removing=(1, 2))
     assert await cancel(cluster, shrinking) == NONE
-    await settled(cluster, shrinking, (3, 4, 1, 2))
+    await settled(cluster, shrinking, (4, 3, 1, 2))
     assert await alter_one(cluster, shrinking, 1, 2) == NONE
     assert shrinking not in (await cluster.driver.list_moves()).moves
     await settled(cluster, shrinking, (1, 2))
-    await cluster.start_broker(4)
+    await cluster.start_broker(3)
     assert tuple((await cluster.driver.identify()).racks) == BROKERS

@@ -1,5 +1,7 @@
 """The contract of `ClusterDriver.inventory`, on the simulated twin and on a real Kafka 4.3.1."""
 
+import pytest
+
 from drover.cluster.port import AlterRequest
 from drover.facts import NONE, PartitionFacts
 from drover.inventory import Inventory, RegisteredBroker, named_brokers
@@ -44,13 +46,14 @@ async def test_an_inventory_knows_the_size_of_every_copy_and_of_every_disk(clust
         assert directory.code == NONE
 
 
+@pytest.mark.kills(3)
 async def test_a_dead_broker_keeps_its_rack_and_has_no_disks_and_what_it_leads_moves_on(
     cluster: ClusterUnderTest,
 ) -> None:
-    led = TopicPartition(await cluster.create_topic({0: (4, 1)}, records=1), 0)
-    alone = TopicPartition(await cluster.create_topic({0: (4,)}), 0)
-    rack = (await cluster.driver.identify()).racks[4]
-    await cluster.stop_broker(4)
+    led = TopicPartition(await cluster.create_topic({0: (3, 1)}, records=1), 0)
+    alone = TopicPartition(await cluster.create_topic({0: (3,)}), 0)
+    rack = (await cluster.driver.identify()).racks[3]
+    await cluster.stop_broker(3)
 
     def has_noticed(found: Inventory) -> bool:
         return found.partitions[led].leader == 1 and found.partitions[alone].leader is None
@@ -59,19 +62,19 @@ async def test_a_dead_broker_keeps_its_rack_and_has_no_disks_and_what_it_leads_m
     assert rack is not None
     # DescribeCluster shows fenced brokers since 4.0.
     known_rack = None if cluster.traits.kafka.startswith("3") and isinstance(cluster, RealCluster) else rack
-    assert inventory.brokers[4] == RegisteredBroker(4, known_rack, is_alive=False)
+    assert inventory.brokers[3] == RegisteredBroker(3, known_rack, is_alive=False)
     assert inventory.partitions[led].isr == (1,)
     assert set(inventory.replica_bytes[led]) == {1}
 
-    assert (await cluster.driver.alter([AlterRequest(led, (1, 4, 3))]))[led].code == NONE
-    moving = await eventually(cluster, cluster.driver.inventory, lambda found: 3 in found.partitions[led].replicas)
+    assert (await cluster.driver.alter([AlterRequest(led, (1, 3, 4))]))[led].code == NONE
+    moving = await eventually(cluster, cluster.driver.inventory, lambda found: 4 in found.partitions[led].replicas)
     move = moving.partitions[led].move
-    assert move is None or move.adding == (3,)
-    await cluster.start_broker(4)
-    await settled(cluster, led, (1, 4, 3))
+    assert move is None or move.adding == (4,)
+    await cluster.start_broker(3)
+    await settled(cluster, led, (1, 3, 4))
     back = await cluster.driver.inventory()
-    assert back.brokers[4].is_alive
-    assert back.brokers[4].rack == rack
+    assert back.brokers[3].is_alive
+    assert back.brokers[3].rack == rack
 
 
 def test_a_broker_that_only_replica_lists_name_is_dead_and_its_rack_unknown() -> None:

@@ -24,6 +24,7 @@ from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUn
 from drover.facts import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
 from drover.local import LocalCluster
 from events.partitions import TopicPartition
+from tests.hanging import hanging
 
 ANYTHING = [AlterRequest(TopicPartition("no-such-topic", 0), (1,))]
 
@@ -89,18 +90,13 @@ async def test_an_alter_that_a_hanging_cluster_swallowed_has_an_unknown_outcome(
 ) -> None:
     impatient = KafkaDriver("impatient", local_cluster.bootstrap, call_timeout_ms=1000)
     assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
-    for broker in (1, 2, 3, 4):
-        await local_cluster.pause(broker)
-    try:
+    async with hanging(local_cluster):
         started = time.monotonic()
         with pytest.raises(OutcomeUnknownError):
             await impatient.alter(ANYTHING)
         with pytest.raises(ClusterUnavailableError):
             await impatient.list_moves()
         assert time.monotonic() - started < 3
-    finally:
-        for broker in (1, 2, 3, 4):
-            await local_cluster.resume(broker)
     await answers_again(impatient)
     assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
     await impatient.close()
@@ -162,20 +158,16 @@ async def test_calls_in_flight_when_an_impatient_one_replaces_the_client_end_wit
 ) -> None:
     lane = Lane("replaced", local_cluster.bootstrap, {}, call_timeout_ms=4000)
     await lane.send(MetadataRequest(topics=[]), Deadline.after_ms(4000))
-    for broker in (1, 2, 3, 4):
-        await local_cluster.pause(broker)
-    try:
+    async with hanging(local_cluster):
         patient = [lane.send(MetadataRequest(topics=[]), Deadline.after_ms(4000)) for _each in range(3)]
         impatient = lane.send(MetadataRequest(topics=[]), Deadline.after_ms(500))
         ended = await asyncio.gather(*patient, impatient, return_exceptions=True)
-    finally:
-        for broker in (1, 2, 3, 4):
-            await local_cluster.resume(broker)
     await lane.close()
     assert [type(fault) for fault in ended] == [ClusterUnavailableError] * 4
 
 
 @pytest.mark.cluster
+@pytest.mark.kills(3)
 async def test_reads_go_round_a_broker_that_hangs(local_cluster: LocalCluster, driver: KafkaDriver) -> None:
     await driver.list_moves()
     broker = await not_the_controller(local_cluster)
@@ -190,6 +182,7 @@ async def test_reads_go_round_a_broker_that_hangs(local_cluster: LocalCluster, d
 
 
 @pytest.mark.cluster
+@pytest.mark.kills(3)
 async def test_the_same_driver_outlives_the_death_and_return_of_a_broker(
     local_cluster: LocalCluster, driver: KafkaDriver
 ) -> None:

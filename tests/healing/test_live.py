@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from drover.local import LocalCluster
+from drover.local import LocalCluster, local_cluster
 from events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealEnd, HealEnded, HealPlanned
 from events.topics import DEFAULT_SHARDS, shard_of
 from tests.healing.live import ForeignClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
@@ -15,7 +15,7 @@ from tests.integration.support import LOOK_S, MANAGED, Installation, installatio
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
-BROKERS = 5
+BROKERS, MORTAL = 5, (3, 4, 5)
 INTERVAL_MS, ALARM_MS = 12_000, 5000
 # The rest of what is recorded waits for a look, and for a machine that has other things to do.
 LATE_MS = 20_000
@@ -25,12 +25,8 @@ PATIENCE_S = 180
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def five(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
     """Five brokers in three racks, so that two can die and three replicas have a place."""
-    cluster = LocalCluster(tmp_path_factory.mktemp("five"))
-    await cluster.up(BROKERS, 3)
-    try:
+    async with local_cluster(tmp_path_factory.mktemp("five"), BROKERS, killable=MORTAL) as cluster:
         yield cluster
-    finally:
-        await cluster.down()
 
 
 def layout(partitions: int, *brokers: int) -> dict[int, list[int]]:

@@ -16,7 +16,7 @@ from events.partitions import TopicPartition
 from tests.integration.story import read_all, read_story
 from tests.integration.support import Installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.kills(3)]
 
 WHY = ("--reason", "integration test")
 LOWERED, SUSPENDED, RESUMED, CALL = KINDS = (

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
+import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
 from drover.cli.exits import ExitCode
@@ -15,9 +16,11 @@ from events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 
-pytestmark = [pytest.mark.cluster]
+pytestmark = [pytest.mark.cluster, pytest.mark.kills(3, CONTROLLER_ID)]
 
 LAYOUT = {number: ([3, 1, 2], [1, 3, 2], [2, 1, 4], [3, 4, 1])[number % 4] for number in range(40)}
+# The same for the story in which broker 3 dies while broker 1 is the one that is to lead nothing.
+MIRRORED = {number: [{1: 3, 3: 1}.get(broker, broker) for broker in replicas] for number, replicas in LAYOUT.items()}
 ELECTOR = ("-m", "tests.integration.dying_elector")
 BALANCES_EVERY_S = 5
 # To each partition: without a pause the brokers would do nothing else.
@@ -42,11 +45,11 @@ async def leads_nothing(made: Installation, topic: str, broker: int) -> None:
     await wait_for(nothing, f"broker {broker} to lead nothing of {topic}", timeout_s=90)
 
 
-async def is_restored(made: Installation, topic: str) -> None:
+async def is_restored(made: Installation, topic: str, layout: Mapping[int, list[int]] = LAYOUT) -> None:
     async def restored() -> bool:
         found = await seen(made, topic)
         return {key: list(replicas) for key, (_, replicas) in found.items()} == {
-            TopicPartition(topic, number): replicas for number, replicas in LAYOUT.items()
+            TopicPartition(topic, number): replicas for number, replicas in layout.items()
         } and not (await made.managed()).orders
 
     await wait_for(restored, f"every canonical order of {topic} to be back", timeout_s=90)
@@ -88,24 +91,38 @@ async def traffic(made: Installation, topic: str) -> AsyncIterator[list[int]]:
         await producer.stop()
 
 
-@asynccontextmanager
-async def own_rebalance(cluster: LocalCluster, *, is_on: bool) -> AsyncIterator[None]:
-    """Let Kafka itself elect preferred leaders every 5 s, as it does every 300 by default; or never."""
-    file = Layout(cluster.directory).settings_file(CONTROLLER)
-    before = file.read_text(encoding="utf-8")
+class OwnRebalance:
+    """Kafka's own elections of preferred leaders; another mode is a restart of the controller."""
 
-    async def restart(text: str) -> None:
-        file.write_text(text, encoding="utf-8")
-        await cluster.kill(CONTROLLER_ID)
-        await cluster.start(CONTROLLER_ID)
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._file = Layout(cluster.directory).settings_file(CONTROLLER)
+        self._before = self._text = self._file.read_text(encoding="utf-8")
 
-    enabled = str(is_on).lower()
-    more = f"auto.leader.rebalance.enable={enabled}\nleader.imbalance.check.interval.seconds={BALANCES_EVERY_S}\n"
-    await restart(before + more)
-    try:
-        yield
-    finally:
-        await restart(before)
+    async def every_few_seconds(self) -> None:
+        """Let Kafka elect every 5 s, as it does every 300 by default."""
+        every = f"leader.imbalance.check.interval.seconds={BALANCES_EVERY_S}\n"
+        await self._restart(f"{self._before}auto.leader.rebalance.enable=true\n{every}")
+
+    async def never(self) -> None:
+        await self._restart(f"{self._before}auto.leader.rebalance.enable=false\n")
+
+    async def as_before(self) -> None:
+        await self._restart(self._before)
+
+    async def _restart(self, text: str) -> None:
+        if text != self._text:
+            self._text = text
+            self._file.write_text(text, encoding="utf-8")
+            await self._cluster.kill(CONTROLLER_ID)
+            await self._cluster.start(CONTROLLER_ID)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def own_rebalance(local_cluster: LocalCluster) -> AsyncIterator[OwnRebalance]:
+    made = OwnRebalance(local_cluster)
+    yield made
+    await made.as_before()
 
 
 async def leads_again(made: Installation, topic: str) -> None:
@@ -127,12 +144,13 @@ async def _all_listed(made: Installation, topic: str) -> None:
 
 
 async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies(
-    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+    local_cluster: LocalCluster, own_rebalance: OwnRebalance, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     topic = "eager"
     async with installation(local_cluster, tmp_path_factory.mktemp("eager"), "eager") as made:
         await made.create_topic(topic, LAYOUT)
-        async with own_rebalance(local_cluster, is_on=True), traffic(made, topic) as written:
+        await own_rebalance.every_few_seconds()
+        async with traffic(made, topic) as written:
             # Killed with -9 between the reorder and the election; its successor goes on.
             await made.start_worker("first", program=ELECTOR)
             await made.wait_until_owned("first")
@@ -172,29 +190,29 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
 
 
 async def test_lazily_no_leader_moves_before_an_election_is_asked_for(
-    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+    local_cluster: LocalCluster, own_rebalance: OwnRebalance, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     topic = "lazy"
     async with installation(local_cluster, tmp_path_factory.mktemp("lazy"), "lazy", lazy_leadership=True) as made:
         await made.create_topic(topic, LAYOUT)
         await made.start_worker("solo")
         await made.wait_until_owned("solo")
-        async with own_rebalance(local_cluster, is_on=True):
-            led = {key: leader for key, (leader, _) in (await seen(made, topic)).items()}
-            await leaders_command(made, "demote", "3", "--topic", topic)
+        await own_rebalance.every_few_seconds()
+        led = {key: leader for key, (leader, _) in (await seen(made, topic)).items()}
+        await leaders_command(made, "demote", "3", "--topic", topic)
 
-            async def reordered() -> bool:
-                return (await made.replicas(TopicPartition(topic, 1))) == (1, 2, 3)
+        async def reordered() -> bool:
+            return (await made.replicas(TopicPartition(topic, 1))) == (1, 2, 3)
 
-            await wait_for(reordered, "the lists under which no leader moves to be in order")
-            await asyncio.sleep(2 * BALANCES_EVERY_S + 1)
-            assert {key: leader for key, (leader, _) in (await seen(made, topic)).items()} == led
-            await leaders_command(made, "balance", "--topic", topic)
-            await leads_nothing(made, topic, 3)
-            drained = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done")
-            assert drained.code == 0, drained.errors
-            assert f"of {MANAGED} is back" in drained.output
-            await is_restored(made, topic)
+        await wait_for(reordered, "the lists under which no leader moves to be in order")
+        await asyncio.sleep(2 * BALANCES_EVERY_S + 1)
+        assert {key: leader for key, (leader, _) in (await seen(made, topic)).items()} == led
+        await leaders_command(made, "balance", "--topic", topic)
+        await leads_nothing(made, topic, 3)
+        drained = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done")
+        assert drained.code == 0, drained.errors
+        assert f"of {MANAGED} is back" in drained.output
+        await is_restored(made, topic)
 
 
 async def set_limit(made: Installation, assignment: str) -> None:
@@ -203,14 +221,14 @@ async def set_limit(made: Installation, assignment: str) -> None:
 
 
 async def _drained_and_undone(made: Installation, topic: str) -> None:
-    """Let broker 3 give up what it leads, and get it back."""
-    drained = await made.drover("broker", "drain-leaders", "3", "--reason", "upgrade", "--timeout", "90s")
+    """Let broker 1 give up what it leads, and get it back."""
+    drained = await made.drover("broker", "drain-leaders", "1", "--reason", "upgrade", "--timeout", "90s")
     assert drained.code == 0, drained.errors
-    await leads_nothing(made, topic, 3)
+    await leads_nothing(made, topic, 1)
     before = await seen(made, topic)
-    undone = await made.drover("broker", "drain-leaders", "3", "--undo", "--reason", "done", "--timeout", "90s")
+    undone = await made.drover("broker", "drain-leaders", "1", "--undo", "--reason", "done", "--timeout", "90s")
     assert undone.code == 0, undone.errors
-    await is_restored(made, topic)
+    await is_restored(made, topic, MIRRORED)
     await leads_again(made, topic)
     assert {key: leader for key, (leader, _) in before.items()} != {
         key: leader for key, (leader, _) in (await seen(made, topic)).items()
@@ -218,47 +236,48 @@ async def _drained_and_undone(made: Installation, topic: str) -> None:
 
 
 async def test_without_kafkas_rebalance_both_modes_do_what_they_say(
-    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+    local_cluster: LocalCluster, own_rebalance: OwnRebalance, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Eager first, then lazy: a broker fails, returns and is balanced by itself; a drain of a lazy cluster says so."""
     topic = "modes"
     async with installation(local_cluster, tmp_path_factory.mktemp("modes"), "modes") as made:
-        await made.create_topic(topic, LAYOUT)
+        await made.create_topic(topic, MIRRORED)
         await made.start_worker("solo")
         await made.wait_until_owned("solo")
-        async with own_rebalance(local_cluster, is_on=False), traffic(made, topic) as written:
+        await own_rebalance.never()
+        async with traffic(made, topic) as written:
             await _drained_and_undone(made, topic)
             await set_limit(made, "lazy_leadership=true")
             await set_limit(made, "balances_after_return=true")
-            lazily = await made.drover("broker", "drain-leaders", "3", "--reason", "lazy", "--timeout", "90s")
+            lazily = await made.drover("broker", "drain-leaders", "1", "--reason", "lazy", "--timeout", "90s")
             assert lazily.code == ExitCode.UNFINISHED
             assert "no leader moves before" in lazily.errors
-            assert all(leader == LAYOUT[key.partition][0] for key, (leader, _) in (await seen(made, topic)).items())
+            assert all(leader == MIRRORED[key.partition][0] for key, (leader, _) in (await seen(made, topic)).items())
 
-            # The list counts when a broker fails: what broker 1 led goes to broker 2, whom (1, 3, 2) has last.
-            await local_cluster.kill(1)
+            # The list counts when a broker fails: what broker 3 led goes to broker 2, whom (3, 1, 2) has last.
+            await local_cluster.kill(3)
 
             async def is_gone() -> bool:
                 counted = (await made.managed()).leader_counts
-                return 1 in counted and not counted[1].leaders
+                return 3 in counted and not counted[3].leaders
 
-            await wait_for(is_gone, "the log to say that broker 1 leads nothing", timeout_s=90)
+            await wait_for(is_gone, "the log to say that broker 3 leads nothing", timeout_s=90)
             found = await seen(made, topic)
-            assert all(leader == 2 for key, (leader, _) in found.items() if LAYOUT[key.partition][0] == 1)
+            assert all(leader == 2 for key, (leader, _) in found.items() if MIRRORED[key.partition][0] == 3)
 
             # Its return begins a balance, in which the list counts as well.
-            await local_cluster.start(1)
-            await leads_nothing(made, topic, 3)
+            await local_cluster.start(3)
+            await leads_nothing(made, topic, 1)
 
             async def leads_where_it_is_first() -> bool:
                 now = await seen(made, topic)
-                return all(leader == 1 for key, (leader, _) in now.items() if LAYOUT[key.partition][0] == 1)
+                return all(leader == 3 for key, (leader, _) in now.items() if MIRRORED[key.partition][0] == 3)
 
-            await wait_for(leads_where_it_is_first, "broker 1 to lead where it is first", timeout_s=90)
+            await wait_for(leads_where_it_is_first, "broker 3 to lead where it is first", timeout_s=90)
             assert written[0]
         told = await made.drover("history", "--by", "drover", "-o", "json")
         begun = [row["reason"] for row in told.document["history"] if row["what"] == "leader-balance-begun"]
-        assert "broker 1 is back" in begun
+        assert "broker 3 is back" in begun
         ends = {"leader-election-ended", "leader-elections-ended"}
         causes = {row["reason"] for row in told.document["history"] if row["what"] in ends}
-        assert causes == {"broker 1 is back"}, "what the list caused is told under who changed it"
+        assert causes == {"broker 3 is back"}, "what the list caused is told under who changed it"

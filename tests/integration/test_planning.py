@@ -14,7 +14,7 @@ from drover.inventory import Inventory
 from events.partitions import TopicPartition
 from tests.integration.support import Installation, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.kills(3)]
 TOPIC = "planned"
 PARTITIONS = 12
 # Two brokers share a rack, so that each of them can take over what the other has.

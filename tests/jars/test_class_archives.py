@@ -7,7 +7,7 @@ import pytest
 
 from drover.jars.class_archives import RECORD_FLAG, Archives, archives_for
 from drover.local.layout import Layout
-from drover.local.programs import JVM_FLAGS, RECORDER, Programs, node_command
+from drover.local.programs import JVM_FLAGS, RECORDER, Programs, node_command, shared_command
 
 # Fails when it is to use an archive that holds the word "broken"; makes a base when it is told to.
 JAVA = """#!/bin/sh
@@ -119,10 +119,14 @@ def test_one_broker_records_until_there_is_an_archive_and_then_all_use_it(java: 
     layout = Layout(tmp_path / "cluster")
     recording = [node for node in ("1", "2", "100") if _records(node_command(programs, layout, node))]
     assert recording == [RECORDER]
+    assert _records(shared_command(programs, layout, ["1", "100"]))
+    assert not _records(shared_command(programs, layout, ["2", "100"]))
     assert archives.keep(recorded(tmp_path))
     for node in ("1", "2", "100"):
         assert archives.use_flags[0] in node_command(programs, layout, node)
         assert not _records(node_command(programs, layout, node))
+    assert archives.use_flags[0] in shared_command(programs, layout, ["1", "100"])
+    assert not _records(shared_command(programs, layout, ["1", "100"]))
     assert archives.use_flags[0] not in node_command(programs, layout, "zookeeper")
 
 

@@ -1,11 +1,13 @@
 """Model and reality side by side: random scripts whose every answer and every rest must be the same on both."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+import pytest_asyncio
 
 from drover.cluster import controller_model
-from drover.local import LocalCluster
+from drover.local import LocalCluster, local_cluster
 from tests.reality.operations import Alter, Create, Operation, Place, Replicas
 from tests.reality.real import RealCluster
 from tests.reality.recorder import Disagreement, run_batch
@@ -17,6 +19,13 @@ SCRIPTS = 32
 MOST_UNSTEADY = 1
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def four(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
+    """Four brokers, each of which a script may kill."""
+    async with local_cluster(tmp_path_factory.mktemp("four"), brokers=4) as cluster:
+        yield cluster
 
 
 async def play(local: LocalCluster, batch: Batch) -> None:
@@ -40,16 +49,16 @@ async def told(real: RealCluster, found: list[Disagreement]) -> str:
     return f"{len(found)} scripts disagree, the first: {await report(real, found[0])}"
 
 
-async def test_scripts_under_which_two_brokers_die_and_return_agree(local_cluster: LocalCluster) -> None:
+async def test_scripts_under_which_two_brokers_die_and_return_agree(four: LocalCluster) -> None:
     batch = make_batch(SEED, SCRIPTS)
     assert sum(isinstance(event, Kill) for event in batch.weather) == 2
     assert sum(isinstance(event, Start) for event in batch.weather) == 2
     assert sum(len(script.operations) for script in batch.scripts) > SCRIPTS * 10
-    await play(local_cluster, batch)
+    await play(four, batch)
 
 
 async def test_a_wrong_model_is_found_and_the_script_made_as_small_as_it_can_be(
-    local_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+    four: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = controller_model.delta
 
@@ -65,7 +74,7 @@ async def test_a_wrong_model_is_found_and_the_script_made_as_small_as_it_can_be(
     )
     batch = Batch(0, (None,) * len(operations), (Script(7, operations),))
     monkeypatch.setattr(controller_model, "delta", wrong)
-    async with RealCluster(local_cluster) as real:
+    async with RealCluster(four) as real:
         found = await run_batch(real, batch, agree_within_s=1)
         assert [(one.round_number, one.disturbed) for one in found] == [(3, False)]
         said = await report(real, found[0], agree_within_s=1)

@@ -134,7 +134,7 @@ async def secure_cluster(directory: Path) -> AsyncIterator[SecureCluster]:
     seen: set[str] = set()
     watching = asyncio.create_task(_watch(mark(Layout(place.resolve())), seen))
     try:
-        async with local_cluster(place, brokers=3, racks=3, secure=True) as local:
+        async with local_cluster(place, brokers=3, racks=3, secure=True, killable=(2,)) as local:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching

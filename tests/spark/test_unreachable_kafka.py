@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,6 +16,7 @@ from spark.job import JobOptions
 from spark.reading import LogSource
 from spark.sinks.port import Position
 from spark.sinks.sqlite import SqliteSink
+from tests.hanging import hanging
 from tests.integration.support import Installation, installation
 from tests.spark import live
 from tests.spark.comparing import difference
@@ -77,18 +77,6 @@ def options(drover: Installation, client: dict[str, str]) -> JobOptions:
     return JobOptions(source, drover.directory / "job", trigger_ms=100)
 
 
-@asynccontextmanager
-async def away(cluster: LocalCluster) -> AsyncIterator[None]:
-    """Stop the process of every broker for the length of a block."""
-    brokers = [broker.id for broker in cluster.spec.brokers]
-    try:
-        await asyncio.gather(*map(cluster.pause, brokers))
-        yield
-    finally:
-        await asyncio.gather(*map(cluster.resume, brokers))
-        await cluster.wait_until_serving()
-
-
 async def in_mid_batch(drover: Installation, sink: HeldSink, records: Sequence[bytes]) -> None:
     """Append to the log, and hold the batch that reads it."""
     sink.hold()
@@ -108,7 +96,7 @@ async def test_a_kafka_that_stays_away_ends_the_job_with_the_cause_and_one_that_
         await live.wait_until_equal(written, chosen.files.tables)
         await in_mid_batch(written, sink, LOG[60:80])
         before = live.standing_in(chosen.files.tables)
-        async with away(written.cluster):
+        async with hanging(written.cluster):
             sink.let_go()
             await asyncio.sleep(AWAY_S)
             assert live.standing_in(chosen.files.tables) == before, "there was nothing to be had"
@@ -127,7 +115,7 @@ async def ends_with_the_cause(written: Installation, *, is_in_batch: bool) -> No
         await live.wait_until_equal(written, chosen.files.tables)
         if is_in_batch:
             await in_mid_batch(written, sink, LOG[40:60])
-        async with away(written.cluster):
+        async with hanging(written.cluster):
             sink.let_go()
             async with asyncio.timeout(60):
                 await asyncio.wait((task,))

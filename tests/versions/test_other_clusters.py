@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -31,8 +31,10 @@ AWAY_AT_MOST_S = 10.0
 
 
 @asynccontextmanager
-async def cluster_of(directory: Path, kafka: str, controllers: int) -> AsyncIterator[RealCluster]:
-    async with local_cluster(directory, kafka=kafka, controllers=controllers) as local:
+async def cluster_of(
+    directory: Path, kafka: str, controllers: int, killable: Collection[int] | None
+) -> AsyncIterator[RealCluster]:
+    async with local_cluster(directory, kafka=kafka, controllers=controllers, killable=killable) as local:
         real = RealCluster(local)
         try:
             yield real
@@ -44,7 +46,7 @@ async def cluster_of(directory: Path, kafka: str, controllers: int) -> AsyncIter
 async def test_kafka_3_9_says_what_it_is_and_moves_throttles_rolls_back_reorders_and_elects(
     tmp_path: Path, controllers: int
 ) -> None:
-    async with cluster_of(tmp_path, "3.9.1", controllers) as cluster:
+    async with cluster_of(tmp_path, "3.9.1", controllers, (4,) if controllers else None) as cluster:
         await _has_the_traits_that_were_seen(cluster)
         await _agrees_with_the_model(cluster)
         driver = cluster.driver
@@ -117,7 +119,7 @@ async def _agrees_with_the_model(cluster: RealCluster) -> None:
 
 
 async def test_each_of_three_controllers_may_die_and_the_next_alter_is_accepted_within_seconds(tmp_path: Path) -> None:
-    async with cluster_of(tmp_path, "4.3.1", 3) as cluster:
+    async with cluster_of(tmp_path, "4.3.1", 3, (100, 101, 102)) as cluster:
         topic = await cluster.create_topic({0: [1, 2, 3]})
         key, replicas = TopicPartition(topic, 0), (1, 2, 3)
         for controller in cluster.local.spec.controllers:

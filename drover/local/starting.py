@@ -1,0 +1,98 @@
+"""Start all nodes of a cluster, each in its process or in the one that several share; returns before they serve."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from drover.errors import ClusterUnavailableError
+from drover.local import files, security
+from drover.local.layout import CONTROLLER, SHARED, ZOOKEEPER, ClusterSpec, Layout
+from drover.local.nodes import Nodes
+from drover.local.processes import ProcessState, state_of
+from drover.local.programs import Programs, format_command, node_command
+from drover.local.shared_process import Offer, SharedProcess, opened, parse_offer
+from drover.local.waiting import wait_until
+
+
+class Start:
+    """One start of a cluster; all that it does is harmless when it is repeated, but for what runs already."""
+
+    def __init__(self, layout: Layout, nodes: Nodes, spec: ClusterSpec, programs: Programs, timeout_s: float) -> None:
+        self._layout = layout
+        self._nodes = nodes
+        self._spec = spec
+        self._programs = programs
+        self._timeout_s = timeout_s
+
+    async def run(self) -> None:
+        """Start every node; brokers start beside the controllers' formatting and wait for them by themselves.
+
+        Raises `ClusterUnavailableError` if the controller cannot be formatted, or a node of the shared process fails.
+        """
+        spec = self._spec
+        files.write_files(self._layout, spec)
+        async with AsyncExitStack() as doors:
+            log_begins = self._spawn_shared() if spec.shared else 0
+            self._spawn_alone(*(str(broker.id) for broker in spec.brokers), ZOOKEEPER)
+            shared = await doors.enter_async_context(self._opened(log_begins)) if spec.shared else None
+            if spec.controllers and not files.is_formatted(self._layout):
+                # Kafka 3 has the same tool only as a program.
+                in_shared = CONTROLLER in spec.shared and not spec.kafka.startswith("3.")
+                await self._format(shared if in_shared else None)
+            self._spawn_alone(*spec.controllers)
+            if shared is not None:
+                await shared.start([self._layout.settings_file(node) for node in spec.shared])
+
+    def _spawn_alone(self, *names: str) -> None:
+        for name in names:
+            if name not in self._spec.shared:
+                self._nodes.spawn(name, node_command(self._programs, self._layout, name), self._programs)
+
+    async def _format(self, shared: SharedProcess | None) -> None:
+        """Format the first controller with Kafka's own tool, in the shared process or in one of its own."""
+        arguments = security.write_format_arguments(self._layout, self._spec)
+        try:
+            if shared is not None:
+                await shared.format(arguments)
+            else:
+                await self._run_format_tool(arguments)
+        finally:
+            arguments.unlink()
+        if not files.is_formatted(self._layout):
+            end = self._nodes.log_end(CONTROLLER)
+            raise ClusterUnavailableError(f"the controller could not be formatted; {end}")
+        files.format_other_controllers(self._layout, self._spec)
+
+    async def _run_format_tool(self, arguments: Path) -> None:
+        command = format_command(self._programs, self._layout, arguments)
+        tool = self._nodes.spawn(CONTROLLER, command, self._programs)
+        await wait_until(
+            lambda: state_of(tool) is ProcessState.DEAD,
+            what="the controller's log directory is formatted",
+            timeout_s=self._timeout_s,
+        )
+
+    def _spawn_shared(self) -> int:
+        """Start the shared process; returns how many bytes its log had before."""
+        log_file = self._layout.log_file(SHARED)
+        had = log_file.stat().st_size if log_file.exists() else 0
+        self._nodes.spawn_shared(self._spec.shared, self._programs)
+        return had
+
+    @asynccontextmanager
+    async def _opened(self, log_begins: int) -> AsyncIterator[SharedProcess]:
+        """Hold the door of the shared process open."""
+
+        def offer() -> Offer | None:
+            said = self._layout.log_file(SHARED).read_bytes()[log_begins:]
+            return parse_offer(said.decode(errors="replace"))
+
+        def has_offered_or_died() -> bool:
+            return offer() is not None or self._nodes.state(self._spec.shared[0]) is ProcessState.DEAD
+
+        await wait_until(has_offered_or_died, what="the shared process takes orders", timeout_s=self._timeout_s)
+        found = offer()
+        if found is None:
+            raise ClusterUnavailableError(f"the shared process is dead; {self._nodes.log_end(SHARED)}")
+        async with opened(found) as shared:
+            yield shared

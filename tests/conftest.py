@@ -1,7 +1,9 @@
 """What every test may use: one real cluster per session, started by the first test that asks for it."""
 
 import functools
+import gc
 import os
+import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator, Iterable
@@ -29,6 +31,8 @@ RUNNING = pytest.StashKey[LocalCluster]()
 ROOT = Path(__file__).parents[1]
 
 SHARED_CLUSTER = "shared-cluster"
+# As a parameter, or by its name.
+USES_SHARED_CLUSTER = re.compile(r'\blocal_cluster: |"local_cluster"')
 # Folders whose tests share something that is started for them alone. One process after the other would need most of the
 # run for all that uses a cluster, so the live stories have one of their own.
 OWN_PARTS = frozenset(
@@ -59,6 +63,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep what the tests write in memory where there is plenty, unless PYTEST_DEBUG_TEMPROOT says where it goes."""
+    # What is collected lives as long as the run: to go through it again and again takes a tenth of the time.
+    gc.set_threshold(100_000, 20, 100)
     # Not for those that pytest starts: some tests run tests that are to fail.
     config.stash[FAILURES] = os.environ.pop("DROVER_TEST_FAILURES", None)
     place = memory_directory()
@@ -120,6 +126,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let the longest group begin first, where several processes share the tests."""
+    gc.freeze()
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: -LONG_S.get(group_of(item.path), 0))
 
@@ -131,7 +138,7 @@ def group_of(file: Path) -> str:
     if folder.name in OWN_PARTS:
         return folder.name
     texts = (path.read_text(encoding="utf-8") for path in (file, folder / "conftest.py") if path.exists())
-    if any("local_cluster" in text for text in texts):
+    if any(USES_SHARED_CLUSTER.search(text) for text in texts):
         return SHARED_CLUSTER
     return f"{folder.name}/{file.stem}"
 

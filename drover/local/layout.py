@@ -14,8 +14,8 @@ HOST = "127.0.0.1"
 CONTROLLER_ID = 100
 CONTROLLER = str(CONTROLLER_ID)
 ZOOKEEPER = "zookeeper"
-# The directory of the process that several nodes share.
-SHARED = "shared"
+# Processes that are no node: the one that several nodes share, and the tool that formats the controller.
+SHARED, FORMATTER = "shared", "format"
 FEWEST_BROKERS = 3
 MOST_CONTROLLERS = 5
 # Users of a secure cluster: the worker's, the command line's, and the super user.
@@ -200,7 +200,7 @@ class Layout:
     @property
     def format_arguments_file(self) -> Path:
         """The storage tool's arguments; there only while it runs."""
-        return self.node(CONTROLLER) / "format.arguments"
+        return self.node(FORMATTER) / "format.arguments"
 
     def password_file(self, user: str) -> Path:
         """A user's password; nobody else can read it."""

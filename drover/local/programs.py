@@ -9,7 +9,7 @@ from py4j.java_gateway import find_jar_path
 
 from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
 from drover.jars.class_archives import Archives, archives_for
-from drover.local.layout import CONTROLLER, SHARED, ZOOKEEPER, Layout
+from drover.local.layout import FORMATTER, SHARED, ZOOKEEPER, Layout
 from drover.local.shared_process import MAIN
 
 JVM_FLAGS = (
@@ -81,7 +81,7 @@ def format_command(programs: Programs, layout: Layout, arguments: Path) -> list[
     """Return the command line that formats the controller's log directory; its arguments are in a file."""
     flags = () if programs.archives is None else programs.archives.use_flags
     # The tool takes a file in place of arguments, and every user of this machine can read a command line.
-    return [*_jvm(programs, layout, CONTROLLER), *flags, "kafka.tools.StorageTool", f"@{arguments}"]
+    return [*_jvm(programs, layout, FORMATTER), *flags, "kafka.tools.StorageTool", f"@{arguments}"]
 
 
 def node_environment(programs: Programs, node: str) -> dict[str, str]:

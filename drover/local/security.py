@@ -36,6 +36,7 @@ def write_format_arguments(layout: Layout, spec: ClusterSpec) -> Path:
     """Write the storage tool's arguments, the users' passwords among them; delete the file when the tool has ended."""
     passwords = {user: password(layout, user) for user in USERS} if spec.secure else {}
     text = settings.format_arguments(spec, layout.settings_file(CONTROLLER), passwords)
+    layout.format_arguments_file.parent.mkdir(parents=True, exist_ok=True)
     write_private(layout.format_arguments_file, text)
     return layout.format_arguments_file
 

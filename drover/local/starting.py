@@ -6,7 +6,7 @@ from pathlib import Path
 
 from drover.errors import ClusterUnavailableError
 from drover.local import files, security
-from drover.local.layout import CONTROLLER, SHARED, ZOOKEEPER, ClusterSpec, Layout
+from drover.local.layout import CONTROLLER, FORMATTER, SHARED, ZOOKEEPER, ClusterSpec, Layout
 from drover.local.nodes import Nodes
 from drover.local.processes import ProcessState, state_of
 from drover.local.programs import Programs, format_command, node_command
@@ -59,13 +59,13 @@ class Start:
         finally:
             arguments.unlink()
         if not files.is_formatted(self._layout):
-            end = self._nodes.log_end(CONTROLLER)
+            end = self._nodes.log_end(SHARED if shared is not None else FORMATTER)
             raise ClusterUnavailableError(f"the controller could not be formatted; {end}")
         files.format_other_controllers(self._layout, self._spec)
 
     async def _run_format_tool(self, arguments: Path) -> None:
         command = format_command(self._programs, self._layout, arguments)
-        tool = self._nodes.spawn(CONTROLLER, command, self._programs)
+        tool = self._nodes.spawn(FORMATTER, command, self._programs)
         await wait_until(
             lambda: state_of(tool) is ProcessState.DEAD,
             what="the controller's log directory is formatted",

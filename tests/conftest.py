@@ -28,19 +28,22 @@ settings.register_profile("same", settings.get_profile("search"), derandomize=Tr
 settings.load_profile("same")
 
 RUNNING = pytest.StashKey[LocalCluster]()
+GROUP = pytest.StashKey[str]()
 ROOT = Path(__file__).parents[1]
 
 SHARED_CLUSTER = "shared-cluster"
 # As a parameter, or by its name.
 USES_SHARED_CLUSTER = re.compile(r'\blocal_cluster: |"local_cluster"')
-# Folders whose tests share something that is started for them alone. One process after the other would need most of the
-# run for all that uses a cluster, so the live stories have one of their own.
-OWN_PARTS = frozenset(
-    {"docs", "faults", "integration", "local", "projections", "reality", "secure", "spark", "versions"}
-)
+# Folders whose tests share something that is started for them alone.
+OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "reality", "secure", "spark", "versions"})
+# Live stories in which nobody kills a node, and those in which somebody does: each kind has a cluster of its own.
+CALM, DEADLY = "integration/calm", "integration/deadly"
+KILLS = re.compile(r"\bmark\.kills\(")
+CLUSTER_GROUPS = (CALM, DEADLY, SHARED_CLUSTER)
 # About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
-    "integration": 700,
+    CALM: 500,
+    DEADLY: 450,
     SHARED_CLUSTER: 400,
     "faults": 150,
     "secure": 90,
@@ -88,11 +91,27 @@ async def local_cluster(
         racks=3,
         kafka=kafka,
         controllers=0 if zookeeper_mode else 1,
-        killable=None if zookeeper_mode else killed_nodes(request.session.items),
+        killable=None if zookeeper_mode else killed_nodes(sharing(request)),
     ) as cluster:
         request.config.stash[RUNNING] = cluster
         yield cluster
         del request.config.stash[RUNNING]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember for whom fixtures are made."""
+    item.config.stash[GROUP] = group_of(item.path)
+
+
+def sharing(request: pytest.FixtureRequest) -> list[pytest.Item]:
+    """Return the tests that will have the cluster of this process."""
+    items = request.session.items
+    # With as many processes as groups that use it, no process runs two of them: they begin first.
+    workers = getattr(request.config, "workerinput", {"workercount": 1})["workercount"]
+    if workers < len(CLUSTER_GROUPS):
+        return items
+    return [item for item in items if group_of(item.path) == request.config.stash[GROUP]]
 
 
 def killed_nodes(items: Iterable[pytest.Item]) -> frozenset[int]:
@@ -135,6 +154,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def group_of(file: Path) -> str:
     """Name what shares a process: the users of the one cluster, a folder with something of its own, or a file."""
     folder = file.parent
+    if folder.name == "integration":
+        return DEADLY if KILLS.search(file.read_text(encoding="utf-8")) else CALM
     if folder.name in OWN_PARTS:
         return folder.name
     texts = (path.read_text(encoding="utf-8") for path in (file, folder / "conftest.py") if path.exists())

@@ -1,5 +1,6 @@
 """What every test may use: one real cluster per session, started by the first test that asks for it."""
 
+import asyncio
 import functools
 import gc
 import os
@@ -7,6 +8,7 @@ import re
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ settings.register_profile("search", deadline=None, suppress_health_check=(Health
 settings.register_profile("same", settings.get_profile("search"), derandomize=True, database=None)
 settings.load_profile("same")
 
-RUNNING = pytest.StashKey[LocalCluster]()
+RUNNING = pytest.StashKey[LocalCluster | None]()
 GROUP = pytest.StashKey[str]()
 ROOT = Path(__file__).parents[1]
 
@@ -95,7 +97,7 @@ async def local_cluster(
     ) as cluster:
         request.config.stash[RUNNING] = cluster
         yield cluster
-        del request.config.stash[RUNNING]
+        request.config.stash[RUNNING] = None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -107,11 +109,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def sharing(request: pytest.FixtureRequest) -> list[pytest.Item]:
     """Return the tests that will have the cluster of this process."""
     items = request.session.items
-    # With as many processes as groups that use it, no process runs two of them: they begin first.
-    workers = getattr(request.config, "workerinput", {"workercount": 1})["workercount"]
-    if workers < len(CLUSTER_GROUPS):
+    if not is_for_one_group(request.config):
         return items
     return [item for item in items if group_of(item.path) == request.config.stash[GROUP]]
+
+
+def is_for_one_group(config: pytest.Config) -> bool:
+    """Whether the cluster of this process is for one group: of enough processes none runs two, as they begin first."""
+    workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    return workers >= len(CLUSTER_GROUPS)
 
 
 def killed_nodes(items: Iterable[pytest.Item]) -> frozenset[int]:
@@ -121,10 +127,19 @@ def killed_nodes(items: Iterable[pytest.Item]) -> frozenset[int]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
-    """Delete the topics of a directory after its last test: brokers that keep hundreds are slow for the next."""
+    """Delete the topics of a directory after its last test: brokers that keep hundreds are slow for the next.
+
+    A cluster that nobody will need goes.
+    """
     yield
     cluster = item.config.stash.get(RUNNING, None)
-    if cluster is not None and nextitem is not None and nextitem.path.parent != item.path.parent:
+    if cluster is None or nextitem is None:
+        return
+    if is_for_one_group(item.config) and group_of(nextitem.path) != group_of(item.path):
+        item.config.stash[RUNNING] = None
+        with ThreadPoolExecutor(1) as thread:  # the loop of the tests is this thread's
+            thread.submit(asyncio.run, cluster.down()).result()
+    elif nextitem.path.parent != item.path.parent:
         delete_topics(cluster.bootstrap, lambda name: not name.startswith("__"))
 
 

@@ -1,8 +1,8 @@
 """Several Kafka nodes in one JVM, as Kafka's own tests run them: they start in a third of the time and of the memory.
 
 The nodes are the same classes that `kafka.Kafka` runs, with the same settings, and speak with each other over the same
-sockets. What differs is that they live and die together. Py4J starts them: whoever starts the JVM opens a door into it,
-which wants a token, and closes the door when the nodes run.
+sockets. What differs is that they live and die together. Py4J starts them: the JVM begins with its gateway, which wants
+a token, and the gateway is closed when the nodes run.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ MAIN = ("py4j.GatewayServer", "--enable-auth", "0")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """Where the door is, and the token that it wants."""
+class Gateway:
+    """Where Py4J's gateway listens, and the token that it wants."""
 
     port: int
     token: str
 
 
 class SharedProcess:
-    """The door into the JVM, open until its nodes run."""
+    """The JVM, as long as its gateway is open."""
 
     def __init__(self, gateway: JavaGateway) -> None:
         self._gateway = gateway
@@ -69,22 +69,22 @@ class SharedProcess:
 
 
 @asynccontextmanager
-async def opened(offer: Offer) -> AsyncIterator[SharedProcess]:
-    """Hold the door open that a JVM has offered."""
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=offer.port, auth_token=offer.token))
+async def connected(gateway: Gateway) -> AsyncIterator[SharedProcess]:
+    """Speak with a JVM through its gateway, and have it closed in the end."""
+    connection = JavaGateway(gateway_parameters=GatewayParameters(port=gateway.port, auth_token=gateway.token))
     try:
-        yield SharedProcess(gateway)
+        yield SharedProcess(connection)
     finally:
-        await asyncio.to_thread(gateway.shutdown)
+        await asyncio.to_thread(connection.shutdown)
 
 
-def parse_offer(said: str) -> Offer | None:
-    """Find what a JVM started with `MAIN` offers: two whole lines that follow each other; None while they are not.
+def parse_gateway(said: str) -> Gateway | None:
+    """Find the port and the token that a JVM started with `MAIN` prints, in two lines; None while they are not whole.
 
     The JVM may have warned of something before.
     """
     lines = said.splitlines(keepends=True)
     for port, token in pairwise(lines):
         if port.strip().isdecimal() and token.endswith("\n"):
-            return Offer(int(port), token.strip())
+            return Gateway(int(port), token.strip())
     return None

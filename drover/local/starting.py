@@ -1,5 +1,6 @@
 """Start all nodes of a cluster, each in its process or in the one that several share; returns before they serve."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from drover.local.layout import CONTROLLER, FORMATTER, SHARED, ZOOKEEPER, Cluste
 from drover.local.nodes import Nodes
 from drover.local.processes import ProcessState, state_of
 from drover.local.programs import Programs, format_command, node_command
-from drover.local.shared_process import Offer, SharedProcess, opened, parse_offer
+from drover.local.shared_process import Gateway, SharedProcess, connected, parse_gateway
 from drover.local.waiting import wait_until
 
 
@@ -31,17 +32,17 @@ class Start:
         """
         spec = self._spec
         files.write_files(self._layout, spec)
-        async with AsyncExitStack() as doors:
+        async with AsyncExitStack() as gateways:
             log_begins = self._spawn_shared() if spec.shared else 0
             self._spawn_alone(*(str(broker.id) for broker in spec.brokers), ZOOKEEPER)
-            shared = await doors.enter_async_context(self._opened(log_begins)) if spec.shared else None
+            shared = await gateways.enter_async_context(self._connected(log_begins)) if spec.shared else None
             if spec.controllers and not files.is_formatted(self._layout):
                 # Kafka 3 has the same tool only as a program.
                 in_shared = CONTROLLER in spec.shared and not spec.kafka.startswith("3.")
                 await self._format(shared if in_shared else None)
             self._spawn_alone(*spec.controllers)
             if shared is not None:
-                await shared.start([self._layout.settings_file(node) for node in spec.shared])
+                await self._start_shared(shared)
 
     def _spawn_alone(self, *names: str) -> None:
         for name in names:
@@ -80,19 +81,26 @@ class Start:
         return had
 
     @asynccontextmanager
-    async def _opened(self, log_begins: int) -> AsyncIterator[SharedProcess]:
-        """Hold the door of the shared process open."""
+    async def _connected(self, log_begins: int) -> AsyncIterator[SharedProcess]:
+        """Speak with the shared process through its gateway, which it says where to find."""
 
-        def offer() -> Offer | None:
-            said = self._layout.log_file(SHARED).read_bytes()[log_begins:]
-            return parse_offer(said.decode(errors="replace"))
+        def said() -> Gateway | None:
+            return parse_gateway(self._layout.log_file(SHARED).read_bytes()[log_begins:].decode(errors="replace"))
 
-        def has_offered_or_died() -> bool:
-            return offer() is not None or self._nodes.state(self._spec.shared[0]) is ProcessState.DEAD
+        def has_said_or_died() -> bool:
+            return said() is not None or self._nodes.state(self._spec.shared[0]) is ProcessState.DEAD
 
-        await wait_until(has_offered_or_died, what="the shared process takes orders", timeout_s=self._timeout_s)
-        found = offer()
-        if found is None:
+        await wait_until(has_said_or_died, what="the shared process has a gateway", timeout_s=self._timeout_s)
+        gateway = said()
+        if gateway is None:
             raise ClusterUnavailableError(f"the shared process is dead; {self._nodes.log_end(SHARED)}")
-        async with opened(found) as shared:
+        async with connected(gateway) as shared:
             yield shared
+
+    async def _start_shared(self, shared: SharedProcess) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await shared.start([self._layout.settings_file(node) for node in self._spec.shared])
+        except TimeoutError as error:
+            late = f"not within {self._timeout_s:g} s: the nodes of the shared process start"
+            raise ClusterUnavailableError(f"{late}; {self._nodes.log_end(SHARED)}") from error

@@ -13,7 +13,7 @@ from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.local import LocalCluster, Programs, probe
 from drover.local import local_cluster as run_local_cluster
 from drover.local.layout import CONTROLLER_ID
-from drover.local.shared_process import Offer, parse_offer
+from drover.local.shared_process import Gateway, parse_gateway
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -50,7 +50,7 @@ async def test_a_killable_node_dies_alone_and_comes_back(cluster: LocalCluster) 
 
 
 @pytest.mark.cluster
-async def test_the_door_into_the_process_is_closed_once_its_nodes_run(cluster: LocalCluster) -> None:
+async def test_the_gateway_is_closed_once_the_nodes_run(cluster: LocalCluster) -> None:
     listening = {
         connection.laddr.port
         for connection in psutil.Process(cluster.pid(1)).net_connections()
@@ -103,8 +103,8 @@ async def test_nodes_of_zookeeper_mode_share_no_process(tmp_path: Path) -> None:
         await LocalCluster(tmp_path).up(kafka="3.9.1", controllers=0, killable=())
 
 
-def test_an_offer_is_two_whole_lines() -> None:
-    assert parse_offer("") is None
-    assert parse_offer("Java warns of this\n25333\n") is None
-    assert parse_offer("Java warns of this\n25333\nab") is None
-    assert parse_offer("Java warns of this\n25333\nabc=\nmore\n") == Offer(25333, "abc=")
+def test_a_gateway_is_told_in_two_whole_lines() -> None:
+    assert parse_gateway("") is None
+    assert parse_gateway("Java warns of this\n25333\n") is None
+    assert parse_gateway("Java warns of this\n25333\nab") is None
+    assert parse_gateway("Java warns of this\n25333\nabc=\nmore\n") == Gateway(25333, "abc=")

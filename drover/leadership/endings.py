@@ -80,10 +80,15 @@ def order_after(state: LeadershipState, reassignment: Reassignment, ending: Endi
     return (LeaderOrderKept(**name, topic_id=reassignment.topic_id, canonical=canonical, replicas=replicas),)
 
 
-def now_canonical(state: LeadershipState, key: TopicPartition, replicas: tuple[int, ...]) -> tuple[OrderEvent, ...]:
-    """Say that the order of a list is what somebody asks for: no other one is restored later."""
+def now_canonical(
+    state: LeadershipState, key: TopicPartition, topic_id: str, replicas: tuple[int, ...]
+) -> tuple[OrderEvent, ...]:
+    """Say that the order of a list is what somebody asks for: no other one is restored later.
+
+    An order of an earlier topic of this name is none of this list, and ends as gone.
+    """
     kept = state.orders.get(key)
-    if kept is None or kept.canonical == replicas:
+    if kept is None or kept.topic_id != topic_id or kept.canonical == replicas:
         return ()
     return (LeaderOrderEnded(**event_name(state.name, key), why=OrderEnd.MOVED, replicas=replicas),)
 

@@ -74,7 +74,8 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     if new.replicas == seen.replicas:
-        return PartitionDecision(events=(*before, *now_canonical(state, new.key, new.replicas)), unchanged=True)
+        canonical_now = now_canonical(state, new.key, seen.topic_id, new.replicas)
+        return PartitionDecision(events=(*before, *canonical_now), unchanged=True)
     if new.replicas == canonical:
         return PartitionDecision(events=before, unchanged=True)
     return PartitionDecision(events=(*before, queued_from(new, seen, state)), joins=True)
@@ -95,7 +96,7 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
         withdrawn: tuple[ReassignmentEvent, ...]
         withdrawn = withdraw_replacement(active, WithdrawalReason.REPLACED, new.asked, state.name)
         withdrawn += withdraw_cancel(active, new.asked, state.name)
-        canonical = now_canonical(state, new.key, new.replicas) if is_reorder(active) else ()
+        canonical = now_canonical(state, new.key, active.topic_id, new.replicas) if is_reorder(active) else ()
         return PartitionDecision(events=(*withdrawn, *canonical), unchanged=True)
     if active.replacement is not None and active.replacement.target == new.replicas:
         return PartitionDecision(unchanged=True)
@@ -105,7 +106,7 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
     order = state.canonical_of(new.key, active.topic_id, active.current) if is_reorder(active) else active.original
     events = replace_target(active, new.plan, new.replicas, new.asked, state.name, order)
     if is_reorder(active) and is_untouched(active) and new.replicas == active.current:
-        return PartitionDecision(events=(*events, *now_canonical(state, new.key, new.replicas)))
+        return PartitionDecision(events=(*events, *now_canonical(state, new.key, active.topic_id, new.replicas)))
     return PartitionDecision(
         events=events, joins=any(isinstance(event, ReassignmentQueued | TargetReplaced) for event in events)
     )

@@ -10,6 +10,7 @@ from drover.shard.decide import decide
 from drover.state.evolve import apply
 from events.base import PartitionEvent
 from events.clusters import ClusterIdentified, ClusterMismatched
+from events.leadership import LeaderOrderKept
 from events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
 from events.reassignments import FailureReason, ReassignmentFailed, ReassignmentQueued
 from events.waiting import QueueEntryAdded
@@ -18,6 +19,7 @@ from tests.reassignment.support import (
     KEY,
     LIVE,
     OTHER,
+    TOPIC_ID,
     alter,
     codes,
     copying,
@@ -173,6 +175,19 @@ def test_a_target_in_the_place_of_one_that_waits_begins_anew_where_the_topic_was
     assert isinstance(began, ReassignmentQueued)
     assert (began.topic_id, began.original) == ("another", (3, 2, 1))
     assert decision.accepted == (KEY,)
+
+
+def test_an_order_of_an_earlier_topic_is_not_ended_by_who_asks_for_the_list_of_the_new_one() -> None:
+    """It goes with the old reassignment; to end it twice would stop the worker."""
+    kept = LeaderOrderKept(
+        cluster=CLUSTER, topic="orders", partition=0, topic_id=TOPIC_ID, canonical=(1, 2, 3), replicas=(2, 3, 1)
+    )
+    state = state_after([opened(), queued(), kept])
+    assert state.orders[KEY].topic_id == state.reassignments[KEY].topic_id
+    new = sight((3, 2, 1), topic_id="another")
+    decision = decide(alter({KEY: [3, 2, 1]}), state, facts({}, recent={KEY: new}.get))
+    assert tags(decision.events) == ["reassignment-failed"]
+    assert decision.unchanged == (KEY,)
 
 
 def test_what_was_sent_for_an_earlier_topic_is_judged_by_a_look_and_not_by_an_alter() -> None:

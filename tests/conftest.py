@@ -44,9 +44,9 @@ KILLS = re.compile(r"\bmark\.kills\(")
 CLUSTER_GROUPS = (CALM, DEADLY, SHARED_CLUSTER)
 # About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
-    CALM: 500,
-    DEADLY: 450,
-    SHARED_CLUSTER: 400,
+    CALM: 550,
+    DEADLY: 400,
+    SHARED_CLUSTER: 370,
     "faults": 150,
     "secure": 90,
     "simulation/test_seeds": 60,

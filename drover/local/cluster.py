@@ -131,7 +131,7 @@ class LocalCluster:
         With `secure` clients need TLS and a password, and may do what `drover.client.acls` says. `kafka` is one of the
         locked versions, and `controllers` how many there are; none means ZooKeeper mode, which Kafka 3 still has.
         Nodes that are not `killable` share one process, and cannot be ended or paused alone: a cluster of that kind
-        starts in a third of the time. By default every node has its own; the ZooKeeper always has.
+        starts in half the time. By default every node has its own; the ZooKeeper always has.
 
         All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
         again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was

@@ -1,4 +1,4 @@
-"""Several Kafka nodes in one JVM, as Kafka's own tests run them: they start in a third of the time and of the memory.
+"""Several Kafka nodes in one JVM, as Kafka's own tests run them: half the time to start, a third of the memory.
 
 The nodes are the same classes that `kafka.Kafka` runs, with the same settings, and speak with each other over the same
 sockets. What differs is that they live and die together. Py4J starts them: the JVM begins with its gateway, which wants

@@ -39,13 +39,13 @@ USES_SHARED_CLUSTER = re.compile(r'\blocal_cluster: |"local_cluster"')
 # Folders whose tests share something that is started for them alone.
 OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "reality", "secure", "spark", "versions"})
 # Live stories in which nobody kills a node, and those in which somebody does: each kind has a cluster of its own.
-CALM, DEADLY = "integration/calm", "integration/deadly"
+WITHOUT_KILLS, WITH_KILLS = "integration/without-kills", "integration/with-kills"
 KILLS = re.compile(r"\bmark\.kills\(")
-CLUSTER_GROUPS = (CALM, DEADLY, SHARED_CLUSTER)
+CLUSTER_GROUPS = (WITHOUT_KILLS, WITH_KILLS, SHARED_CLUSTER)
 # About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
 LONG_S = {
-    CALM: 550,
-    DEADLY: 400,
+    WITHOUT_KILLS: 550,
+    WITH_KILLS: 400,
     SHARED_CLUSTER: 370,
     "faults": 150,
     "secure": 90,
@@ -170,7 +170,7 @@ def group_of(file: Path) -> str:
     """Name what shares a process: the users of the one cluster, a folder with something of its own, or a file."""
     folder = file.parent
     if folder.name == "integration":
-        return DEADLY if KILLS.search(file.read_text(encoding="utf-8")) else CALM
+        return WITH_KILLS if KILLS.search(file.read_text(encoding="utf-8")) else WITHOUT_KILLS
     if folder.name in OWN_PARTS:
         return folder.name
     texts = (path.read_text(encoding="utf-8") for path in (file, folder / "conftest.py") if path.exists())

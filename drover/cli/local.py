@@ -4,7 +4,7 @@ import asyncio
 import shlex
 import signal
 import threading
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -95,10 +95,22 @@ def up(
     lines = _first_steps(cluster)
     states = {str(broker.id): broker.state for broker in status.brokers}
     states |= {**status.controller_states, "zookeeper": status.zookeeper_state}
-    remedies = {"dead": "start", "paused": "resume"}
-    lines += [f"drover local {remedies[state]} {node}{where}" for node, state in states.items() if state in remedies]
+    lines += _remedies(states, cluster.spec.shared, where)
     lines += [f"drover local status{where}", f"drover local down{where}"]
     console.print("Next:", *(f"  {line}" for line in lines), sep="\n", highlight=False, soft_wrap=True)
+
+
+def _remedies(states: Mapping[str, str], shared: Collection[str], where: str) -> list[str]:
+    """Suggest how to bring back what is dead or paused; nodes that share a process come back together."""
+    known = {"dead": "start", "paused": "resume"}
+    lines = [
+        f"drover local {known[state]} {node}{where}"
+        for node, state in states.items()
+        if state in known and node not in shared
+    ]
+    if any(states[node] == "dead" for node in shared):
+        lines += [f"drover local down --keep{where}", f"drover local up{where}"]
+    return lines
 
 
 def _first_steps(cluster: LocalCluster) -> list[str]:

@@ -47,9 +47,10 @@ class Nodes:
         """Return the name of a node that has a process of its own; another one is a ConfigurationError."""
         name = self.name(node)
         if name in self.spec.shared:
+            where = f"--dir {self._layout.directory}"
             raise ConfigurationError(
-                f"node {name} shares its process with others; a cluster that is started without --one-process has a "
-                "process for each"
+                f"node {name} shares its process with others, and ends and starts with them: drover local down --keep "
+                f"{where}, then drover local up {where}"
             )
         return name
 

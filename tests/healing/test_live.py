@@ -15,7 +15,7 @@ from tests.integration.support import LOOK_S, MANAGED, Installation, installatio
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
-BROKERS, MORTAL = 5, (3, 4, 5)
+BROKERS, KILLED = 5, (3, 4, 5)
 INTERVAL_MS, ALARM_MS = 12_000, 5000
 # The rest of what is recorded waits for a look, and for a machine that has other things to do.
 LATE_MS = 20_000
@@ -25,7 +25,7 @@ PATIENCE_S = 180
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def five(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
     """Five brokers in three racks, so that two can die and three replicas have a place."""
-    async with local_cluster(tmp_path_factory.mktemp("five"), BROKERS, killable=MORTAL) as cluster:
+    async with local_cluster(tmp_path_factory.mktemp("five"), BROKERS, killable=KILLED) as cluster:
         yield cluster
 
 

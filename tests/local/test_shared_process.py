@@ -1,5 +1,7 @@
 """Brokers and controllers that share one process: the same cluster, but they live and die together."""
 
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -78,6 +80,10 @@ def test_a_cluster_of_one_process_is_started_kept_and_started_again_by_the_comma
 
     assert "serves." in run("up", "--brokers", "3", "--one-process", "--secure")
     first = LocalCluster(tmp_path / "cluster").pid(CONTROLLER_ID)
+    os.kill(first, signal.SIGKILL)
+    said = run("up")
+    assert "drover local start" not in said
+    assert "drover local down --keep" in said
     assert "its data is kept" in run("down", "--keep")
     assert not psutil.pid_exists(first)
     assert "serves." in run("up")

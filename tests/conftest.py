@@ -68,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep what the tests write in memory where there is plenty, unless PYTEST_DEBUG_TEMPROOT says where it goes."""
-    # What is collected lives as long as the run: to go through it again and again takes a tenth of the time.
+    # Collected tests live as long as the run, and garbage collection over them took a tenth of the time.
     gc.set_threshold(100_000, 20, 100)
     # Not for those that pytest starts: some tests run tests that are to fail.
     config.stash[FAILURES] = os.environ.pop("DROVER_TEST_FAILURES", None)
@@ -102,12 +102,12 @@ async def local_cluster(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember for whom fixtures are made."""
+    """Remember the group whose fixtures are being set up."""
     item.config.stash[GROUP] = group_of(item.path)
 
 
 def sharing(request: pytest.FixtureRequest) -> list[pytest.Item]:
-    """Return the tests that will have the cluster of this process."""
+    """Return the tests that will use this process's cluster."""
     items = request.session.items
     if not is_for_one_group(request.config):
         return items
@@ -115,7 +115,10 @@ def sharing(request: pytest.FixtureRequest) -> list[pytest.Item]:
 
 
 def is_for_one_group(config: pytest.Config) -> bool:
-    """Whether the cluster of this process is for one group: of enough processes none runs two, as they begin first."""
+    """Tell whether no second group will use this process's cluster.
+
+    With a process for each group that uses one, every such group begins at once, and each in its own process.
+    """
     workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     return workers >= len(CLUSTER_GROUPS)
 
@@ -129,7 +132,7 @@ def killed_nodes(items: Iterable[pytest.Item]) -> frozenset[int]:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """Delete the topics of a directory after its last test: brokers that keep hundreds are slow for the next.
 
-    A cluster that nobody will need goes.
+    Take the cluster down once no further test of this process needs it.
     """
     yield
     cluster = item.config.stash.get(RUNNING, None)

@@ -1,7 +1,7 @@
-"""Let a small cluster record what Kafka's JVMs load, before the first tests: without it each takes twice as long.
+"""Record Kafka's class data archive with a small cluster, before the first test.
 
-`python -m tests.recorded_classes`; does nothing where that is known. The clusters of the tests that begin first run
-for minutes, and what they record is kept only when they end.
+`python -m tests.recorded_classes`; does nothing if there is an archive. Without one every broker takes twice as long to
+start. The first clusters of the tests would record one too, but only when they end, minutes later.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from tests.memory import memory_directory
 
 
 async def record() -> None:
-    """Start and end a cluster of one process, which keeps what it has loaded."""
+    """Start and stop a cluster of one process, which leaves an archive of the classes that it loaded."""
     with tempfile.TemporaryDirectory(dir=memory_directory(), prefix="drover-classes-") as directory:
         async with local_cluster(Path(directory) / "cluster", brokers=3, killable=()):
             pass
 
 
 def main() -> int:
-    """Record where nothing is recorded."""
+    """Record an archive if there is none."""
     archives = prepare().archives
     if archives is not None and not archives.classes.exists():
         asyncio.run(record())

@@ -85,7 +85,7 @@ def now_canonical(
 ) -> tuple[OrderEvent, ...]:
     """Say that the order of a list is what somebody asks for: no other one is restored later.
 
-    An order of an earlier topic of this name is none of this list, and ends as gone.
+    An order kept for a deleted topic of the same name does not apply to this list. It ends as gone, with that topic.
     """
     kept = state.orders.get(key)
     if kept is None or kept.topic_id != topic_id or kept.canonical == replicas:

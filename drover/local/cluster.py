@@ -130,8 +130,9 @@ class LocalCluster:
 
         With `secure` clients need TLS and a password, and may do what `drover.client.acls` says. `kafka` is one of the
         locked versions, and `controllers` how many there are; none means ZooKeeper mode, which Kafka 3 still has.
-        Nodes that are not `killable` share one process, and cannot be ended or paused alone: a cluster of that kind
-        starts in half the time. By default every node has its own; the ZooKeeper always has.
+        Nodes that are not `killable` share one JVM, which starts in half the time. None of them can be stopped or
+        paused alone, and `down` ends them without a clean stop. By default every node has its own process, and the
+        ZooKeeper always does.
 
         All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
         again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
@@ -202,19 +203,19 @@ class LocalCluster:
 
     async def kill(self, node: Node) -> None:
         """End a node at once, as a power cut would (SIGKILL), paused or not; returns when it is dead. Idempotent."""
-        await self._nodes.kill(self._nodes.own(node))
+        await self._nodes.kill(self._nodes.killable(node))
 
     async def stop(self, node: Node) -> None:
         """End a node as its operator would (SIGTERM): a broker hands its leaderships over first; see `Nodes.stop`."""
-        await self._nodes.stop(self._nodes.own(node))
+        await self._nodes.stop(self._nodes.killable(node))
 
     async def pause(self, node: Node) -> None:
         """Stop a node's process without ending it (SIGSTOP): connections stay open, nothing answers. Idempotent."""
-        await self._nodes.signal(self._nodes.own(node), signal.SIGSTOP, ProcessState.PAUSED)
+        await self._nodes.signal(self._nodes.killable(node), signal.SIGSTOP, ProcessState.PAUSED)
 
     async def resume(self, node: Node) -> None:
         """Let a paused node go on (SIGCONT); returns when its process runs, see `wait_until_serving`. Idempotent."""
-        await self._nodes.signal(self._nodes.own(node), signal.SIGCONT, ProcessState.RUNNING)
+        await self._nodes.signal(self._nodes.killable(node), signal.SIGCONT, ProcessState.RUNNING)
 
     async def start(self, node: Node, *, kafka: str | None = None, timeout_s: float = SERVE_TIMEOUT_S) -> bool:
         """Start a dead node on its old data and port, return when it serves again; True if this call started it.
@@ -223,7 +224,7 @@ class LocalCluster:
         understands the data is for Kafka to say. A node that runs already is waited for. A paused one is a
         ConfigurationError: it must be resumed.
         """
-        name = self._nodes.own(node)
+        name = self._nodes.killable(node)
         programs = await (self._ready_programs(self.spec) if kafka is None else asyncio.to_thread(prepare, kafka))
         async with exclusive(self.directory):
             state = self._nodes.state(name)

@@ -43,14 +43,14 @@ class Nodes:
             )
         return name
 
-    def own(self, node: int | str) -> str:
-        """Return the name of a node that has a process of its own; another one is a ConfigurationError."""
+    def killable(self, node: int | str) -> str:
+        """Return the name of a node that has its own process; one that shares a process is a ConfigurationError."""
         name = self.name(node)
         if name in self.spec.shared:
             where = f"--dir {self._layout.directory}"
             raise ConfigurationError(
-                f"node {name} shares its process with others, and ends and starts with them: drover local down --keep "
-                f"{where}, then drover local up {where}"
+                f"node {name} shares its process with others, so they stop and start together: "
+                f"drover local down --keep {where}, then drover local up {where}"
             )
         return name
 
@@ -83,7 +83,7 @@ class Nodes:
         )
 
     def spawn_shared(self, names: Sequence[str], programs: Programs) -> Child:
-        """Start the process that these nodes are to share; each has its pid file and its log."""
+        """Start the process that these nodes share; the pid file and the log of each are links to the shared ones."""
         self._layout.node(SHARED).mkdir(parents=True, exist_ok=True)
         for name in names:
             for file in (self._layout.pid_file(name), self._layout.log_file(name)):

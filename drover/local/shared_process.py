@@ -1,8 +1,8 @@
 """Several Kafka nodes in one JVM, as Kafka's own tests run them: half the time to start, a third of the memory.
 
 The nodes are the same classes that `kafka.Kafka` runs, with the same settings, and speak with each other over the same
-sockets. What differs is that they live and die together. Py4J starts them: the JVM begins with its gateway, which wants
-a token, and the gateway is closed when the nodes run.
+sockets. They differ only in that they start and die together. The JVM starts as a Py4J gateway, protected by a token.
+Through it the nodes are started, and then it is closed.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ MAIN = ("py4j.GatewayServer", "--enable-auth", "0")
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Where Py4J's gateway listens, and the token that it wants."""
+    """The port of a Py4J gateway on loopback, and the token that it requires."""
 
     port: int
     token: str
@@ -43,7 +43,7 @@ class SharedProcess:
         await asyncio.to_thread(self._format, arguments_file)
 
     async def start(self, settings_files: Sequence[Path]) -> None:
-        """Start a node for each file of settings, all at once; returns when every broker knows its controller.
+        """Start a node for each file of settings, all at once; returns when each has started.
 
         Raises `ClusterUnavailableError` if one of them could not start.
         """
@@ -70,7 +70,7 @@ class SharedProcess:
 
 @asynccontextmanager
 async def connected(gateway: Gateway) -> AsyncIterator[SharedProcess]:
-    """Speak with a JVM through its gateway, and have it closed in the end."""
+    """Connect to the gateway of a JVM; close the gateway at the end of the block."""
     connection = JavaGateway(gateway_parameters=GatewayParameters(port=gateway.port, auth_token=gateway.token))
     try:
         yield SharedProcess(connection)

@@ -16,7 +16,7 @@ from drover.local.waiting import wait_until
 
 
 class Start:
-    """One start of a cluster; all that it does is harmless when it is repeated, but for what runs already."""
+    """One start of a cluster of which nothing runs yet."""
 
     def __init__(self, layout: Layout, nodes: Nodes, spec: ClusterSpec, programs: Programs, timeout_s: float) -> None:
         self._layout = layout
@@ -82,7 +82,7 @@ class Start:
 
     @asynccontextmanager
     async def _connected(self, log_begins: int) -> AsyncIterator[SharedProcess]:
-        """Speak with the shared process through its gateway, which it says where to find."""
+        """Connect to the gateway of the shared process, whose port and token are in its log."""
 
         def said() -> Gateway | None:
             return parse_gateway(self._layout.log_file(SHARED).read_bytes()[log_begins:].decode(errors="replace"))

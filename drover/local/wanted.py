@@ -16,8 +16,8 @@ DEFAULT_RACKS = 3
 class Wanted:
     """The size and the kind of a cluster; None leaves the choice to what is there, or else to the defaults.
 
-    No controllers mean ZooKeeper mode. Brokers and controllers that are not `killable` share a process; None lets each
-    have its own.
+    No controllers mean ZooKeeper mode. Brokers and controllers that are not `killable` share a process; with None each
+    has its own.
     """
 
     brokers: int | None = None
@@ -46,7 +46,8 @@ class Wanted:
             kind = f"with {count} controller{'' if count == 1 else 's'}" if count else "in ZooKeeper mode"
             holds = f"a cluster of Kafka {spec.kafka} {kind}"
         elif self.killable is not None and spec.shared != self._shared(spec):
-            holds = "a cluster with other processes"
+            nodes = f"nodes {', '.join(spec.shared)}" if spec.shared else "no nodes"
+            holds = f"a cluster in which {nodes} share a process"
         if holds is not None:
             remedy = f"take it down first (drover local down --dir {directory}) or choose another --dir"
             raise ConfigurationError(f"{directory} holds {holds}; {remedy}")

@@ -1,4 +1,4 @@
-"""What clusters have not finished deciding: the next part of a large command, then the deferred ones."""
+"""Resume commands that earlier batches left undecided: first the rest of a large command, then deferred commands."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,10 +16,11 @@ def resume(
     looked_for: frozenset[tuple[str, str]],
     unavailable: Mapping[str, str],
 ) -> None:
-    """Go on with these clusters, in this order; `looked_for` are the commands, by cluster and id, that were observed.
+    """Resume each named cluster in turn, into this batch.
 
-    `unavailable` says why a cluster could not be observed. A large command comes first: until its last part is decided,
-    no other command of its cluster is.
+    `looked_for` holds the commands, by cluster and id, for which the cluster was observed before this batch began.
+    `unavailable` says why a cluster could not be observed. A large command comes first: no other command of its cluster
+    is decided before its last part.
     """
     for name in names:
         cluster, why = clusters.of(name), unavailable.get(name)

@@ -65,7 +65,7 @@ async def test_the_gateway_is_closed_once_the_nodes_run(cluster: LocalCluster) -
 async def test_up_refuses_to_change_who_shares(cluster: LocalCluster) -> None:
     assert not await cluster.up()
     assert not await cluster.up(killable=(3,))
-    with pytest.raises(ConfigurationError, match="holds a cluster with other processes; take it down first"):
+    with pytest.raises(ConfigurationError, match="in which nodes 1, 2, 4, 100 share a process; take it down first"):
         await cluster.up(killable=())
 
 

@@ -26,8 +26,9 @@ REPOSITORY = Path(__file__).parents[2]
 SCRAM_SHA_512 = 2
 ITERATIONS = 4096
 TIMEOUT_MS = 10_000
-# Not only what is killed: the controller is formatted by a program, whose command line must not tell a password.
-APART = (2, CONTROLLER_ID)
+# Broker 2 is killed. A controller with its own process is formatted by a program, whose command line is checked for
+# passwords.
+KILLABLE = (2, CONTROLLER_ID)
 # Of nobody but this cluster's test users.
 TEST_PASSWORD = "of a test user"  # noqa: S105 - see above
 
@@ -136,7 +137,7 @@ async def secure_cluster(directory: Path) -> AsyncIterator[SecureCluster]:
     seen: set[str] = set()
     watching = asyncio.create_task(_watch(mark(Layout(place.resolve())), seen))
     try:
-        async with local_cluster(place, brokers=3, racks=3, secure=True, killable=APART) as local:
+        async with local_cluster(place, brokers=3, racks=3, secure=True, killable=KILLABLE) as local:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching

@@ -85,7 +85,7 @@ def in_parallel(first: int, at_least: int, steps: int, seconds: float, processes
     processes = processes or min(2, cpu_count() or 1)
     until = time.monotonic() + seconds
     starts = takewhile(lambda start: start < first + at_least or time.monotonic() < until, count(first, CHUNK))
-    # What a world consists of is garbage only when it has ended: to look for it more often costs a twelfth of the time.
+    # A world lives until its run ends, so frequent garbage collection finds nothing and costs a twelfth of the time.
     rarely = (100_000, 20, 100)
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=gc.set_threshold, initargs=rarely) as pool:
         waiting: list[Future[Tally]] = []

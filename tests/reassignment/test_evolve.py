@@ -23,10 +23,11 @@ from drover.scheduling.steps import postponed
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
+from events.codec import decode_record, encode_record
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled, PlanExtended, PlanFinished
 from events.reassignments import Call, CallIntended, CancelMode, ReassignmentRolledBack
-from events.records import AnyEvent, ReassignmentEvent
+from events.records import AnyEvent, Batch, ReassignmentEvent
 from tests.reassignment.support import (
     CLUSTER,
     TOPIC_ID,
@@ -52,6 +53,14 @@ def hashed(state: ClusterState) -> bytes:
     return shard.hash()
 
 
+def decoded_anew(event: AnyEvent) -> AnyEvent:
+    """Send an event through a record of its own."""
+    batch = Batch(schema=1, token=b"t", epoch=1, sequence=1, at_ms=1, cursors=(), previous_hash=b"", events=(event,))
+    record = decode_record(encode_record(batch))
+    assert isinstance(record, Batch)
+    return record.events[0]
+
+
 def test_what_is_queued_keeps_the_order_of_acceptance() -> None:
     state = state_after([opened(), *(queued(key) for key in KEYS)])
     assert list(state.moves.pending) == list(KEYS)
@@ -72,6 +81,18 @@ def test_an_end_is_counted_in_its_plan_and_leaves_nothing_behind() -> None:
 def test_queueing_what_is_under_way_is_an_event_that_nobody_writes() -> None:
     with pytest.raises(AssertionError, match="cannot follow"):
         evolve(reassignment(Phase.COPYING), queued(), 1)
+
+
+def test_equal_names_and_lists_of_different_records_are_one_object_in_the_state() -> None:
+    events = (opened(), queued(KEYS[0]), queued(KEYS[1]), intended(key=KEYS[0]))
+    state = state_after(decoded_anew(event) for event in events)
+    first, second = state.reassignments.values()
+    assert first.key.topic is second.key.topic
+    assert first.topic_id is second.topic_id
+    assert first.plan is second.plan
+    assert first.step is not None
+    assert first.step.expected is first.original
+    assert first.step.replicas is first.target
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ ifdef ARGS
 	$(LINT)
 	$(BIN)/pytest $(ARGS)
 else
-	@# The real parts mostly wait, so four processes share two cores, and lint goes on beside them.
-	@# Spark has the machine for itself, since it uses all of it. What failed is told of once more at the end.
+	@# The real parts mostly wait, so four processes share two cores. Spark's tests measure time, so they run by
+	@# themselves afterwards; lint takes what they leave. What failed is told of once more at the end.
 	@status=0; set -x; : >$(FAILURES); export DROVER_TEST_FAILURES=$(FAILURES); \
-	($(LINT)) >$(LINT_LOG) 2>&1 & lint=$$!; \
 	$(BIN)/python -m tests.recorded_classes || status=1; \
 	$(BIN)/pytest --ignore tests/spark --numprocesses 4 --dist loadscope --no-loadscope-reorder || status=1; \
-	wait $$lint || { status=1; tail -n 20 $(LINT_LOG) >>$(FAILURES); }; cat $(LINT_LOG); \
+	(nice $(SHELL) -c '$(LINT)') >$(LINT_LOG) 2>&1 & lint=$$!; \
 	$(BIN)/pytest tests/spark || status=1; \
+	wait $$lint || { status=1; tail -n 20 $(LINT_LOG) >>$(FAILURES); }; cat $(LINT_LOG); \
 	cat $(FAILURES); exit $$status
 endif
 

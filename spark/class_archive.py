@@ -1,8 +1,8 @@
 """The class data archive of Spark's Java: with it a start takes two thirds of the processor time.
 
-The first job on a machine has its Java write down which classes it loads. Once a batch has been applied, a second Java
-makes the archive of that list, behind everything else that the machine does. Only ever an advantage: without one, or
-with one that does not fit, Java loads its classes itself.
+The first job on a machine has its Java write down which classes it loads. Two minutes after its first batch a second
+Java makes the archive of that list, behind everything else that the machine does. Only ever an advantage: without one,
+or with one that does not fit, Java loads its classes itself.
 """
 
 import subprocess
@@ -24,7 +24,7 @@ KIND = "spark-"
 LIST_FLAG = "-XX:DumpLoadedClassList="
 MEMORY_FLAG = "-Xmx512m"
 NICENESS = 19
-PAUSE_S = 15.0
+PAUSE_S = 120.0
 # Another Java or Spark has an archive of its own, of some 170 MB; those that nothing made anew for so long are removed.
 KEEPS_S = 30 * 86_400
 LIST_SUFFIX = ".classes"
@@ -47,8 +47,8 @@ def java_options(class_path: str, scratch: Path) -> tuple[str, ...]:
 class ArchiveMaker:
     """Makes the archive of a Java that wrote down what it has loaded, in a thread, when it is told to; at most once.
 
-    `command` is the command line of that Java. It begins after a pause, so that a job that catches up, or ends soon, is
-    not disturbed.
+    `command` is the command line of that Java. It begins after a pause, so that a job that catches up is not disturbed,
+    and one that ends soon makes none: it would be given up half made.
     """
 
     command: Sequence[str]

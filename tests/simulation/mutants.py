@@ -53,12 +53,14 @@ MUTANTS = (
         CORE,
         "self._proposals.at(now), self._proposals.start_by_ms",
         "self._proposals.at(now), now.monotonic_ms + 1000",
+        layer="tests/shard/test_takeover.py",
     ),
     Mutant(
         "call-another-cluster",
         MANAGED,
         "return self._is_configured and self.state.mismatched_kafka_cluster_id is None",
         "return self._is_configured",
+        layer="tests/shard/test_faults.py",
     ),
     # -- commands: none lost, none doubled
     Mutant("advance-cursor-early", INTAKE, "= arrival.offset + 1", "= arrival.offset + 2"),
@@ -70,7 +72,13 @@ MUTANTS = (
         "        self.inbox.give_back()\n        self._disown()",
         "        self.inbox.settle()\n        self._disown()",
     ),
-    Mutant("decide-again", QUEUES, "one.offset < next_offset or one.offset in early", "one.offset < 0"),
+    Mutant(
+        "decide-again",
+        QUEUES,
+        "one.offset < next_offset or one.offset in early",
+        "one.offset < 0",
+        layer="tests/shard/test_inbox.py",
+    ),
     Mutant("give-back-backwards", INBOX, "for arrival in reversed(self._taken):", "for arrival in self._taken:"),
     Mutant("bury-nothing", INTAKE, "    intake.dead_letters.append((arrival, malformed.detail))\n", ""),
     Mutant(
@@ -111,7 +119,13 @@ MUTANTS = (
         "            pass\n",
         layer="tests/shard/test_old_metadata.py",
     ),
-    Mutant("believe-at-once", UNCONFIRMED, "CONFIRM_AFTER_MS = METADATA_LAG_MS", "CONFIRM_AFTER_MS = 0"),
+    Mutant(
+        "believe-at-once",
+        UNCONFIRMED,
+        "CONFIRM_AFTER_MS = METADATA_LAG_MS",
+        "CONFIRM_AFTER_MS = 0",
+        layer="tests/shard/test_old_metadata.py",
+    ),
     Mutant(
         "ignore-topic-id", RECONCILE, "if seen is None or seen.topic_id != reassignment.topic_id:", "if seen is None:"
     ),

@@ -19,7 +19,7 @@ from tests.simulation.mutants import MUTANTS
 
 TABLE = ROOT / "docs" / "mutants.md"
 # A fault that a layer's own tests notice need not be met by chance.
-MAX_SEEDS, SEEDS_BEFORE_LAYER = 1000, 100
+MAX_SEEDS, SEEDS_BEFORE_LAYER = 300, 100
 STEPS = 500
 _COPIED = (
     *("agents", "drover", "events", "projections", "pyproject.toml", "tests/__init__.py"),

@@ -6,7 +6,7 @@ from tests.simulation.mutate import MAX_SEEDS, STEPS
 from tests.simulation.soak import Tally, again, in_parallel
 
 # Promises about heals say little unless heals happen.
-MIN_HEAL_CHUNKS = 100
+MIN_HEAL_CHUNKS = 30
 
 
 @pytest.mark.long

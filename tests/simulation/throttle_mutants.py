@@ -84,7 +84,13 @@ THROTTLE_MUTANTS = (
         "        if rates == seen and after.others is not None:",
         "        if after.others is not None:",
     ),
-    Mutant("never-look-again", "drover/throttling/watch.py", "WATCH_MS = 10_000", "WATCH_MS = 10_000_000"),
+    Mutant(
+        "never-look-again",
+        "drover/throttling/watch.py",
+        "WATCH_MS = 10_000",
+        "WATCH_MS = 10_000_000",
+        layer="tests/shard/test_throttles_of_others.py",
+    ),
     Mutant("leave-deleted-rates-deleted", THROTTLES, "    if rates != seen:", "    if rates != seen and seen.leader:"),
     Mutant(
         "take-the-rates-of-others",

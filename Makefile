@@ -26,11 +26,11 @@ ifdef ARGS
 	$(LINT)
 	$(BIN)/pytest $(ARGS)
 else
-	@# The real parts mostly wait, so four processes share two cores. Spark's tests measure time, so they run by
+	@# The real parts mostly wait, so five processes share two cores. Spark's tests measure time, so they run by
 	@# themselves afterwards; lint takes what they leave. What failed is told of once more at the end.
 	@status=0; set -x; : >$(FAILURES); export DROVER_TEST_FAILURES=$(FAILURES); \
 	$(BIN)/python -m tests.recorded_classes || status=1; \
-	$(BIN)/pytest --ignore tests/spark --numprocesses 4 --dist loadscope --no-loadscope-reorder || status=1; \
+	$(BIN)/pytest --ignore tests/spark --numprocesses 5 --dist loadscope --no-loadscope-reorder || status=1; \
 	(nice $(SHELL) -c '$(LINT)') >$(LINT_LOG) 2>&1 & lint=$$!; \
 	$(BIN)/pytest tests/spark || status=1; \
 	wait $$lint || { status=1; tail -n 20 $(LINT_LOG) >>$(FAILURES); }; cat $(LINT_LOG); \

@@ -1,0 +1,49 @@
+"""A plugin of pytest: what a run that somebody interrupts would leave behind is killed.
+
+pytest-xdist gives its processes ten seconds to end, and kills them: on a busy machine that is too little to stop every
+cluster. Whatever the tests have started inherits the mark of the run, whoever its parent is in the end.
+"""
+
+import os
+import uuid
+
+import psutil
+import pytest
+
+MARK = "DROVER_TEST_RUN"
+SHOWN = 150
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        mark_this_run()
+
+
+@pytest.hookimpl(trylast=True)  # pytest-xdist ends its processes in the same hook
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus == pytest.ExitCode.INTERRUPTED and not _is_worker(session.config):
+        for command in kill_what_is_left():
+            print(f"\nkilled what was left: {command[:SHOWN]}")
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def mark_this_run() -> None:
+    """Let everything that is started from here on carry the mark of this run, behind that of a run around it."""
+    os.environ[MARK] = f"{os.environ.get(MARK, '')}/{uuid.uuid4().hex}"
+
+
+def kill_what_is_left() -> list[str]:
+    """Kill every process that carries the mark of this run, and return their command lines."""
+    killed = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK, "").startswith(os.environ[MARK]):
+                command = " ".join(process.cmdline())
+                process.kill()
+                killed.append(command)
+        except psutil.Error:
+            continue  # it ended meanwhile, or is another user's
+    return killed

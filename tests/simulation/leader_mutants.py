@@ -136,4 +136,11 @@ LEADER_MUTANTS = (
         "    return True",
         layer="tests/leadership/test_moves.py",
     ),
+    Mutant(
+        "end-the-order-of-an-earlier-topic-again",
+        "drover/leadership/endings.py",
+        "    if kept is None or kept.topic_id != topic_id or kept.canonical == replicas:",
+        "    if kept is None or kept.canonical == replicas:",
+        layer="tests/reassignment/test_alter.py",
+    ),
 )

@@ -98,4 +98,10 @@ STEP_MUTANTS = (
         "    if not brokers:",
         layer="tests/reassignment/test_rollback.py",
     ),
+    Mutant(
+        "take-the-target-for-the-list-of-every-step",
+        "drover/reassignment/evolve.py",
+        "    replicas = before.target if replicas == before.target else replicas\n",
+        "    replicas = before.target\n",
+    ),
 )

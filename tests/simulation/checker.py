@@ -80,10 +80,10 @@ class Intent:
 class Life:
     """One reassignment from its beginning to its end; `touched` when others meddled, after which less can be asked.
 
-    `began_ms` is when that was decided, or when it was taken over to be cancelled. `replacement` is the target that
-    waits for its end. `asked_back` says that a way out was asked for, of whatever kind. `step` is the list of the step
-    that is under way, `restoring` the one that was sent back last, `there` the one at the beginning where that is
-    not in the order of the original, `back` the list of the last step that was to lead back.
+    `began_ms` is when that was decided, or when it was taken over to be cancelled, `epoch` that of the owner who
+    accepted it. `replacement` is the target that waits for its end. `asked_back` says that a way out was asked for, of
+    whatever kind. `step` is the list of the step that is under way, `restoring` the one that was sent back last, `there`
+    the one at the beginning where that is not in the order of the original, `back` that of the last step to lead back.
     """
 
     key: TopicPartition
@@ -102,6 +102,7 @@ class Life:
     restoring: tuple[int, ...] | None = None
     there: tuple[int, ...] | None = None
     back: tuple[int, ...] | None = None
+    epoch: int | None = None
 
 
 @dataclass(slots=True)
@@ -185,7 +186,7 @@ class Checker:
             # A worker that hangs before it appends has decided before that, and seen no more.
             decided_ms = min(self.healing.written_ms, self.world.now_ms)
             life = Life(event.key, event.plan, event.topic_id, event.original, event.target, decided_ms)
-            life.there = event.current
+            life.there, life.epoch = event.current, epoch
             # A target that replaces another one inherits what others have done to that one.
             life.touched = self.replaced.pop((event.cluster, event.key), None) == self.world.now_ms
             self.lives[event.cluster, event.key] = life

@@ -57,15 +57,16 @@ def is_touched(cluster: SimulatedCluster, life: "Life") -> bool:
     """Whether others have meddled since the reassignment began, or so shortly before that it went unseen.
 
     An owner that saw no List while another's move went on may take the list of that move, which old metadata still
-    shows, for the present one.
+    shows, for the present one: the owner that accepts it, or one that intends a call.
     """
     touched_ms = cluster.touched_ms.get(life.key)
     if life.touched or (touched_ms is not None and touched_ms >= life.began_ms - RACE_MS):
         return True
     over_ms, seen_by = cluster.moves_over.get(life.key, (None, frozenset()))
-    if over_ms is None or life.intent is None:
+    if over_ms is None or over_ms < life.began_ms - RACE_MS:
         return False
-    return over_ms >= life.began_ms - RACE_MS and life.intent.epoch not in seen_by
+    owners = {life.epoch, None if life.intent is None else life.intent.epoch} - {None}
+    return not owners <= seen_by
 
 
 def s2_the_envelope_holds(life: "Life", after: Partition) -> None:

@@ -82,8 +82,8 @@ class Life:
 
     `began_ms` is when that was decided, or when it was taken over to be cancelled, `epoch` that of the owner who
     accepted it. `replacement` is the target that waits for its end. `asked_back` says that a way out was asked for, of
-    whatever kind. `step` is the list of the step that is under way, `restoring` the one that was sent back last, `there`
-    the one at the beginning where that is not in the order of the original, `back` that of the last step to lead back.
+    whatever kind. `step` is the list of the step under way, `restoring` the one that was sent back last, `there` the
+    one at the beginning where that is not in the order of the original, `back` that of the last step to lead back.
     """
 
     key: TopicPartition
@@ -269,7 +269,7 @@ class Checker:
         if rules.is_touched(self.world.clusters[event.cluster], life):
             self.replaced[event.cluster, event.key] = self.world.now_ms
         cluster = self.world.clusters[event.cluster]
-        rules.s9_the_end_of_a_topic_is_named(cluster, life, event)
+        rules.s9_the_end_of_a_topic_is_named(cluster, life, event, self.healing.written_ms)
         if isinstance(event, ReassignmentCompleted):
             rules.s5_completed_means_there(self, cluster, life, event)
         elif isinstance(event, ReassignmentStopped):

@@ -254,15 +254,19 @@ def s9_the_end_of_a_topic_is_named(
     cluster: SimulatedCluster,
     life: "Life",
     event: ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed,
+    written_ms: int,
 ) -> None:
-    """S9: a reassignment whose topic was made anew, longer ago than can go unseen, ends as gone and not otherwise."""
+    """S9: a reassignment whose topic was made anew, longer ago than can go unseen, ends as gone and not otherwise.
+
+    A worker that hangs before it appends has decided before that, and seen no more.
+    """
     topic = cluster.model.topics.get(life.key.topic)
     if topic is None or topic.topic_id == life.topic_id:
         return
     # What ends in the moment in which that was asked for ends without a look: nothing of it is in the cluster.
     unsent = isinstance(event, ReassignmentRolledBack | ReassignmentStopped) and not event.started
     seen = life.asked_ms != cluster.now_ms and not unsent
-    if seen and cluster.now_ms - cluster.made_ms[life.key.topic] > RACE_MS:
+    if seen and min(written_ms, cluster.now_ms) - cluster.made_ms[life.key.topic] > RACE_MS:
         gone = isinstance(event, ReassignmentFailed) and event.why is FailureReason.PARTITION_GONE
         assert gone, f"S9: {event} of a topic that was made anew"
 

@@ -4,8 +4,10 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from drover.local import LocalCluster
+from drover.local.waiting import wait_until
 
 
 @asynccontextmanager
@@ -15,8 +17,15 @@ async def hanging(cluster: LocalCluster) -> AsyncIterator[None]:
     try:
         for process in processes:
             os.kill(process, signal.SIGSTOP)
+        await wait_until(lambda: all(map(_stands_still, processes)), what="every thread of the brokers to stop")
         yield
     finally:
         for process in processes:
             os.kill(process, signal.SIGCONT)
         await cluster.wait_until_serving()
+
+
+def _stands_still(process: int) -> bool:
+    """Whether every thread has stopped: on a busy machine they take a moment, in which a broker still answers."""
+    states = (file.read_text().rpartition(") ")[2][0] for file in Path(f"/proc/{process}/task").glob("*/stat"))
+    return all(state == "T" for state in states)

@@ -27,7 +27,7 @@ ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
 	@# The real parts mostly wait, so five processes share two cores. Spark's tests measure time, so they run by
-	@# themselves afterwards; lint takes what they leave. What failed is told of once more at the end.
+	@# themselves afterwards; lint uses the idle time. Failures are repeated at the end.
 	@status=0; set -x; : >$(FAILURES); export DROVER_TEST_FAILURES=$(FAILURES); \
 	$(BIN)/python -m tests.recorded_classes || status=1; \
 	$(BIN)/pytest --ignore tests/spark --numprocesses 5 --dist loadscope --no-loadscope-reorder || status=1; \

@@ -47,8 +47,8 @@ def java_options(class_path: str, scratch: Path) -> tuple[str, ...]:
 class ArchiveMaker:
     """Makes the archive of a Java that wrote down what it has loaded, in a thread, when it is told to; at most once.
 
-    `command` is the command line of that Java. It begins after a pause, so that a job that catches up is not disturbed,
-    and one that ends soon makes none: it would be given up half made.
+    `command` is the command line of that Java. It begins after a pause, so that it does not slow down a job that is
+    catching up. A job that ends before that makes no archive.
     """
 
     command: Sequence[str]

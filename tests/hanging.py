@@ -26,6 +26,6 @@ async def hanging(cluster: LocalCluster) -> AsyncIterator[None]:
 
 
 def _stands_still(process: int) -> bool:
-    """Whether every thread has stopped: on a busy machine they take a moment, in which a broker still answers."""
+    """Whether every thread has stopped; on a busy machine a broker can still answer just after SIGSTOP."""
     states = (file.read_text().rpartition(") ")[2][0] for file in Path(f"/proc/{process}/task").glob("*/stat"))
     return all(state == "T" for state in states)

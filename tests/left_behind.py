@@ -1,7 +1,7 @@
-"""A plugin of pytest: what a run that somebody interrupts would leave behind is killed.
+"""Pytest plugin: kill the processes that an interrupted run would leave behind.
 
-pytest-xdist gives its processes ten seconds to end, and kills them: on a busy machine that is too little to stop every
-cluster. Whatever the tests have started inherits the mark of the run, whoever its parent is in the end.
+pytest-xdist kills its workers after ten seconds, which is not enough to stop every cluster on a busy machine. Child
+processes inherit the mark of the run in their environment, so they are found even if their parent is gone.
 """
 
 import os
@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if exitstatus == pytest.ExitCode.INTERRUPTED and not _is_worker(session.config):
         for command in kill_what_is_left():
-            print(f"\nkilled what was left: {command[:SHOWN]}")
+            print(f"\nkilled a leftover process: {command[:SHOWN]}")
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -31,7 +31,7 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 def mark_this_run() -> None:
-    """Let everything that is started from here on carry the mark of this run, behind that of a run around it."""
+    """Mark all processes started from here on; a nested run appends its mark to that of the outer run."""
     os.environ[MARK] = f"{os.environ.get(MARK, '')}/{uuid.uuid4().hex}"
 
 

@@ -28,8 +28,8 @@ _RUNNING = {call: phase_of(call, Stage.RUNNING) for call in Call}
 _BEFORE = {Call.STEP: Phase.PREPARED, Call.CANCEL: Phase.ROLLING_BACK, Call.RESTORE: Phase.CANCELLING}
 
 
-# Each event brings texts and lists of its own. A state holds one object for equal ones, as far as they are at hand: its
-# reassignments take a quarter less memory, and a replay a tenth less time, since every event touches all of them.
+# Every decoded event has its own copies of names and lists. The state shares equal ones: an active reassignment takes a
+# quarter less memory, and a replay, which mostly waits for memory, a tenth less time.
 def _shared_key(event: reassignments.ReassignmentQueued | reassignments.ReassignmentAdopted) -> TopicPartition:
     return TopicPartition(sys.intern(event.topic), event.partition)
 
@@ -144,7 +144,7 @@ def _step(
     before: Reassignment, event: reassignments.StepPrepared | reassignments.CallIntended, replicas: tuple[int, ...]
 ) -> Step:
     leader = None if event.leader is None or event.leader < 0 else event.leader
-    # Mostly lists that it has already; see _shared_key.
+    # Usually equal to lists that the reassignment already holds; see _shared_key.
     expected = before.current if event.expected == before.current else event.expected
     replicas = before.target if replicas == before.target else replicas
     return Step(event.step, event.final, expected, replicas, leader, event.copy_bytes)

@@ -1,4 +1,4 @@
-"""What is killed after a run of the tests that somebody interrupts."""
+"""An interrupted test run kills the processes that it started."""
 
 import os
 import subprocess
@@ -45,10 +45,10 @@ def test_that_is_interrupted():
 """
 
 
-def test_a_run_that_is_interrupted_says_what_it_killed(tmp_path: Path) -> None:
+def test_an_interrupted_run_names_each_process_that_it_kills(tmp_path: Path) -> None:
     (tmp_path / "test_interrupted.py").write_text(INTERRUPTED)
     command = (sys.executable, "-m", "pytest", "-p", "tests.left_behind", "-p", "no:cacheprovider")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == pytest.ExitCode.INTERRUPTED
-    assert "killed what was left: " in done.stdout
+    assert "killed a leftover process: " in done.stdout

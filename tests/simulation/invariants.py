@@ -258,7 +258,7 @@ def s9_the_end_of_a_topic_is_named(
 ) -> None:
     """S9: a reassignment whose topic was made anew, longer ago than can go unseen, ends as gone and not otherwise.
 
-    A worker that hangs before it appends has decided before that, and seen no more.
+    The time of the decision counts: a worker may hang between its decision and the append.
     """
     topic = cluster.model.topics.get(life.key.topic)
     if topic is None or topic.topic_id == life.topic_id:

@@ -8,7 +8,7 @@ from pathlib import Path
 class Mutant:
     """One fault: in the file at `path` the text `old`, which stands there once, becomes `new`.
 
-    `layer` names tests that notice it, where no seed does, or one in hundreds: what it breaks hardly comes about there.
+    `layer` names tests that catch it, for a fault that seeds find rarely or never.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """Commands in processes of their own on a real log, decided by a tiny owner."""
 
 import asyncio
-import json
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -27,17 +26,10 @@ from drover.shard.snapshot import differences
 from events.commands import Freeze
 from events.topics import TopicNames, shard_of
 from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
+from tests.commands import REPOSITORY, Finished, run_drover
 from tests.shard.vouching import vouching
 
 pytestmark = pytest.mark.cluster
-ROOT = Path(__file__).parents[2]
-
-
-@dataclass(frozen=True)
-class Done:
-    code: int
-    out: str
-    err: str
 
 
 @dataclass(frozen=True)
@@ -50,16 +42,17 @@ class Shell:
         program = "from drover.cli.main import main; main()"
         return await asyncio.create_subprocess_exec(
             sys.executable, "-c", program, *arguments, "--config", str(self.config),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=ROOT,
+            cwd=REPOSITORY,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
 
-    async def run(self, *arguments: str) -> Done:
-        return await self.finish(await self.start(*arguments))
+    async def run(self, *arguments: str) -> Finished:
+        return await run_drover((*arguments, "--config", str(self.config)), {})
 
-    async def finish(self, process: asyncio.subprocess.Process) -> Done:
+    async def finish(self, process: asyncio.subprocess.Process) -> Finished:
         out, err = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode is not None
-        return Done(process.returncode, out.decode(), err.decode())
+        return Finished(process.returncode, out.decode(), err.decode())
 
 
 def settings_file(directory: Path, cluster: LocalCluster, prefix: str) -> Path:
@@ -89,14 +82,14 @@ def shell(tmp_path: Path, local_cluster: LocalCluster, owner: TinyOwner) -> Shel
 
 async def test_a_command_returns_its_recorded_outcome_and_history_tells_of_it(shell: Shell) -> None:
     done = await shell.run("freeze", "--reason", "a quiet Friday", "--by", "ann", "--id", "f1")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("freeze f1: accepted (log ")
-    told = json.loads((await shell.run("history", "--by", "ann", "-o", "json")).out)["history"]
+    assert (done.code, done.errors) == (0, "")
+    assert done.output.startswith("freeze f1: accepted (log ")
+    told = (await shell.run("history", "--by", "ann", "-o", "json")).document["history"]
     assert [(row["what"], row["reason"]) for row in told] == [
         ("freeze accepted", "a quiet Friday"),
         ("cluster-frozen", "a quiet Friday"),
     ]
-    status = json.loads((await shell.run("status", "-o", "json")).out)
+    status = (await shell.run("status", "-o", "json")).document
     (cluster,) = status["clusters"]
     assert cluster["frozen"]["by"] == "ann"
     assert cluster["owner"] == "tiny"
@@ -105,7 +98,7 @@ async def test_a_command_returns_its_recorded_outcome_and_history_tells_of_it(sh
 async def test_a_retry_under_the_same_id_shows_the_first_outcome(shell: Shell) -> None:
     first = await shell.run("unfreeze", "--reason", "go on", "--id", "u1", "-o", "json")
     again = await shell.run("unfreeze", "--reason", "go on", "--id", "u1", "-o", "json")
-    before, after = (json.loads(done.out)["outcomes"][0] for done in (first, again))
+    before, after = (done.document["outcomes"][0] for done in (first, again))
     assert (before["repeated"], after["repeated"]) == (False, True)
     assert (after["verdict"], after["offset"]) == ("accepted", before["offset"])
     assert again.code == 0
@@ -114,25 +107,25 @@ async def test_a_retry_under_the_same_id_shows_the_first_outcome(shell: Shell) -
 async def test_a_refusal_is_listed_and_ends_with_1(shell: Shell) -> None:
     done = await shell.run("cancel", "--rollback", "--plan", "p", "--reason", "x")
     assert done.code == 1
-    assert "unsupported" in done.out
-    assert "the tiny owner moves nothing" in done.out
+    assert "unsupported" in done.output
+    assert "the tiny owner moves nothing" in done.output
 
 
 async def test_no_wait_returns_at_once_and_says_how_to_look_again(shell: Shell) -> None:
     done = await shell.run("blacklist", "set", "1", "2", "--reason", "x", "--no-wait", "--id", "b1")
-    assert (done.code, done.out) == (0, "")
-    assert "drover history --cluster prod --id b1" in done.err
-    assert "No broker of prod is on the list." in (await shell.run("blacklist", "show")).out
+    assert (done.code, done.output) == (0, "")
+    assert "drover history --cluster prod --id b1" in done.errors
+    assert "No broker of prod is on the list." in (await shell.run("blacklist", "show")).output
 
 
 async def test_replay_folds_the_whole_log_and_verifies_it(shell: Shell) -> None:
     await shell.run("freeze", "--reason", "x")
     done = await shell.run("replay", "--verify", "-o", "json")
     assert done.code == 0
-    replayed = json.loads(done.out)
+    replayed = done.document
     assert len(replayed["shards"]) == SHARDS
     assert replayed["batches"] == replayed["state_hashes"] > 0
-    assert json.loads((await shell.run("replay", "-o", "json")).out)["shards"] == replayed["shards"]
+    assert (await shell.run("replay", "-o", "json")).document["shards"] == replayed["shards"]
 
 
 async def test_dead_letters_are_listed_with_their_place(shell: Shell, connection: LogConnection) -> None:
@@ -146,7 +139,7 @@ async def test_dead_letters_are_listed_with_their_place(shell: Shell, connection
     )
     await journal.send(connection.topics.dead_letters, b"\x81\xa1a\x01", partition=0, headers=headers)
     await journal.close()
-    (letter,) = json.loads((await shell.run("dead-letters", "list", "-o", "json")).out)["dead_letters"]
+    (letter,) = (await shell.run("dead-letters", "list", "-o", "json")).document["dead_letters"]
     assert (letter["topic"], letter["partition"], letter["source_offset"]) == ("cli-test.alter", 1, 7)
     assert (letter["error"], letter["content"]) == ("unknown field", '{"a": 1}')
 
@@ -162,7 +155,7 @@ async def test_following_shows_what_is_recorded_meanwhile_until_interrupted(shel
 
 
 async def test_topics_are_checked_and_created_once(shell: Shell) -> None:
-    assert (await shell.run("topics", "init")).out == "Every topic already exists.\n"
+    assert (await shell.run("topics", "init")).output == "Every topic already exists.\n"
     assert (await shell.run("topics", "check")).code == 0
 
 
@@ -171,7 +164,7 @@ async def test_without_topics_the_remedy_is_named(tmp_path: Path, local_cluster:
     for arguments in (["freeze", "--reason", "x"], ["status"]):
         done = await shell.run(*arguments)
         assert done.code == 2
-        assert "`drover topics init`" in done.err
+        assert "`drover topics init`" in done.errors
 
 
 async def test_without_an_owner_the_command_ends_with_3_and_says_so(
@@ -182,13 +175,13 @@ async def test_without_an_owner_the_command_ends_with_3_and_says_so(
     shell = Shell(settings_file(tmp_path, local_cluster, "unowned"))
     done = await shell.run("freeze", "--reason", "x", "--timeout", "1s")
     assert done.code == 3
-    assert f"shard {shard_of('prod', SHARDS)} has never had an owner: start a worker" in done.err
+    assert f"shard {shard_of('prod', SHARDS)} has never had an owner: start a worker" in done.errors
     waiting = await shell.start("freeze", "--reason", "x", "--id", "left")
     await _until_written(connection, b"left")
     waiting.send_signal(signal.SIGINT)
     interrupted = await shell.finish(waiting)
     assert interrupted.code == 130
-    assert "drover history --cluster prod --id left" in interrupted.err
+    assert "drover history --cluster prod --id left" in interrupted.errors
 
 
 async def test_a_damaged_log_is_shown_up_to_there_and_its_replay_ends_with_5(
@@ -207,13 +200,13 @@ async def test_a_damaged_log_is_shown_up_to_there_and_its_replay_ends_with_5(
     damage = f"event log shard {shard} offset {offset}: sequence 1 instead of 2"
     replayed = await shell.run("replay", "--verify")
     assert replayed.code == 5
-    assert damage in replayed.err
-    assert "Verified" not in replayed.out
+    assert damage in replayed.errors
+    assert "Verified" not in replayed.output
     # What reads shows everything up to there, and says so.
     for arguments in (["status"], ["history"]):
         done = await shell.run(*arguments)
         assert done.code == 0
-        assert damage in done.err
+        assert damage in done.errors
 
 
 async def test_the_client_waits_for_outcomes_and_says_which_are_missing(
@@ -282,28 +275,28 @@ async def test_from_a_snapshot_the_same_is_seen_as_from_the_first_record(
             assert found.at_ms == point.at_ms
         else:
             assert differences(found, whole) == ()
-    verified = json.loads((await shell.run("replay", "--verify", "-o", "json")).out)
+    verified = (await shell.run("replay", "--verify", "-o", "json")).document
     assert verified["snapshots"] == 1
 
 
 async def test_the_past_and_what_is_different_since_are_shown(shell: Shell) -> None:
     await shell.run("unfreeze", "--reason", "begin")
-    before = json.loads((await shell.run("state", "-o", "json")).out)
+    before = (await shell.run("state", "-o", "json")).document
     await shell.run("freeze", "--reason", "incident 7", "--by", "ana")
     then = before["log"]["offset"]
-    now = json.loads((await shell.run("state", "-o", "json")).out)
+    now = (await shell.run("state", "-o", "json")).document
     assert (before["clusters"][0]["freeze"], now["clusters"][0]["freeze"]["by"]) == (None, "ana")
-    assert json.loads((await shell.run("state", "--at", str(then), "-o", "json")).out) == before
+    assert (await shell.run("state", "--at", str(then), "-o", "json")).document == before
     at = datetime.fromtimestamp(before["log"]["at_ms"] / 1000, UTC).isoformat()
-    assert json.loads((await shell.run("state", "--at", at, "-o", "json")).out) == before
+    assert (await shell.run("state", "--at", at, "-o", "json")).document == before
     shown = await shell.run("state", "--shard", str(before["log"]["shard"]))
-    assert "Frozen by ana" in shown.out
+    assert "Frozen by ana" in shown.output
     changed = await shell.run("history", "--diff", str(then), "-0s", "-o", "json")
-    (change,) = json.loads(changed.out)["changes"]
+    (change,) = changed.document["changes"]
     assert (change["what"], change["after"]["reason"]) == ("frozen", "incident 7")
-    assert "freeze frozen" in (await shell.run("history", "--diff", at, "-0s")).out
-    assert "Nothing has changed in prod." in (await shell.run("history", "--diff", str(then), at)).err
+    assert "freeze frozen" in (await shell.run("history", "--diff", at, "-0s")).output
+    assert "Nothing has changed in prod." in (await shell.run("history", "--diff", str(then), at)).errors
     backwards = await shell.run("history", "--diff", "-0s", str(then))
-    assert (backwards.code, "the first place is later than the second" in backwards.err) == (2, True)
+    assert (backwards.code, "the first place is later than the second" in backwards.errors) == (2, True)
     beyond = await shell.run("state", "--at", "1000000")
-    assert (beyond.code, "of the log has offsets 0 to" in beyond.err) == (2, True)
+    assert (beyond.code, "of the log has offsets 0 to" in beyond.errors) == (2, True)

@@ -102,7 +102,7 @@ async def _create(made: Installation, scenario: Scenario, topic: str, brokers: t
         return all(one is not None and one.leader is not None for one in facts)
 
     await wait_for(led, f"every partition of {topic} to have a leader")
-    await made.driver.change_throttles([FOREIGN_RATES, AddThrottledReplicas(topic, FOREIGN_ENTRIES)])
+    await made.change_throttles(FOREIGN_RATES, AddThrottledReplicas(topic, FOREIGN_ENTRIES))
 
     async def shown() -> bool:
         rates = await made.driver.broker_rates((FOREIGN_RATES.broker,))

@@ -14,6 +14,7 @@ from typing import Any
 
 from drover.client.history import FoldedLog, open_log, read_log
 from drover.cluster.kafka import KafkaDriver
+from drover.cluster.port import ThrottleChange
 from drover.cluster.topics import TopicSpec, create_topics
 from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from drover.journal.connection import LogConnection
@@ -25,9 +26,9 @@ from drover.runtime import topics as own_topics
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.topics import DEFAULT_SHARDS, TopicNames, shard_of
+from tests.commands import REPOSITORY, Finished, run_drover
 from tests.topics import delete_topics
 
-REPOSITORY = Path(__file__).parents[2]
 MANAGED = "local"
 DROVER = ("-m", "drover")
 RECORD_BYTES = 64 * 1024
@@ -37,20 +38,6 @@ RECORDS_AT_ONCE = 32
 LOOK_S = 0.5
 # Whoever waits pauses for a share of what it has waited, up to the longest pause.
 PAUSED_SHARE, LONGEST_PAUSE_S = 0.15, 0.5
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A command that has ended."""
-
-    code: int
-    output: str
-    errors: str
-
-    @property
-    def document(self) -> Any:
-        assert self.output, f"exit code {self.code}: {self.errors}"
-        return json.loads(self.output)
 
 
 async def wait_for(
@@ -124,11 +111,8 @@ class Installation:
     # -- processes
 
     async def drover(self, *arguments: str, stdin: str | None = None) -> Finished:
-        """Run a command as a user would."""
-        process = await self._start((*DROVER, *arguments), asyncio.subprocess.PIPE, asyncio.subprocess.PIPE)
-        output, errors = await process.communicate(None if stdin is None else stdin.encode())
-        assert process.returncode is not None
-        return Finished(process.returncode, output.decode(), errors.decode())
+        """Run a command to its end."""
+        return await run_drover(arguments, self._settings, stdin)
 
     async def start_worker(self, name: str, *options: str, program: Sequence[str] = DROVER) -> None:
         """Start a worker, by another program if wanted; its log is in the directory."""
@@ -146,11 +130,15 @@ class Installation:
             self.workers[name] = await self._start((*program, *arguments), log_file.fileno(), log_file.fileno())
 
     async def _start(self, arguments: Sequence[str], output: int, errors: int) -> asyncio.subprocess.Process:
-        environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "DROVER_CONFIG": str(self.config)}
+        environment = {**os.environ, **self._settings}
         command = (sys.executable, *arguments)
         return await asyncio.create_subprocess_exec(
             *command, cwd=REPOSITORY, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors
         )
+
+    @property
+    def _settings(self) -> Mapping[str, str]:
+        return {"NO_COLOR": "1", "COLUMNS": "200", "DROVER_CONFIG": str(self.config)}
 
     def signal(self, worker: str, number: signal.Signals) -> None:
         self.workers[worker].send_signal(number)
@@ -259,6 +247,14 @@ class Installation:
     async def throttles(self, topic: str) -> tuple[Mapping[int, BrokerRates], ThrottledReplicas]:
         rates = await self.driver.broker_rates((1, 2, 3, 4))
         return rates, (await self.driver.throttled_replicas([topic]))[topic]
+
+    async def change_throttles(self, *changes: ThrottleChange) -> None:
+        """Change throttles as another operator would; a broker that has not heard of a new topic is asked again."""
+
+        async def accepted() -> bool:
+            return all(result.accepted for result in (await self.driver.change_throttles(changes)).values())
+
+        await wait_for(accepted, f"{changes} to be accepted")
 
     # -- plans
 

@@ -22,9 +22,7 @@ async def somebody_moves(drover: Installation, key: TopicPartition, *lists: tupl
 async def held_back(drover: Installation, key: TopicPartition) -> None:
     """Nothing is copied to broker 4 for this partition, as another operator's throttle would have it."""
     entries = ThrottledReplicas((), (f"{key.partition}:4",))
-    await drover.driver.change_throttles(
-        [SetBrokerRates(4, BrokerRates(None, 1)), AddThrottledReplicas(key.topic, entries)]
-    )
+    await drover.change_throttles(SetBrokerRates(4, BrokerRates(None, 1)), AddThrottledReplicas(key.topic, entries))
 
     async def shown() -> bool:
         rates = await drover.driver.broker_rates((4,))
@@ -34,7 +32,7 @@ async def held_back(drover: Installation, key: TopicPartition) -> None:
 
 
 async def let_go(drover: Installation) -> None:
-    await drover.driver.change_throttles([SetBrokerRates(4, BrokerRates(None, None))])
+    await drover.change_throttles(SetBrokerRates(4, BrokerRates(None, None)))
 
 
 async def foreign(drover: Installation, key: TopicPartition) -> dict[str, object] | None:

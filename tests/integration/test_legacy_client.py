@@ -17,8 +17,9 @@ from projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
 from projections.options import ZooKeeperOptions
 from projections.store import Create, Store
 from projections.zookeeper import ZooKeeperStore
+from tests.commands import REPOSITORY
 from tests.integration.story import read_story
-from tests.integration.support import MANAGED, REPOSITORY, Installation, installation, wait_for
+from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.integration.test_foreign import held_back, let_go
 from tests.integration.test_projection import let_project
 from tests.integration.zookeeper_shell import zookeeper_shell

@@ -52,7 +52,7 @@ async def test_a_target_with_two_new_replicas_grows_step_by_step(drover: Install
 
 async def _set_rates(drover: Installation, rates: BrokerRates) -> None:
     """Set broker 3's rates as another operator would, and wait until the broker shows them."""
-    await drover.driver.change_throttles([SetBrokerRates(3, rates)])
+    await drover.change_throttles(SetBrokerRates(3, rates))
 
     async def shown() -> bool:
         return (await drover.driver.broker_rates((3,)))[3] == rates

@@ -81,7 +81,7 @@ async def _moves_of_others_are_left_alone(drover: Installation) -> None:
     refused = await drover.alter("too-early", {KEYS[0]: BACK})
     assert (refused.code, "is being moved by somebody else" in refused.output + refused.errors) == (1, True), refused
     # As an administrator may, who does not want to wait.
-    await drover.driver.change_throttles([SetBrokerRates(broker, FAST) for broker in (1, 2, 3, 4)])
+    await drover.change_throttles(*(SetBrokerRates(broker, FAST) for broker in (1, 2, 3, 4)))
     await wait_for(have_ended, "the moves to end by themselves")
     assert [await drover.replicas(key) for key in KEYS] == [tuple(MOVED)] * len(KEYS)
 

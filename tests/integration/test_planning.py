@@ -126,7 +126,15 @@ async def test_an_added_broker_got_its_share_and_the_balance_is_as_it_was_propos
         after = proposal["balance"]["after"][figure]
         assert max(loads) / (sum(loads) / len(loads)) == pytest.approx(after["highest"])
         assert after["highest"] <= proposal["balance"]["before"][figure]["highest"]
-    assert (await planned.drover("plan", "balance", "--include-internal", "-o", "json")).document["moves"] == []
+
+    async def settled() -> bool:
+        # Drover's own log grows with every plan, so that a broker may hold too many bytes again.
+        left = (await planned.drover("plan", "balance", "--include-internal", "-o", "json")).document["moves"]
+        if left:
+            await apply(planned, "balance", "--include-internal")
+        return not left
+
+    await wait_for(settled, "a balance from which nothing has to move", timeout_s=120)
 
 
 async def test_more_and_fewer_replicas(planned: Installation) -> None:

@@ -106,7 +106,7 @@ async def wiped_rates_come_back(drover: Installation, directory: Path) -> None:
 
 
 async def a_changed_rate_is_theirs(drover: Installation) -> None:
-    await drover.driver.change_throttles([SetBrokerRates(3, BrokerRates(RATE, 3_000_000))])
+    await drover.change_throttles(SetBrokerRates(3, BrokerRates(RATE, 3_000_000)))
 
     async def theirs() -> bool:
         known = (await drover.managed()).broker_throttles
@@ -122,7 +122,7 @@ async def a_changed_rate_is_theirs(drover: Installation) -> None:
 
 async def strays_are_deleted(drover: Installation) -> None:
     entries = ThrottledReplicas(("0:1",), ("0:3", "5:3"))
-    await drover.driver.change_throttles([AddThrottledReplicas("wiped", entries)])
+    await drover.change_throttles(AddThrottledReplicas("wiped", entries))
     found = (await drover.drover("throttles", "-o", "json")).document
     assert [(row["broker"], row["whose"]) for row in found["brokers"]] == [(3, "stray")]
     # Topics of tests before this one have strays, too: restore deletes them all.

@@ -20,7 +20,8 @@ from spark.job import JobOptions
 from spark.reading import LogSource
 from spark.session import LOCAL
 from spark.sinks.sqlite import SqliteSink
-from tests.integration.support import REPOSITORY, Installation
+from tests.commands import REPOSITORY
+from tests.integration.support import Installation
 from tests.spark import live
 from tests.spark.comparing import difference
 from tests.spark.simulated import LOG, SAMPLES

@@ -106,7 +106,7 @@ async def test_the_cluster_itself_is_looked_at_for_a_review_and_for_strays(
 ) -> None:
     await drover.create_topic("looked-at", {0: [1, 2, 3]})
     entries = ThrottledReplicas(("0:1",), ("0:3",))
-    await drover.driver.change_throttles([AddThrottledReplicas("looked-at", entries)])
+    await drover.change_throttles(AddThrottledReplicas("looked-at", entries))
     place = await address(drover)
     page = await open_page(f"{place}/?view=throttles")
     await page.get_by_role("button", name="Look at the cluster").click()

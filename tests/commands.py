@@ -1,0 +1,80 @@
+"""Run `drover` in processes that have imported it already.
+
+A command takes a third of a second of processor time to import what it needs, and the live stories run hundreds. Here a
+process of the standard library's forkserver imports all commands once, and each command is a child of it: its own
+process, with its own files and environment, that ends with the command's code. What takes part in no story (workers,
+whoever is killed, the README's tour) is started as users start it.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import os
+import pkgutil
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import drover.cli
+from tests.memory import memory_directory
+
+REPOSITORY = Path(__file__).parents[1]
+# What commands import when they run, and not with their modules.
+LATER = ("drover.cluster.kafka", "drover.client.client", "drover.runtime.topics", "rich.live", "rich.table", "yaml")
+INPUT, OUTPUT, ERRORS = "input", "output", "errors"
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
+    [*(module.name for module in pkgutil.iter_modules(drover.cli.__path__, "drover.cli.")), *LATER]
+)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended."""
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def document(self) -> Any:
+        assert self.output, f"exit code {self.code}: {self.errors}"
+        return json.loads(self.output)
+
+
+async def run_drover(arguments: Sequence[str], settings: Mapping[str, str], stdin: str | None = None) -> Finished:
+    """Run a command to its end; `settings` are environment variables on top of this process's own."""
+    return await asyncio.to_thread(_run, tuple(arguments), {**os.environ, **settings}, stdin or "")
+
+
+def _run(arguments: tuple[str, ...], environment: Mapping[str, str], stdin: str) -> Finished:
+    with tempfile.TemporaryDirectory(dir=memory_directory(), prefix="drover-command-") as directory:
+        place = Path(directory)
+        (place / INPUT).write_text(stdin, encoding="utf-8")
+        process = CONTEXT.Process(target=_be_drover, args=(arguments, environment, place))
+        process.start()
+        process.join()
+        assert process.exitcode is not None
+        output, errors = ((place / name).read_text(encoding="utf-8") for name in (OUTPUT, ERRORS))
+        return Finished(process.exitcode, output, errors)
+
+
+def _be_drover(arguments: tuple[str, ...], environment: Mapping[str, str], place: Path) -> None:
+    """Become the command, in a child of the forkserver."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(REPOSITORY)
+    os.dup2(os.open(place / INPUT, os.O_RDONLY), 0)
+    for number, name in ((1, OUTPUT), (2, ERRORS)):
+        os.dup2(os.open(place / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(number, mode, encoding="utf-8", closefd=False) for number, mode in ((0, "r"), (1, "w"), (2, "w"))
+    )
+    sys.argv = ["drover", *arguments]
+    from drover.cli.main import main  # noqa: PLC0415 - imported in the forkserver
+
+    main()

@@ -47,12 +47,16 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ThrottlePlan:
-    """Events to record now, what must be read before more can be said, and the topics whose removals may wait."""
+    """Events to record now, what must be read before more can be said, and the topics whose removals may wait.
+
+    `unknown_topics` are needed, but the broker that was asked lately does not know them: they are read again, later.
+    """
 
     events: tuple[ThrottleEvent, ...] = ()
     read_brokers: tuple[int, ...] = ()
     read_topics: tuple[str, ...] = ()
     only_removals: tuple[str, ...] = ()
+    unknown_topics: tuple[str, ...] = ()
 
 
 def is_ready(
@@ -101,19 +105,10 @@ def plan_throttles(
     Returns nothing when they agree. What nobody has read lately is taken for what the ledger says. A topic from whose
     lists entries are only to be removed, while others are needed, is named and left as it is, unless it is `overdue`.
     """
-    events: list[ThrottleEvent] = []
-    read_brokers: list[int] = []
+    events, read_brokers = _plan_brokers(state, demand, read, [broker for broker in sorted(brokers) if broker in live])
     read_topics: list[str] = []
     only_removals: list[str] = []
-    for broker in sorted(brokers):
-        entry, rate = state.broker_throttles.get(broker), demand.rate(broker)
-        found = read.brokers.get(broker)
-        if broker not in live or not _broker_is_due(entry, rate, found):
-            continue
-        if found is None:
-            read_brokers.append(broker)
-        else:
-            events += _broker_events(state.name, broker, entry, rate, _rates(found))
+    unknown_topics: list[str] = []
     for topic in sorted(topics):
         known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
         if known.pending:
@@ -130,13 +125,34 @@ def plan_throttles(
         if topic not in overdue and gone == NO_ENTRIES and _only_removes(known, wanted, changes, read, topic):
             only_removals.append(topic)
             continue
-        if topic not in read.topics and wanted is not None:
-            read_topics.append(topic)
+        if wanted is not None and read.topics.get(topic) is None:
+            # A topic that moves is there, or its moves end soon; a broker may not have heard of a new one.
+            (unknown_topics if topic in read.topics else read_topics).append(topic)
             continue
         if gone != NO_ENTRIES:
             events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
         events.append(_topic_event(state.name, topic, known, wanted, read, changes))
-    return ThrottlePlan(tuple(events), tuple(read_brokers), tuple(read_topics), tuple(only_removals))
+    return ThrottlePlan(
+        tuple(events), tuple(read_brokers), tuple(read_topics), tuple(only_removals), tuple(unknown_topics)
+    )
+
+
+def _plan_brokers(
+    state: ThrottlingState, demand: Demand, read: Read, brokers: Iterable[int]
+) -> tuple[list[ThrottleEvent], list[int]]:
+    """Return the events about these brokers, and those that must be read first."""
+    events: list[ThrottleEvent] = []
+    read_brokers: list[int] = []
+    for broker in brokers:
+        entry, rate = state.broker_throttles.get(broker), demand.rate(broker)
+        found = read.brokers.get(broker)
+        if not _broker_is_due(entry, rate, found):
+            continue
+        if found is None:
+            read_brokers.append(broker)
+        else:
+            events += _broker_events(state.name, broker, entry, rate, _rates(found))
+    return events, read_brokers
 
 
 def _broker_is_due(entry: BrokerThrottle | None, rate: int | None, found: BrokerRates | None) -> bool:

@@ -55,6 +55,8 @@ class ThrottlingReconciler(Reconciler):
         self._pending_brokers: set[int] = set()
         self._pending_topics: set[str] = set()
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
+        # When (monotonic) topics that a broker did not know are read again; 0 if there are none.
+        self._read_again_ms = 0
         # Topics whose lists Kafka refused to change while they were needed.
         self._refused: set[str] = set()
         # Until when (monotonic) each topic keeps entries that are only to be removed, the earliest first.
@@ -130,6 +132,9 @@ class ThrottlingReconciler(Reconciler):
                 continue
             if result.code == NONE:
                 batch.emit(TopicThrottleSet(cluster=state.name, topic=topic))
+            elif result.code == UNKNOWN_TOPIC_OR_PARTITION and topic in self._demand.topics:
+                # A broker that has not heard of a new topic says so, too. Moves of a topic that is gone end anyway.
+                continue
             elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
                 detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
                 topic_id = state.topic_throttles[topic].topic_id
@@ -194,7 +199,8 @@ class ThrottlingReconciler(Reconciler):
         self._to_read = (plan.read_brokers, plan.read_topics)
         # What must be read first stays due until then.
         demand.changed_brokers.update(plan.read_brokers)
-        demand.changed_topics.update(plan.read_topics)
+        demand.changed_topics.update(plan.read_topics, plan.unknown_topics)
+        self._read_again_ms = batch.now.monotonic_ms + FRESH_MS + 1 if plan.unknown_topics else 0
 
     def _remove_overdue(self, now_ms: int) -> None:
         """Compare the topics again whose removals have waited long enough."""
@@ -210,7 +216,7 @@ class ThrottlingReconciler(Reconciler):
         for topic in compared:
             if topic in waiting:
                 self._removals.setdefault(topic, now_ms + REMOVAL_WAIT_MS)
-            elif topic not in plan.read_topics:
+            elif topic not in plan.read_topics and topic not in plan.unknown_topics:
                 self._removals.pop(topic, None)
                 self._overdue.discard(topic)
 
@@ -264,7 +270,9 @@ class ThrottlingReconciler(Reconciler):
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
         removal_ms = next(iter(self._removals.values()), 0)
         removal_due_ms = removal_ms if removal_ms > now_ms else None
-        times = (write_ms, self._watch.due_ms(now_ms, self._demand), removal_due_ms, self._demand.due_ms(now_ms))
+        read_ms = self._read_again_ms if self._read_again_ms > now_ms else None
+        watch_ms, ahead_ms = self._watch.due_ms(now_ms, self._demand), self._demand.due_ms(now_ms)
+        times = (write_ms, read_ms, watch_ms, removal_due_ms, ahead_ms)
         return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> Urgency:

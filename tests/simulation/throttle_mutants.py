@@ -142,6 +142,20 @@ THROTTLE_MUTANTS = (
         layer="tests/shard/test_throttle_too_low.py",
     ),
     Mutant(
+        "take-a-new-topic-for-a-deleted-one",
+        "drover/throttling/ledger.py",
+        "        if wanted is not None and read.topics.get(topic) is None:",
+        "        if wanted is not None and topic not in read.topics:",
+        layer="tests/shard/test_throttle_of_a_new_topic.py",
+    ),
+    Mutant(
+        "give-up-the-lists-of-a-new-topic",
+        "drover/throttling/reconciler.py",
+        "            elif result.code == UNKNOWN_TOPIC_OR_PARTITION and topic in self._demand.topics:",
+        "            elif result.code == UNKNOWN_TOPIC_OR_PARTITION and topic in self._refused:",
+        layer="tests/shard/test_throttle_of_a_new_topic.py",
+    ),
+    Mutant(
         "take-drovers-own-for-a-stray",
         "drover/throttling/decide.py",
         "        if one.broker not in state.broker_throttles and one.broker in facts.live_brokers",

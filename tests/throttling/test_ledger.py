@@ -137,9 +137,16 @@ def test_a_star_is_never_touched() -> None:
     assert state.topic_throttles == {}
 
 
-def test_a_topic_that_is_gone_is_left() -> None:
+def test_a_topic_that_moves_is_read_again_where_a_broker_does_not_know_it() -> None:
     state = throttled()
-    read = Read(everything().brokers, {KEY.topic: None})
+    plan = planned(state, Read(everything().brokers, {KEY.topic: None}))
+    assert (plan.unknown_topics, plan.read_topics) == ((KEY.topic,), ())
+    assert set(tags(plan.events)) == {"broker-throttle-intended"}
+
+
+def test_a_topic_that_is_gone_is_left() -> None:
+    state = fold(in_force(), ended())
+    read = Read(everything(OURS).brokers, {KEY.topic: None})
     assert "topic-throttle-left" in tags(planned(state, read).events)
 
 

@@ -49,12 +49,15 @@ LONG_S = {
     WITHOUT_KILLS: 550,
     WITH_KILLS: 400,
     SHARED_CLUSTER: 370,
+    "healing/test_live": 180,
     "faults": 150,
-    "secure": 90,
-    "simulation/test_seeds": 60,
-    "healing/test_live": 100,
+    "secure": 145,
+    "docs": 140,
+    "simulation/test_seeds": 80,
+    "versions": 75,
+    "reality": 60,
     "projections": 50,
-    "docs": 40,
+    "local": 50,
 }
 WORTH_TELLING_S = 0.5
 # Holds the path of the file to which what failed is added: runs that belong together are told of at their end.

@@ -1,3 +1,5 @@
+"""A command in a child of the forkserver does what it does in a process of its own."""
+
 import asyncio
 import os
 import subprocess

@@ -13,6 +13,7 @@ import os
 import pkgutil
 import sys
 import tempfile
+from multiprocessing import forkserver
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,11 @@ class Finished:
     def document(self) -> Any:
         assert self.output, f"exit code {self.code}: {self.errors}"
         return json.loads(self.output)
+
+
+def start() -> None:
+    """Start the process whose children the commands are; else the first command does."""
+    forkserver.ensure_running()
 
 
 async def run_drover(arguments: Sequence[str], settings: Mapping[str, str], stdin: str | None = None) -> Finished:

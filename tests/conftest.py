@@ -54,10 +54,12 @@ LONG_S = {
     "secure": 145,
     "docs": 140,
     "simulation/test_seeds": 80,
+    "web/test_page": 80,
     "versions": 75,
     "reality": 60,
     "projections": 50,
     "local": 50,
+    "simulation/test_crash_points": 40,
 }
 WORTH_TELLING_S = 0.5
 # Holds the path of the file to which what failed is added: runs that belong together are told of at their end.

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from drover.local import LocalCluster
+from tests import commands
 from tests.faults.disks import Disk, small_disk
 from tests.faults.oracles import Processes
 from tests.faults.play import Report
@@ -18,6 +19,7 @@ async def breakable_cluster(
     directory: Path, *, simulated_disk: bool = False
 ) -> AsyncIterator[tuple[LocalCluster, Disk]]:
     """Run a cluster one of whose brokers has a small disk; a process that is left afterwards is an AssertionError."""
+    commands.start()  # and stay for whoever comes next
     before = Processes.now()
     cluster = LocalCluster(directory)
     with small_disk(cluster, SMALL_DISK_BROKER, simulated=simulated_disk) as disk:

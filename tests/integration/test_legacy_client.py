@@ -118,9 +118,10 @@ async def test_a_client_from_zookeepers_days_submits_watches_cancels_and_gets_th
         assert await client.wait() == 0
     await let_go(legacy)
     shown = [each for each in sights if each is not None and "original_replicas" in each["partitions"][0]]
-    assert [(entry["replicas"], entry["original_replicas"]) for entry in shown[0]["partitions"]] == [
-        ([4, 2], [1, 2]), ([4, 3], [2, 3]), ([2, 1], [3, 1]),
-    ]  # fmt: skip
+    originals = [(entry["replicas"], entry["original_replicas"]) for entry in shown[0]["partitions"]]
+    # Nothing holds the third one back: it may have ended before the first look.
+    assert originals[:2] == [([4, 2], [1, 2]), ([4, 3], [2, 3])]
+    assert originals[2:] in ([], [([2, 1], [3, 1])])
     assert sights[-1] is None
     assert [await legacy.replicas(key) for key in (first, second, third)] == [(1, 2), (2, 3), (2, 1)]
     assert [(await legacy.facts(key)).move for key in (first, second, third)] == [None] * 3

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from drover.runtime.section_settings import SparkSettings
 from drover.runtime.settings import LogSettings, Settings
 from events.partitions import TopicPartition
 from spark.files import JobFiles
-from tests.integration.support import MANAGED, Installation
+from tests.integration.support import MANAGED, Installation, wait_for
 from tests.spark import live
 from tests.spark.comparing import Rows, difference
 from tests.spark.conftest import Watched
@@ -64,6 +65,7 @@ async def story(watched: Watched) -> Story:
     began_ms = time.time_ns() // 1_000_000
     assert (await drover.alter("wrong", {TopicPartition("absent", 0): [1, 2, 3]})).code == 1
     await drover.drover("cancel", "--rollback", "--partition", "tabled:0", "--reason", "too slow")
+    await wait_for(partial(has_ended, drover, keys[0]), "the rollback to end")
     await drover.drover("cancel", "--stop", "--plan", "slow", "--reason", "enough")
     await live.write_fenced(drover)
     drover.signal("first", signal.SIGTERM)
@@ -89,6 +91,10 @@ async def story(watched: Watched) -> Story:
     return Story(
         drover, files, await live.plain_tables(drover), delays, code, stopped_s, drover.worker_log("job"), load
     )
+
+
+async def has_ended(drover: Installation, key: TopicPartition) -> bool:
+    return key not in (await drover.managed()).reassignments
 
 
 async def test_the_tables_are_those_of_a_plain_fold_with_its_own_decoder(story: Story) -> None:

@@ -13,9 +13,9 @@ import os
 import pkgutil
 import sys
 import tempfile
-from multiprocessing import forkserver
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 

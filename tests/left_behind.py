@@ -11,6 +11,8 @@ import psutil
 import pytest
 
 MARK = "DROVER_TEST_RUN"
+# Servers of the standard library that end with the process that started them; see `tests.commands`.
+ENDING = ("multiprocessing.forkserver", "multiprocessing.resource_tracker")
 SHOWN = 150
 
 
@@ -42,6 +44,8 @@ def kill_what_is_left() -> list[str]:
         try:
             if process.environ().get(MARK, "").startswith(os.environ[MARK]):
                 command = " ".join(process.cmdline())
+                if any(name in command for name in ENDING):
+                    continue
                 process.kill()
                 killed.append(command)
         except psutil.Error:

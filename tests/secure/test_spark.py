@@ -44,7 +44,7 @@ async def test_an_operator_keeps_the_tables_and_no_password_is_seen_of_it(servin
         shown = await secure.drover("progress", "--table", "takeovers", "-o", "json", config=config)
         return shown.code == 0 and bool(json.loads(shown.output)["takeovers"])
 
-    await wait_for(has_rows, "the first rows of the tables", timeout_s=150)
+    await wait_for(has_rows, "the first rows of the tables", timeout_s=150, pause_s=1.0)
     # As systemd stops a service: the driver, its Java and the Python workers, all at once.
     driver = psutil.Process(job.pid)
     for process in [driver, *driver.children(recursive=True)]:

@@ -27,14 +27,14 @@ ifdef ARGS
 	$(BIN)/pytest $(ARGS)
 else
 	@# Every test is collected once before, so that not each process compiles what all of them import. The real parts
-	@# mostly wait, so six processes share two cores. Spark's tests measure time, so they run by themselves afterwards;
+	@# mostly wait, so five processes share two cores. Spark's tests measure time, so they run by themselves afterwards;
 	@# what only computes uses the idle time. Failures are repeated at the end.
 	@status=0; set -x; : >$(FAILURES); \
 	$(BIN)/pytest --collect-only --quiet --quiet >/dev/null & collected=$$!; \
 	$(BIN)/python -m tests.recorded_classes || status=1; \
 	wait $$collected || status=1; \
 	export DROVER_TEST_FAILURES=$(FAILURES); \
-	$(BIN)/pytest --ignore tests/spark --ignore tests/hostile --numprocesses 6 --dist loadscope --no-loadscope-reorder || status=1; \
+	$(BIN)/pytest --ignore tests/spark --ignore tests/hostile --numprocesses 5 --dist loadscope --no-loadscope-reorder || status=1; \
 	(nice $(SHELL) -c '$(BIN)/pytest tests/hostile; status=$$?; $(LINT) || status=1; exit $$status') \
 		>$(BESIDE_LOG) 2>&1 & beside=$$!; \
 	$(BIN)/pytest tests/spark || status=1; \

@@ -49,8 +49,10 @@ def test_a_port_somebody_listens_on_is_not_chosen(tmp_path: Path, monkeypatch: p
 
 
 def test_ports_come_back_when_the_cluster_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever else uses ports of this machine comes and goes meanwhile.
+    monkeypatch.setattr(ports, "is_free", lambda _port: True)
+    narrow(monkeypatch, 20_000, 20_005)
     first = reserve(tmp_path / "one")
-    narrow(monkeypatch, min(first.ports), max(first.ports) + 1)
     with pytest.raises(ConfigurationError, match="no 5 free ports"):
         reserve(tmp_path / "two")
     Layout(tmp_path / "one").spec_file.unlink()

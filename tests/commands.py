@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import drover.cli
+from drover.cli.main import main
+from tests.architecture.repository import ROOT
 from tests.memory import memory_directory
 
-REPOSITORY = Path(__file__).parents[1]
 # What commands import when they run, and not with their modules.
 LATER = ("drover.cluster.kafka", "drover.client.client", "drover.runtime.topics", "rich.live", "rich.table", "yaml")
 INPUT, OUTPUT, ERRORS = "input", "output", "errors"
@@ -47,7 +48,7 @@ class Finished:
         return json.loads(self.output)
 
 
-def start() -> None:
+def start_forkserver() -> None:
     """Start the process whose children the commands are; else the first command does."""
     forkserver.ensure_running()
 
@@ -73,7 +74,7 @@ def _be_drover(arguments: tuple[str, ...], environment: Mapping[str, str], place
     """Become the command, in a child of the forkserver."""
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(REPOSITORY)
+    os.chdir(ROOT)
     os.dup2(os.open(place / INPUT, os.O_RDONLY), 0)
     for number, name in ((1, OUTPUT), (2, ERRORS)):
         os.dup2(os.open(place / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
@@ -81,6 +82,4 @@ def _be_drover(arguments: tuple[str, ...], environment: Mapping[str, str], place
         os.fdopen(number, mode, encoding="utf-8", closefd=False) for number, mode in ((0, "r"), (1, "w"), (2, "w"))
     )
     sys.argv = ["drover", *arguments]
-    from drover.cli.main import main  # noqa: PLC0415 - imported in the forkserver
-
     main()

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 MARK = "DROVER_TEST_RUN"
-# Servers of the standard library that end with the process that started them; see `tests.commands`.
+# Servers of the standard library end with the process that started them, which is not worth telling.
 ENDING = ("multiprocessing.forkserver", "multiprocessing.resource_tracker")
 SHOWN = 150
 
@@ -38,16 +38,15 @@ def mark_this_run() -> None:
 
 
 def kill_what_is_left() -> list[str]:
-    """Kill every process that carries the mark of this run, and return their command lines."""
+    """Kill every process that carries the mark of this run, and return the command lines of those worth telling."""
     killed = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK, "").startswith(os.environ[MARK]):
                 command = " ".join(process.cmdline())
-                if any(name in command for name in ENDING):
-                    continue
                 process.kill()
-                killed.append(command)
+                if not any(name in command for name in ENDING):
+                    killed.append(command)
         except psutil.Error:
             continue  # it ended meanwhile, or is another user's
     return killed

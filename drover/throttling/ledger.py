@@ -37,6 +37,7 @@ _UNTOUCHED = TopicThrottle()
 class Read:
     """Settings read since the last write to the same broker or topic; anything missing must be read first.
 
+    A topic with None is one that the broker that was asked does not know: it is gone, or that broker is behind.
     `refused` are topics whose lists Kafka has refused to change: they are not tried again.
     """
 

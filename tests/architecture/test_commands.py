@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import REPOSITORY, Finished, run_drover
+from tests.architecture.repository import ROOT
+from tests.commands import Finished, run_drover
 
 SETTINGS = {"NO_COLOR": "1", "COLUMNS": "200"}
 
@@ -16,7 +17,7 @@ SETTINGS = {"NO_COLOR": "1", "COLUMNS": "200"}
 async def as_a_user_does(arguments: tuple[str, ...], settings: dict[str, str], stdin: str | None) -> Finished:
     done = await asyncio.to_thread(
         subprocess.run, (sys.executable, "-m", "drover", *arguments), input=stdin, capture_output=True, text=True,
-        cwd=REPOSITORY, env={**os.environ, **settings}, check=False,
+        cwd=ROOT, env={**os.environ, **settings}, check=False,
     )  # fmt: skip
     return Finished(done.returncode, done.stdout, done.stderr)
 

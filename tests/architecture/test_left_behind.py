@@ -47,7 +47,7 @@ def test_that_is_interrupted():
 """
 
 
-def test_an_interrupted_run_names_each_process_that_it_kills_and_that_would_not_end_by_itself(tmp_path: Path) -> None:
+def test_an_interrupted_run_names_what_it_kills_but_no_server_of_the_standard_library(tmp_path: Path) -> None:
     (tmp_path / "test_interrupted.py").write_text(INTERRUPTED)
     command = (sys.executable, "-m", "pytest", "-p", "tests.left_behind", "-p", "no:cacheprovider")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -25,8 +25,9 @@ from drover.shard.fold import ShardFold
 from drover.shard.snapshot import differences
 from events.commands import Freeze
 from events.topics import TopicNames, shard_of
+from tests.architecture.repository import ROOT
 from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
-from tests.commands import REPOSITORY, Finished, run_drover
+from tests.commands import Finished, run_drover
 from tests.shard.vouching import vouching
 
 pytestmark = pytest.mark.cluster
@@ -42,7 +43,7 @@ class Shell:
         program = "from drover.cli.main import main; main()"
         return await asyncio.create_subprocess_exec(
             sys.executable, "-c", program, *arguments, "--config", str(self.config),
-            cwd=REPOSITORY,
+            cwd=ROOT,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
 

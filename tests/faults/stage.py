@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from drover.local import LocalCluster
-from tests import commands
+from tests.commands import start_forkserver
 from tests.faults.disks import Disk, small_disk
 from tests.faults.oracles import Processes
 from tests.faults.play import Report
@@ -19,7 +19,7 @@ async def breakable_cluster(
     directory: Path, *, simulated_disk: bool = False
 ) -> AsyncIterator[tuple[LocalCluster, Disk]]:
     """Run a cluster one of whose brokers has a small disk; a process that is left afterwards is an AssertionError."""
-    commands.start()  # and stay for whoever comes next
+    start_forkserver()  # it stays for the tests that come next
     before = Processes.now()
     cluster = LocalCluster(directory)
     with small_disk(cluster, SMALL_DISK_BROKER, simulated=simulated_disk) as disk:

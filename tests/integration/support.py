@@ -26,7 +26,8 @@ from drover.runtime import topics as own_topics
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.topics import DEFAULT_SHARDS, TopicNames, shard_of
-from tests.commands import REPOSITORY, Finished, run_drover
+from tests.architecture.repository import ROOT
+from tests.commands import Finished, run_drover
 from tests.topics import delete_topics
 
 MANAGED = "local"
@@ -133,7 +134,7 @@ class Installation:
         environment = {**os.environ, **self._settings}
         command = (sys.executable, *arguments)
         return await asyncio.create_subprocess_exec(
-            *command, cwd=REPOSITORY, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors
+            *command, cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors
         )
 
     @property

@@ -17,7 +17,7 @@ from projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
 from projections.options import ZooKeeperOptions
 from projections.store import Create, Store
 from projections.zookeeper import ZooKeeperStore
-from tests.commands import REPOSITORY
+from tests.architecture.repository import ROOT
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.integration.test_foreign import held_back, let_go
@@ -25,8 +25,8 @@ from tests.integration.test_projection import let_project
 from tests.integration.zookeeper_shell import zookeeper_shell
 
 pytestmark = pytest.mark.cluster
-ROOT = "/legacy"
-BASE = f"{ROOT}/{MANAGED}"
+TOP = "/legacy"
+BASE = f"{TOP}/{MANAGED}"
 # More than one fetch brings: the first one is let through by any throttle.
 HELD_KILOBYTES = 4096
 
@@ -36,7 +36,7 @@ async def legacy(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathF
     """A Drover whose worker decides, beside `drover project`, which reads the nodes."""
     directory = tmp_path_factory.mktemp("legacy")
     async with installation(local_cluster, directory, "legacy", max_moves_per_broker=500) as made:
-        let_project(made, local_cluster, ROOT)
+        let_project(made, local_cluster, TOP)
         await made.start_worker("solo")
         await made.start_projector("projector")
         await made.wait_until_owned("solo")
@@ -81,7 +81,7 @@ async def legacy_client(hosts: str, plan: str) -> AsyncIterator[asyncio.subproce
     """Start the client of those days; its work may take a minute."""
     client = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.integration.legacy_client", hosts, plan),
-        cwd=REPOSITORY,
+        cwd=ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )

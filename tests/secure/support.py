@@ -21,8 +21,9 @@ from drover.local.layout import CONTROLLER_ID, OPERATOR, USERS, Layout
 from drover.local.programs import mark
 from drover.local.security import client_options, password
 from events.partitions import TopicPartition
+from tests.architecture.repository import ROOT
+from tests.commands import Finished
 
-REPOSITORY = Path(__file__).parents[2]
 SCRAM_SHA_512 = 2
 ITERATIONS = 4096
 TIMEOUT_MS = 10_000
@@ -31,15 +32,6 @@ TIMEOUT_MS = 10_000
 KILLABLE = (2, CONTROLLER_ID)
 # Of nobody but this cluster's test users.
 TEST_PASSWORD = "of a test user"  # noqa: S105 - see above
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A command that has ended."""
-
-    code: int
-    output: str
-    errors: str
 
 
 @dataclass
@@ -74,7 +66,7 @@ class SecureCluster:
         output = asyncio.subprocess.PIPE if log is None else os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "drover", *arguments),
-            cwd=REPOSITORY,
+            cwd=ROOT,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,

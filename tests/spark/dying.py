@@ -20,7 +20,7 @@ from spark.job import JobOptions
 from spark.reading import LogSource
 from spark.session import LOCAL
 from spark.sinks.sqlite import SqliteSink
-from tests.commands import REPOSITORY
+from tests.architecture.repository import ROOT
 from tests.integration.support import Installation
 from tests.spark import live
 from tests.spark.comparing import difference
@@ -134,7 +134,7 @@ def _driver(program: Program) -> Iterator[Driver]:
     with (program.directory / "said.log").open("ab") as said:
         process = subprocess.Popen(
             ["nice", *map(str, program.command)],
-            cwd=REPOSITORY,
+            cwd=ROOT,
             env=program.environment,
             stdin=subprocess.PIPE,
             stdout=said,
@@ -167,12 +167,12 @@ def _under_spark_submit(directory: Path, log: Installation) -> tuple[object, ...
     options = [item for pair in LOCAL.items() for item in ("--conf", "=".join(pair))]
     return (
         *(submit, "--master", "local[2]", "--jars", ",".join(map(str, ensure("spark"))), *options),
-        *(REPOSITORY / "drover" / "__main__.py", "--config", log.config, "spark", "run", "--dir", directory),
+        *(ROOT / "drover" / "__main__.py", "--config", log.config, "spark", "run", "--dir", directory),
     )
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def _environment_of_spark() -> dict[str, str]:

@@ -47,7 +47,7 @@ async def test_a_port_nobody_listens_on_serves_nothing() -> None:
 
 
 async def test_a_broker_that_does_not_answer_knows_nobody(silent_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
     assert await probe.accepts_connections(silent_port)
+    monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
     assert await probe.known_brokers(silent_port) == frozenset()
     assert not await probe.zookeeper_serves(silent_port)

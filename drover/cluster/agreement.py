@@ -28,3 +28,10 @@ def agreed_partitions(
         facts = described[partition]
         kept[partition] = None if facts is None else replace(facts, move=move)
     return kept
+
+
+def with_known_min_isr(
+    agreed: Mapping[TopicPartition, PartitionFacts | None], min_isr: Mapping[str, int]
+) -> dict[TopicPartition, PartitionFacts | None]:
+    """Leave out the partitions of a topic that exists, but not yet for the broker that was asked for its configs."""
+    return {partition: facts for partition, facts in agreed.items() if facts is None or partition.topic in min_isr}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from drover.cluster import configs, inventory_requests, messages
-from drover.cluster.agreement import Described, agreed_moves, agreed_partitions
+from drover.cluster.agreement import Described, agreed_moves, agreed_partitions, with_known_min_isr
 from drover.cluster.messages import Metadata
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -86,7 +86,12 @@ class KafkaDriver:
         metadata = await self._metadata(self._observations, {partition.topic for partition in partitions}, deadline)
         after = await self._list(deadline)
         ended_ms = _now_ms()
-        existing = [name for name, topic in metadata.topics.items() if topic.code == NONE]
+        agreed = agreed_partitions(partitions, before.moves, _described(partitions, metadata), after.moves)
+        min_isr: dict[str, int] = {}
+        if with_min_isr:
+            existing = [name for name, topic in metadata.topics.items() if topic.code == NONE]
+            min_isr = await self._min_isrs(existing, deadline)
+            agreed = with_known_min_isr(agreed, min_isr)
         return Observation(
             cluster=self.cluster_name,
             kafka_cluster_id=metadata.kafka_cluster_id,
@@ -95,8 +100,8 @@ class KafkaDriver:
             live_brokers=tuple(metadata.racks),
             racks=metadata.racks,
             moves=agreed_moves(before.moves, after.moves),
-            partitions=agreed_partitions(partitions, before.moves, _described(partitions, metadata), after.moves),
-            min_isr=await self._min_isrs(existing, deadline) if with_min_isr else {},
+            partitions=agreed,
+            min_isr=min_isr,
         )
 
     async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:

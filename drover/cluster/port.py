@@ -89,8 +89,9 @@ class ClusterDriver(Protocol):
         """List, Describe the topics of `partitions`, List again; see `Observation` for what is kept.
 
         `since`, a listing that this driver made, is the first List; none is sent then, and the observation began when
-        that List did. It may be of any age; partitions that have changed since are left out. The deadline begins with
-        this call. The `cluster` field is the name the driver was made with.
+        that List did. It may be of any age; partitions that have changed since are left out, and so are those whose
+        min ISR is asked for and not known to the broker that answers. The deadline begins with this call. The `cluster`
+        field is the name the driver was made with.
         """
         ...
 

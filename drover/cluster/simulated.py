@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import cycle, repeat
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from drover.cluster.agreement import agreed_moves, agreed_partitions
+from drover.cluster.agreement import agreed_moves, agreed_partitions, with_known_min_isr
+from drover.cluster.broker_picture import BrokerPicture
 from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import (
@@ -58,8 +60,8 @@ class SimulatedDriver:
     Faults, all off at first: `unreachable` makes every call fail before anything happened; `lose_next` loses the
     request or the answer of one call; `refuse_next` gives one partition of the next alter that names it a code of
     your choice instead of doing it, `refuse_next_alter` does so with a whole call, as NOT_CONTROLLER would;
-    `freeze_metadata` makes describes show an old picture while lists stay true, `lag_metadata` one that is always
-    a little old. A model without a controller answers only what brokers know by themselves.
+    `freeze_metadata` makes brokers show an old picture while the controller's lists stay true, `lag_metadata` makes
+    describes a little old always. A model without a controller answers only what brokers know by themselves.
     """
 
     def __init__(self, model: ClusterModel, cluster_name: str = "simulated") -> None:
@@ -70,7 +72,8 @@ class SimulatedDriver:
         self._refusals: dict[TopicPartition, CallResult] = {}
         self._whole_refusal: CallResult | None = None
         self._metadata_lag_ms = 0
-        self._frozen: dict[TopicPartition, PartitionFacts] | None = None
+        self._frozen: BrokerPicture | None = None
+        self._meets_old: Iterator[bool] = repeat(True)
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
@@ -95,17 +98,15 @@ class SimulatedDriver:
         self.model.remember_metadata(max(lag_ms, self._metadata_lag_ms))
         self._metadata_lag_ms = lag_ms
 
-    def freeze_metadata(self) -> None:
-        """From now on describes show the partitions as they are now."""
-        self._frozen = {
-            partition: facts
-            for name, topic in self.model.topics.items()
-            for partition in (TopicPartition(name, number) for number in topic.partitions)
-            if (facts := self.model.facts(partition)) is not None
-        }
+    def freeze_metadata(self, meets_old: Sequence[bool] = (True,)) -> None:
+        """From now on brokers show partitions and configs as they are now.
+
+        Only some of them do: `meets_old` says, by turns, which of the questions that follow meet such a broker.
+        """
+        self._frozen, self._meets_old = BrokerPicture.of(self.model), cycle(meets_old)
 
     def thaw_metadata(self) -> None:
-        """Describes are true again."""
+        """All brokers know everything again."""
         self._frozen = None
 
     # -- the port -----------------------------------------------------------------------------------------------------
@@ -130,10 +131,7 @@ class SimulatedDriver:
 
     async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:
         """See `ClusterDriver.partition_counts`."""
-        known = self.model.topics
-        return await self._read(
-            lambda: {name: len(known[name].partitions) if name in known else None for name in topics}
-        )
+        return await self._read(lambda: self._partition_counts(topics))
 
     async def alter(self, requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
         """See `ClusterDriver.alter`."""
@@ -167,17 +165,11 @@ class SimulatedDriver:
 
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
         """See `ClusterDriver.broker_rates`."""
-        live = self.model.live_brokers
-        return await self._read(
-            lambda: {broker: parse_rates(self.model.brokers[broker].configs) for broker in brokers if broker in live()}
-        )
+        return await self._read(lambda: self._broker_rates(brokers))
 
     async def throttled_replicas(self, topics: Collection[str]) -> Mapping[str, ThrottledReplicas]:
         """See `ClusterDriver.throttled_replicas`."""
-        known = self.model.topics
-        return await self._read(
-            lambda: {name: parse_throttled(known[name].configs) for name in topics if name in known}
-        )
+        return await self._read(lambda: self._throttled_replicas(topics))
 
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
         """See `ClusterDriver.change_throttles`."""
@@ -218,17 +210,53 @@ class SimulatedDriver:
     def _racks(self) -> dict[int, str | None]:
         return {broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()}
 
-    def _facts(self, partition: TopicPartition) -> PartitionFacts | None:
-        if self._frozen is not None:
-            return self._frozen.get(partition)
+    def _old_picture(self) -> BrokerPicture | None:
+        """Return what the broker that answers the next question knows, if it is behind."""
+        return self._frozen if self._frozen is not None and next(self._meets_old) else None
+
+    def _facts(self, partition: TopicPartition, picture: BrokerPicture | None) -> PartitionFacts | None:
+        if picture is not None:
+            return picture.partitions.get(partition)
         return self.model.facts(partition, self._metadata_lag_ms)
+
+    def _partition_counts(self, topics: Collection[str]) -> dict[str, int | None]:
+        picture = self._old_picture()
+        known = self.model.topics
+        counts = {name: len(topic.partitions) for name, topic in known.items()}
+        if picture is not None:
+            counts = dict(Counter(partition.topic for partition in picture.partitions))
+        return {name: counts.get(name) for name in topics}
+
+    def _broker_rates(self, brokers: Collection[int]) -> dict[int, BrokerRates]:
+        picture, live = self._old_picture(), self.model.live_brokers()
+        return {
+            broker: parse_rates(self.model.brokers[broker].configs) if picture is None else picture.rates[broker]
+            for broker in brokers
+            if broker in live
+        }
+
+    def _throttled_replicas(self, topics: Collection[str]) -> dict[str, ThrottledReplicas]:
+        picture = self._old_picture()
+        if picture is not None:
+            return {name: picture.throttled_replicas[name] for name in topics if name in picture.throttled_replicas}
+        known = self.model.topics
+        return {name: parse_throttled(known[name].configs) for name in topics if name in known}
+
+    def _min_isrs(self, topics: Collection[str]) -> dict[str, int]:
+        picture = self._old_picture()
+        if picture is not None:
+            return {name: picture.min_isr[name] for name in topics if name in picture.min_isr}
+        return {name: self.model.min_isr(name) for name in topics if name in self.model.topics}
 
     def _observation(
         self, partitions: Collection[TopicPartition], before: Listing, *, with_min_isr: bool
     ) -> Observation:
         after = self.model.moves()
-        described = {partition: self._facts(partition) for partition in partitions}
-        topics = sorted({partition.topic for partition in partitions} & self.model.topics.keys())
+        picture = self._old_picture()
+        described = {partition: self._facts(partition, picture) for partition in partitions}
+        existing = sorted({partition.topic for partition, facts in described.items() if facts is not None})
+        agreed = agreed_partitions(partitions, before.moves, described, after)
+        min_isr = self._min_isrs(existing) if with_min_isr else {}
         return Observation(
             cluster=self.cluster_name,
             kafka_cluster_id=self.model.kafka_cluster_id,
@@ -237,17 +265,13 @@ class SimulatedDriver:
             live_brokers=self.model.live_brokers(),
             racks=self._racks(),
             moves=agreed_moves(before.moves, after),
-            partitions=agreed_partitions(partitions, before.moves, described, after),
-            min_isr={name: self.model.min_isr(name) for name in topics} if with_min_isr else {},
+            partitions=with_known_min_isr(agreed, min_isr) if with_min_isr else agreed,
+            min_isr=min_isr,
         )
 
     def _inventory(self) -> Inventory:
         model, moves = self.model, self.model.moves()
-        partitions = {
-            partition: replace(facts, move=moves.get(partition))
-            for partition, _ in model.each_partition()
-            if (facts := self._facts(partition)) is not None
-        }
+        partitions = {key: replace(facts, move=moves.get(key)) for key, facts in self._everything().items()}
         held = self._replica_bytes(model.topics)
         used: Counter[int] = Counter()
         for sizes in held.values():
@@ -277,11 +301,14 @@ class SimulatedDriver:
             started_ms=started_ms,
             ended_ms=self.model.now_ms,
             live_brokers=self.model.live_brokers(),
-            partitions={
-                key: facts for key, _ in self.model.each_partition() if (facts := self._facts(key)) is not None
-            },
+            partitions=self._everything(),
             racks=self._racks(),
         )
+
+    def _everything(self) -> dict[TopicPartition, PartitionFacts]:
+        picture = self._old_picture()
+        known = (key for key, _ in self.model.each_partition()) if picture is None else picture.partitions
+        return {key: facts for key in known if (facts := self._facts(key, picture)) is not None}
 
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
         if self._whole_refusal is not None:
@@ -315,7 +342,10 @@ class SimulatedDriver:
         topic = self.model.topics.get(change.topic)
         if topic is None:
             return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"topic {change.topic} does not exist")
-        operations = list_operations(change, parse_throttled(topic.configs))
+        shown = self._throttled_replicas((change.topic,)).get(change.topic)
+        if shown is None:
+            return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"topic {change.topic} does not exist")
+        operations = list_operations(change, shown)
         if isinstance(operations, CallResult):
             return operations
         return self.model.alter_topic_configs(change.topic, operations)

@@ -139,7 +139,7 @@ def list_operations(
                 " to it: delete that value first",
             )
         else:
-            operations += _append(key, present, entries)
+            operations += _append(key, entries)
             length = len(",".join(dict.fromkeys(present + entries)))
             if length > MAX_VALUE_BYTES:
                 return CallResult(
@@ -150,9 +150,9 @@ def list_operations(
     return tuple(operations)
 
 
-def _append(key: str, present: tuple[str, ...], entries: tuple[str, ...]) -> list[ConfigOperation]:
-    missing = [entry for entry in dict.fromkeys(entries) if entry not in present]
-    return [ConfigOperation(key, OperationKind.APPEND, ",".join(missing))] if missing else []
+def _append(key: str, entries: tuple[str, ...]) -> list[ConfigOperation]:
+    """Append all entries: Kafka takes each once, and the broker that showed the list may be behind."""
+    return [ConfigOperation(key, OperationKind.APPEND, ",".join(dict.fromkeys(entries)))] if entries else []
 
 
 def _subtract(key: str, present: tuple[str, ...], entries: tuple[str, ...]) -> list[ConfigOperation]:

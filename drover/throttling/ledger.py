@@ -5,7 +5,8 @@ read just before it is written. Earlier values are recorded and put back exactly
 is left alone (S10, X14).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -38,12 +39,14 @@ class Read:
     """Settings read since the last write to the same broker or topic; anything missing must be read first.
 
     A topic with None is one that the broker that was asked does not know: it is gone, or that broker is behind.
-    `refused` are topics whose lists Kafka has refused to change: they are not tried again.
+    `refused` are topics whose lists Kafka has refused to change: they are not tried again. `just_added` names
+    those entries of a topic's lists of which not every broker may know yet: they are removed a little later.
     """
 
     brokers: Mapping[int, BrokerRates] = field(default_factory=dict)
     topics: Mapping[str, ThrottledReplicas | None] = field(default_factory=dict)
     refused: Collection[str] = ()
+    just_added: Callable[[str], tuple[AbstractSet[str], AbstractSet[str]]] = lambda _: (frozenset(), frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class ThrottlePlan:
     """Events to record now, what must be read before more can be said, and the topics whose removals may wait.
 
     `unknown_topics` are needed, but the broker that was asked lately does not know them: they are read again, later.
+    `unsettled_topics` have entries to be removed that were only just added: they are compared again, later.
     """
 
     events: tuple[ThrottleEvent, ...] = ()
@@ -58,6 +62,7 @@ class ThrottlePlan:
     read_topics: tuple[str, ...] = ()
     only_removals: tuple[str, ...] = ()
     unknown_topics: tuple[str, ...] = ()
+    unsettled_topics: tuple[str, ...] = ()
 
 
 def is_ready(
@@ -107,35 +112,60 @@ def plan_throttles(
     lists entries are only to be removed, while others are needed, is named and left as it is, unless it is `overdue`.
     """
     events, read_brokers = _plan_brokers(state, demand, read, [broker for broker in sorted(brokers) if broker in live])
-    read_topics: list[str] = []
-    only_removals: list[str] = []
-    unknown_topics: list[str] = []
+    found = _TopicsFound(events)
     for topic in sorted(topics):
-        known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
-        if known.pending:
-            # It is compared when the write has its answer: until then nobody knows what is there.
-            continue
-        gone = _gone(known, wanted, read, topic)
-        remaining = known
-        if wanted is not None and gone != NO_ENTRIES:
-            wanted.change(gone.leader, gone.follower)
-            remaining = replace(known, present=without(known.present, gone))
-        changes = _changes(remaining, wanted, read, topic)
-        if not _topic_is_due(known, wanted, changes, read, topic):
-            continue
-        if topic not in overdue and gone == NO_ENTRIES and _only_removes(known, wanted, changes, read, topic):
-            only_removals.append(topic)
-            continue
-        if wanted is not None and read.topics.get(topic) is None:
-            # A topic that moves is there, or its moves end soon; a broker may not have heard of a new one.
-            (unknown_topics if topic in read.topics else read_topics).append(topic)
-            continue
-        if gone != NO_ENTRIES:
-            events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
-        events.append(_topic_event(state.name, topic, known, wanted, read, changes))
+        _plan_topic(state, demand, read, topic, found, is_overdue=topic in overdue)
     return ThrottlePlan(
-        tuple(events), tuple(read_brokers), tuple(read_topics), tuple(only_removals), tuple(unknown_topics)
+        tuple(found.events),
+        tuple(read_brokers),
+        tuple(found.to_read),
+        tuple(found.only_removals),
+        tuple(found.unknown),
+        tuple(found.unsettled),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _TopicsFound:
+    """What `ThrottlePlan` says of topics, as it is found."""
+
+    events: list[ThrottleEvent]
+    to_read: list[str] = field(default_factory=list)
+    only_removals: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    unsettled: list[str] = field(default_factory=list)
+
+
+def _plan_topic(
+    state: ThrottlingState, demand: Demand, read: Read, topic: str, found: _TopicsFound, *, is_overdue: bool
+) -> None:
+    known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
+    if known.pending:
+        # It is compared when the write has its answer: until then nobody knows what is there.
+        return
+    gone = _gone(known, wanted, read, topic)
+    remaining = known
+    if wanted is not None and gone != NO_ENTRIES:
+        wanted.change(gone.leader, gone.follower)
+        remaining = replace(known, present=without(known.present, gone))
+    changes = _changes(remaining, wanted, read, topic)
+    if not _topic_is_due(known, wanted, changes, read, topic):
+        return
+    if not is_overdue and gone == NO_ENTRIES and _only_removes(known, wanted, changes, read, topic):
+        found.only_removals.append(topic)
+        return
+    if wanted is not None and read.topics.get(topic) is None:
+        # A topic that moves is there, or its moves end soon; a broker may not have heard of a new one.
+        (found.unknown if topic in read.topics else found.to_read).append(topic)
+        return
+    settled = changes[0], _without_just_added(changes[1], read, topic)
+    if settled != changes:
+        found.unsettled.append(topic)
+        if gone == NO_ENTRIES and not _topic_is_due(known, wanted, settled, read, topic):
+            return
+    if gone != NO_ENTRIES:
+        found.events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
+    found.events.append(_topic_event(state.name, topic, known, wanted, read, settled))
 
 
 def _plan_brokers(
@@ -199,7 +229,7 @@ def _topic_is_due(
     known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries], read: Read, topic: str
 ) -> bool:
     if wanted is None:
-        return known.left or known.present != NO_ENTRIES
+        return known.left or changes[1] != NO_ENTRIES
     if known.topic_id != wanted.topic_id and known != _UNTOUCHED:
         # The topic was created anew: whatever Drover had put there, or left alone, went with the old one.
         return True
@@ -280,6 +310,13 @@ def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic
     if found is not None:
         needed = Entries(_without(needed.leader, found.leader), _without(needed.follower, found.follower))
     return needed, surplus
+
+
+def _without_just_added(removed: Entries, read: Read, topic: str) -> Entries:
+    if removed == NO_ENTRIES:
+        return removed
+    leader, follower = read.just_added(topic)
+    return Entries(_without(removed.leader, leader), _without(removed.follower, follower))
 
 
 def _without(entries: tuple[str, ...], gone: Collection[str]) -> tuple[str, ...]:

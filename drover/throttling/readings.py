@@ -6,12 +6,17 @@ from drover.capability.messages import ThrottlesRead
 from drover.capability.observations import FRESH_MS
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.throttling.ledger import Read
+from drover.throttling.settling import Settling
+
+# What may be older than the last write is read again so soon.
+AGAIN_MS = 200
 
 
 class Readings:
     """Settings read lately, and since the last change; others change settings too."""
 
-    def __init__(self) -> None:
+    def __init__(self, settling: Settling) -> None:
+        self._settling = settling
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}
         self._topics: dict[str, tuple[ThrottledReplicas | None, int]] = {}
         self._topic_ids: dict[str, str] = {}
@@ -19,6 +24,9 @@ class Readings:
         self._outdated_brokers: set[int] = set()
         self._outdated_topics: set[str] = set()
         self.is_reading = False
+        self._begun_ms = 0
+        # When what a reading did not show as it was written is read again.
+        self._again: dict[int | str, int] = {}
         # What is recent at one moment, until something is read or written: asked for every step that waits.
         self._recent: tuple[int, Read] | None = None
 
@@ -36,27 +44,61 @@ class Readings:
         self._recent = now_ms, read
         return read
 
-    def begin(self) -> None:
-        """Note that a reading begins; there is one at a time."""
-        self.is_reading = True
+    def begin(self, brokers: Iterable[int], topics: Iterable[str], now_ms: int) -> None:
+        """Note that a reading of these begins; there is one at a time."""
+        self.is_reading, self._begun_ms = True, now_ms
         self._outdated_brokers, self._outdated_topics = set(), set()
+        for broker in brokers:
+            self._again.pop(broker, None)
+        for topic in topics:
+            self._again.pop(topic, None)
 
     def take(self, read: ThrottlesRead) -> None:
         """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation.
 
-        Their age counts from the answer, not from the batch that handles it: the owner may have stood still in between.
+        What may be older than the last write counts for nothing, and is due to be read again. The age of the others
+        counts from the answer, not from the batch that handles it: the owner may have stood still in between.
         """
         self.is_reading, self._recent = False, None
-        brokers = ((it, rates) for it, rates in read.brokers.items() if it not in self._outdated_brokers)
-        topics = ((it, lists) for it, lists in read.topics.items() if it not in self._outdated_topics)
-        self._brokers.update((broker, (rates, read.ended_ms)) for broker, rates in brokers)
-        self._topics.update((topic, (lists, read.ended_ms)) for topic, lists in topics)
+        settling, begun_ms, at_ms = self._settling, self._begun_ms, read.ended_ms
+        for broker, rates in read.brokers.items():
+            if broker in self._outdated_brokers:
+                continue
+            if settling.shows_rates(broker, rates, begun_ms):
+                self._brokers[broker] = rates, at_ms
+            else:
+                self._again[broker] = at_ms + AGAIN_MS
+        for topic, lists in read.topics.items():
+            if topic in self._outdated_topics:
+                continue
+            if lists is None or settling.shows_entries(topic, lists, begun_ms):
+                self._topics[topic] = lists, at_ms
+            else:
+                self._again[topic] = at_ms + AGAIN_MS
 
-    def see(self, topic: str, topic_id: str) -> None:
+    def to_read(
+        self, brokers: Iterable[int], topics: Iterable[str], now_ms: int
+    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Return these and what is to be read again, without what is to be read again a little later."""
+        due = {name for name, at_ms in self._again.items() if at_ms <= now_ms}
+        late = self._again.keys() - due
+        return (
+            tuple(sorted({*brokers, *(name for name in due if isinstance(name, int))} - late)),
+            tuple(sorted({*topics, *(name for name in due if isinstance(name, str))} - late)),
+        )
+
+    def due_ms(self, now_ms: int) -> int | None:
+        """Tell when something is to be read again; None if nothing is, or if it waits for a call that is under way."""
+        return min((at_ms for at_ms in self._again.values() if at_ms > now_ms), default=None)
+
+    def see(self, topic: str, topic_id: str, now_ms: int) -> None:
         """Forget what was read, or is being read, of a topic that turns out to be another incarnation."""
-        if self._topic_ids.get(topic) != topic_id:
+        before = self._topic_ids.get(topic)
+        if before != topic_id:
             self._topic_ids[topic] = topic_id
             self.forget((), (topic,))
+            if before is not None:
+                self._settling.remade(topic, now_ms)
 
     def forget(self, brokers: Iterable[int], topics: Iterable[str]) -> None:
         """Forget the readings of everything that was just written, and that is being read meanwhile."""

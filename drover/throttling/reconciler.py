@@ -14,14 +14,15 @@ from drover.capability.messages import (
     ThrottlesChanged,
     ThrottlesRead,
 )
-from drover.capability.observations import FRESH_MS, ObservationCache
-from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, Observation, ThrottledReplicas
+from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
+from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, CallResult, Observation, ThrottledReplicas
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand, TopicDemand
 from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
 from drover.throttling.readings import Readings
+from drover.throttling.settling import Settling
 from drover.throttling.watch import Watch
 from events.base import PartitionEvent
 from events.plans import ClusterThrottleSet
@@ -49,14 +50,17 @@ class ThrottlingReconciler(Reconciler):
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
-        self._readings = Readings()
+        self._settling = Settling(state)
+        self._readings = Readings(self._settling)
         self._watch = Watch()
         self._demand = Demand(state)
         self._pending_brokers: set[int] = set()
         self._pending_topics: set[str] = set()
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
-        # When (monotonic) topics that a broker did not know are read again; 0 if there are none.
-        self._read_again_ms = 0
+        # When (monotonic) topics are compared again that a broker did not know, or that were written a moment ago.
+        self._compare_again_ms: int | None = None
+        # Since when (monotonic) brokers do not know a topic that was to be written.
+        self._unknown_ms: dict[str, int] = {}
         # Topics whose lists Kafka refused to change while they were needed.
         self._refused: set[str] = set()
         # Until when (monotonic) each topic keeps entries that are only to be removed, the earliest first.
@@ -72,6 +76,7 @@ class ThrottlingReconciler(Reconciler):
     def begin(self, now: Moment) -> None:
         """Compare everything once; write again what a predecessor left pending, once its time is over."""
         state = self.state
+        self._settling.begin(now.monotonic_ms)
         self._pending_brokers = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
         self._pending_topics = {topic for topic, known in state.topic_throttles.items() if known.pending}
         self._demand.changed_brokers.update(state.broker_throttles)
@@ -110,7 +115,7 @@ class ThrottlingReconciler(Reconciler):
         if isinstance(entry, Observation):
             for key, facts in entry.partitions.items():
                 if facts is not None:
-                    self._readings.see(key.topic, facts.topic_id)
+                    self._readings.see(key.topic, facts.topic_id, entry.ended_ms)
         elif isinstance(entry, ThrottlesRead):
             self._readings.take(entry)
             self._demand.changed_brokers.update(entry.brokers)
@@ -120,28 +125,34 @@ class ThrottlingReconciler(Reconciler):
             self._changed(entry, batch)
 
     def _changed(self, changed: ThrottlesChanged, batch: BatchBuilder) -> None:
-        state = self.state
+        state, now_ms = self.state, batch.now.monotonic_ms
         self._is_changing = False
         self._readings.forget(changed.brokers, changed.topics)
-        self._watch.written((*changed.brokers, *changed.topics), batch.now.monotonic_ms)
         for broker, result in changed.brokers.items():
             if result.code == NONE and broker in self._pending_brokers:
+                self._settling.wrote_rates(broker, state.broker_throttles[broker].intended, now_ms)
                 batch.emit(BrokerThrottleSet(cluster=state.name, broker=broker))
         for topic, result in changed.topics.items():
-            if topic not in self._pending_topics:
-                continue
-            if result.code == NONE:
-                batch.emit(TopicThrottleSet(cluster=state.name, topic=topic))
-            elif result.code == UNKNOWN_TOPIC_OR_PARTITION and topic in self._demand.topics:
-                # A broker that has not heard of a new topic says so, too. Moves of a topic that is gone end anyway.
-                continue
-            elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
-                detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
-                topic_id = state.topic_throttles[topic].topic_id
-                self._refused.add(topic)
-                batch.emit(TopicThrottleLeft(cluster=state.name, topic=topic, detail=detail, topic_id=topic_id))
+            if topic in self._pending_topics:
+                self._topic_changed(topic, result, batch)
         if self._pending_brokers or self._pending_topics:
-            self._write_from_ms = batch.now.monotonic_ms + RETRY_MS
+            self._write_from_ms = now_ms + RETRY_MS
+
+    def _topic_changed(self, topic: str, result: CallResult, batch: BatchBuilder) -> None:
+        known, now_ms = self.state.topic_throttles[topic], batch.now.monotonic_ms
+        if result.code == UNKNOWN_TOPIC_OR_PARTITION:
+            since_ms = self._unknown_ms.setdefault(topic, now_ms)
+            if topic in self._demand.topics or now_ms - since_ms < METADATA_LAG_MS:
+                # A broker that has not heard of a new topic says so, too. Moves of a topic that is gone end anyway.
+                return
+        self._unknown_ms.pop(topic, None)
+        if result.code == NONE:
+            self._settling.wrote_entries(topic, known.add, known.remove, now_ms)
+            batch.emit(TopicThrottleSet(cluster=self.state.name, topic=topic))
+        elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
+            detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
+            self._refused.add(topic)
+            batch.emit(TopicThrottleLeft(cluster=self.state.name, topic=topic, detail=detail, topic_id=known.topic_id))
 
     def applied(self, event: AnyEvent) -> None:
         """Follow what changes the demand, and the ledger itself."""
@@ -192,15 +203,23 @@ class ThrottlingReconciler(Reconciler):
             return
         demand.changed_brokers, demand.changed_topics = set(), set()
         self._refused &= demand.topics.keys()
-        read = replace(self._readings.recent(batch.now.monotonic_ms), refused=self._refused)
+        now_ms = batch.now.monotonic_ms
+        read = replace(
+            self._readings.recent(now_ms),
+            refused=self._refused,
+            just_added=lambda topic: self._settling.just_added(topic, now_ms),
+        )
         plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics, self._overdue)
         batch.emit_all(plan.events)
-        self._let_removals_wait(topics, plan, batch.now.monotonic_ms)
+        self._let_removals_wait(topics, plan, now_ms)
         self._to_read = (plan.read_brokers, plan.read_topics)
         # What must be read first stays due until then.
         demand.changed_brokers.update(plan.read_brokers)
-        demand.changed_topics.update(plan.read_topics, plan.unknown_topics)
-        self._read_again_ms = batch.now.monotonic_ms + FRESH_MS + 1 if plan.unknown_topics else 0
+        demand.changed_topics.update(plan.read_topics, plan.unknown_topics, plan.unsettled_topics)
+        times = [self._settling.settled_ms(topic) for topic in plan.unsettled_topics]
+        if plan.unknown_topics:
+            times.append(now_ms + FRESH_MS + 1)
+        self._compare_again_ms = min(times, default=None)
 
     def _remove_overdue(self, now_ms: int) -> None:
         """Compare the topics again whose removals have waited long enough."""
@@ -238,8 +257,9 @@ class ThrottlingReconciler(Reconciler):
         brokers, topics = self._to_read
         if not brokers and not topics:
             brokers, topics = self._watch.portion(now_ms, self.state, self._demand)
+        brokers, topics = self._readings.to_read(brokers, topics, now_ms)
         if brokers or topics:
-            self._readings.begin()
+            self._readings.begin(brokers, topics, now_ms)
             yield ReadThrottles(self.state.name, brokers, topics)
 
     def _writes(self, now_ms: int, start_by_ms: int) -> ChangeThrottles | None:
@@ -270,9 +290,10 @@ class ThrottlingReconciler(Reconciler):
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
         removal_ms = next(iter(self._removals.values()), 0)
         removal_due_ms = removal_ms if removal_ms > now_ms else None
-        read_ms = self._read_again_ms if self._read_again_ms > now_ms else None
+        again_ms = self._compare_again_ms
+        compare_ms = again_ms if again_ms is not None and again_ms > now_ms else None
         watch_ms, ahead_ms = self._watch.due_ms(now_ms, self._demand), self._demand.due_ms(now_ms)
-        times = (write_ms, read_ms, watch_ms, removal_due_ms, ahead_ms)
+        times = (write_ms, compare_ms, self._readings.due_ms(now_ms), watch_ms, removal_due_ms, ahead_ms)
         return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> Urgency:

@@ -5,7 +5,6 @@ those of moves that go on. Times are monotonic.
 """
 
 from collections import deque
-from collections.abc import Iterable
 from itertools import islice
 from typing import TypeVar
 
@@ -16,8 +15,6 @@ T = TypeVar("T")
 
 # Each broker and topic that moves need is read again so often.
 WATCH_MS = 10_000
-# A broker shows a write a moment after the controller has taken it.
-SETTLING_MS = 1000
 # One reading asks for so many of each, so that neither the cluster nor a draft has to deal with thousands at once.
 PORTION = 100
 
@@ -29,28 +26,14 @@ class Watch:
         self._next_round_ms = 0
         self._brokers: deque[int] = deque()
         self._topics: deque[str] = deque()
-        self._written_ms: dict[int | str, int] = {}
-        self._put_off: set[int | str] = set()
-
-    def written(self, names: Iterable[int | str], now_ms: int) -> None:
-        """Note that the throttles of these brokers and topics were written just now."""
-        self._written_ms.update(dict.fromkeys(names, now_ms))
 
     def portion(self, now_ms: int, state: ThrottlingState, demand: Demand) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Return the brokers and topics to read now; a new round begins when its time has come."""
         if now_ms >= self._next_round_ms and demand.brokers and not (self._brokers or self._topics):
             self._next_round_ms = now_ms + WATCH_MS
-            brokers = demand.brokers & state.broker_throttles.keys()
-            self._begin(now_ms, brokers, demand.topics.keys() & state.topic_throttles.keys())
+            self._brokers.extend(sorted(demand.brokers & state.broker_throttles.keys()))
+            self._topics.extend(sorted(demand.topics.keys() & state.topic_throttles.keys()))
         return _taken(self._brokers), _taken(self._topics)
-
-    def _begin(self, now_ms: int, brokers: Iterable[int], topics: Iterable[str]) -> None:
-        """Begin a round; what was written a moment ago is put off to the next one, but not twice."""
-        self._written_ms = {it: at_ms for it, at_ms in self._written_ms.items() if now_ms - at_ms < SETTLING_MS}
-        fresh = self._written_ms.keys() - self._put_off
-        self._put_off = fresh & {*brokers, *topics}
-        self._brokers.extend(sorted(it for it in brokers if it not in fresh))
-        self._topics.extend(sorted(it for it in topics if it not in fresh))
 
     def due_ms(self, now_ms: int, demand: Demand) -> int | None:
         """Tell when the next round begins; None if none will, or if it waits for a call that is under way."""

@@ -37,9 +37,12 @@ def test_a_rate_without_a_value_is_deleted() -> None:
     )
 
 
-def test_only_missing_entries_are_appended() -> None:
+def test_entries_are_appended_that_seem_to_be_there_since_a_broker_may_show_an_old_list() -> None:
     change = AddThrottledReplicas("t", ThrottledReplicas(("0:2", "0:3"), ("0:4",)))
-    assert list_operations(change, THERE) == (ConfigOperation(LEADER_REPLICAS, APPEND, "0:3"),)
+    assert list_operations(change, THERE) == (
+        ConfigOperation(LEADER_REPLICAS, APPEND, "0:2,0:3"),
+        ConfigOperation(FOLLOWER_REPLICAS, APPEND, "0:4"),
+    )
 
 
 def test_only_present_entries_are_subtracted_and_an_emptied_list_is_deleted() -> None:

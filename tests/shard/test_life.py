@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import SetBrokerRates
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reassignment.phase import Phase
@@ -90,7 +91,7 @@ async def test_old_metadata_after_85_does_not_pass_for_what_the_cancel_left() ->
     made.model.join_isr(ORDERS_0, 4)
     before = made.driver._frozen
     assert before is not None
-    before[ORDERS_0] = replace(before[ORDERS_0], replicas=(1, 2, 3), move=None)
+    before.partitions[ORDERS_0] = replace(before.partitions[ORDERS_0], replicas=(1, 2, 3), move=None)
     await made.release_effects()
     await made.run(1000)
     made.driver.thaw_metadata()
@@ -151,7 +152,7 @@ async def test_a_throttled_plan_sets_and_exactly_restores_what_was_there() -> No
     await made.driver.change_throttles([SetBrokerRates(2, BrokerRates(777, None))])
     before = {broker: dict(made.model.brokers[broker].configs) for broker in made.model.brokers}
     await made.send(alter({ORDERS_0: [4, 2, 1]}, throttle_bytes_per_second=200_000))
-    await made.run(1500)
+    await made.run(METADATA_LAG_MS + 500)
     assert made.reassignment(ORDERS_0).phase is Phase.COPYING
     lists = (await made.driver.throttled_replicas(["orders"]))["orders"]
     assert lists == ThrottledReplicas(("0:1", "0:2", "0:3"), ("0:4",))

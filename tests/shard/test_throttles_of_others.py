@@ -1,5 +1,6 @@
 """Throttles that others change while moves need them: the stock tool's `--cancel` deletes every broker's rates."""
 
+from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.throttle_lists import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, parse_rates, parse_throttled
 from drover.facts import BrokerRates
 from drover.throttling.watch import WATCH_MS
@@ -81,11 +82,11 @@ async def test_both_rates_of_others_take_the_broker_out_of_the_ledger_only_at_th
     assert rates(made)[4] == BrokerRates(300_000, 300_000)
 
 
-async def test_a_successor_looks_at_once() -> None:
+async def test_a_successor_looks_as_soon_as_brokers_must_show_what_was_written_last() -> None:
     made = await copying()
     made.crash()
     delete_rates(made)
-    await made.run(1500)
+    await made.run(METADATA_LAG_MS + 500)
     assert rates(made) == dict.fromkeys((1, 2, 3, 4), OURS)
     assert len(changes(made)) == 4
 

@@ -257,14 +257,14 @@ class SimulatedCluster:
             for key in RATE_KEYS
         )
 
-    def show_stale(self) -> None:
-        """Let describes show an old picture for a while."""
+    def show_stale(self, meets_old: Sequence[bool] = (True,)) -> None:
+        """Let brokers show an old picture for a while: all of them, or those that some of the questions meet."""
         if self._stale_since_ms is None:
-            self.wire.freeze_metadata()
+            self.wire.freeze_metadata(meets_old)
             self._stale_since_ms = self.now_ms
 
     def show_truth(self) -> None:
-        """Let describes be true again."""
+        """Let all brokers know everything again."""
         self.wire.thaw_metadata()
         self._stale_since_ms = None
 

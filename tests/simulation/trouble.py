@@ -154,6 +154,10 @@ def _lose(world: World, cluster: str, loss: str) -> None:
     world.clusters[cluster].wire.loss = Loss(loss)
 
 
+# Which questions, by turns, meet a broker that is behind: all, or some.
+_MEETING_OLD = ([True], [True, False], [False, True, True], [True, False, False])
+
+
 def _choose_delay(random: Random, world: World) -> Arguments | None:
     return (random.randrange(len(world.calls)), random.choice((500, 2000, 3500, 5000))) if world.calls else None
 
@@ -175,6 +179,10 @@ def _answers(world: World, cluster: str, *, other: bool) -> None:
     state = world.checker.folds[shard_of(cluster, world.settings.shards)].state.clusters.get(cluster)
     if state is not None and state.kafka_cluster_id is not None:
         world.clusters[cluster].model.kafka_cluster_id = "another" if other else cluster
+
+
+def _choose_stale(random: Random, world: World) -> Arguments:
+    return a_cluster(random, world), random.choice(_MEETING_OLD)
 
 
 def _choose_topic(random: Random, world: World) -> Arguments:
@@ -220,7 +228,7 @@ TROUBLE = (
     Kind("delay", "network", 8, _choose_delay, _delay),
     Kind("out-of-reach", "network", 2, _choose_cluster, lambda world, name: _reach(world, name, unreachable=True)),
     Kind("within-reach", "network", 4, _choose_cluster, lambda world, name: _reach(world, name, unreachable=False)),
-    Kind("stale", "network", 2, _choose_cluster, _on("show_stale")),
+    Kind("stale", "network", 2, _choose_stale, _on("show_stale")),
     Kind("another-answers", "network", 1, _choose_cluster, lambda world, name: _answers(world, name, other=True)),
     Kind("the-right-answers", "network", 3, _choose_cluster, lambda world, name: _answers(world, name, other=False)),
     Kind("move", "others", 3, _choose_move, _move),

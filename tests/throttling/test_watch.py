@@ -3,7 +3,7 @@
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand
 from drover.throttling.state import BrokerThrottle, TopicThrottle
-from drover.throttling.watch import PORTION, SETTLING_MS, WATCH_MS, Watch
+from drover.throttling.watch import PORTION, WATCH_MS, Watch
 from events.partitions import TopicPartition
 from events.plans import PlanThrottleSet
 from events.throttles import NO_RATES
@@ -31,15 +31,6 @@ def test_what_moves_need_is_read_once_in_each_round() -> None:
     assert watch.due_ms(1000, demand) == 1000 + WATCH_MS
     assert watch.portion(999 + WATCH_MS, state, demand) == ((), ())
     assert watch.portion(1000 + WATCH_MS, state, demand) == ROUND
-
-
-def test_what_was_written_a_moment_ago_is_put_off_to_the_next_round_but_not_twice() -> None:
-    watch, (state, demand) = Watch(), moving()
-    watch.written((2, "orders"), 1000)
-    assert watch.portion(999 + SETTLING_MS, state, demand) == ((1, 4), ())
-    later_ms = 999 + SETTLING_MS + WATCH_MS
-    watch.written((2, "orders"), later_ms)
-    assert watch.portion(later_ms, state, demand) == ROUND
 
 
 def test_a_round_over_many_topics_goes_in_portions() -> None:

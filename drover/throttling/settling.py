@@ -1,0 +1,97 @@
+"""What was written a moment ago, which brokers that are behind the controller do not show yet. Times are monotonic.
+
+A broker answers from its own copy of the metadata. Where that is old, a rate that Drover has replaced passes for one
+that others have set and is put back in the end, and an entry that Drover has removed passes for one that is there.
+"""
+
+from collections import OrderedDict
+from collections.abc import Set as AbstractSet
+
+from drover.capability.observations import METADATA_LAG_MS
+from drover.facts import BrokerRates, ThrottledReplicas
+from drover.throttling.state import ThrottlingState, TopicThrottle
+from events.throttles import NO_RATES, Entries, Rates
+
+# An entry of the leaders' list (True) or the followers', and whether it was added and until when that may not show.
+_Written = OrderedDict[tuple[bool, str], tuple[bool, int]]
+
+
+class Settling:
+    """Tells which readings may be older than what was written, by an owner that began at `began_ms` or the one before.
+
+    A reading that begins within `METADATA_LAG_MS` after a write counts only if it shows what was written. Shortly after
+    the owner began it must show what the ledger says, since nobody knows what the owner before has just written.
+    """
+
+    def __init__(self, state: ThrottlingState) -> None:
+        self._state = state
+        self._inherited_until_ms = 0
+        self._rates: dict[int, tuple[Rates, int]] = {}
+        self._entries: dict[str, _Written] = {}
+        self._remade: dict[str, int] = {}
+
+    def begin(self, now_ms: int) -> None:
+        """Note that this owner takes over."""
+        self._inherited_until_ms = now_ms + METADATA_LAG_MS
+
+    def wrote_rates(self, broker: int, rates: Rates, now_ms: int) -> None:
+        """Note that Kafka has taken a broker's rates."""
+        self._rates[broker] = rates, now_ms + METADATA_LAG_MS
+
+    def wrote_entries(self, topic: str, added: Entries, removed: Entries, now_ms: int) -> None:
+        """Note that Kafka has taken a change of a topic's lists."""
+        written = self._entries.setdefault(topic, OrderedDict())
+        while written and next(iter(written.values()))[1] <= now_ms:
+            written.popitem(last=False)
+        for entries, is_there in ((removed, False), (added, True)):
+            for side, names in ((True, entries.leader), (False, entries.follower)):
+                for name in names:
+                    written.pop((side, name), None)
+                    written[side, name] = is_there, now_ms + METADATA_LAG_MS
+
+    def remade(self, topic: str, now_ms: int) -> None:
+        """Note that a topic has turned out to be another incarnation: the new one began without lists."""
+        self._entries.pop(topic, None)
+        self._remade[topic] = now_ms + METADATA_LAG_MS
+
+    def shows_rates(self, broker: int, found: BrokerRates, begun_ms: int) -> bool:
+        """Whether what a reading that began then has found on a broker counts."""
+        rates = Rates(found.leader_bytes_per_second, found.follower_bytes_per_second)
+        written, until_ms = self._rates.get(broker, (rates, 0))
+        if begun_ms < until_ms:
+            return rates == written
+        if begun_ms >= self._inherited_until_ms:
+            return True
+        entry = self._state.broker_throttles.get(broker)
+        return rates == (NO_RATES if entry is None else entry.intended)
+
+    def shows_entries(self, topic: str, found: ThrottledReplicas, begun_ms: int) -> bool:
+        """Whether what a reading that began then has found on a topic counts."""
+        if begun_ms < self._remade.get(topic, 0):
+            return not found.leader and not found.follower
+        if begun_ms < self._inherited_until_ms and topic not in self._entries:
+            present = self._state.topic_throttles.get(topic, TopicThrottle()).present
+            return {*found.leader} == {*present.leader} and {*found.follower} == {*present.follower}
+        if begun_ms >= self.settled_ms(topic):
+            return True
+        sides = frozenset(found.follower), frozenset(found.leader)
+        return all(
+            (name in sides[side]) == is_there
+            for (side, name), (is_there, until_ms) in self._entries[topic].items()
+            if begun_ms < until_ms
+        )
+
+    def just_added(self, topic: str, now_ms: int) -> tuple[AbstractSet[str], AbstractSet[str]]:
+        """Return the entries of both lists that a broker may not know to be there: it would not remove them."""
+        if now_ms >= self.settled_ms(topic):
+            self._entries.pop(topic, None)
+        sides: tuple[set[str], set[str]] = set(), set()
+        for (side, name), (is_there, until_ms) in self._entries.get(topic, {}).items():
+            if is_there and now_ms < until_ms:
+                sides[0 if side else 1].add(name)
+        return sides
+
+    def settled_ms(self, topic: str) -> int:
+        """Tell when all brokers know what was last written to a topic."""
+        written = self._entries.get(topic)
+        return next(reversed(written.values()))[1] if written else 0

@@ -32,6 +32,8 @@ PublishProgress = Callable[[Sequence[Progress]], Awaitable[None]]
 
 GATHER_DEADLINE_MS = 10_000
 GATHER_RETRY_MS = 100
+# A broker may hear of a new topic a quarter of a second after another one, on a busy machine.
+NEW_TOPIC_MS = 300
 # A cluster that has just been out of reach gets one try per command, not the whole deadline.
 BREAKER_MS = 5000
 PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
@@ -237,9 +239,12 @@ class ClusterServices:
         reason: str | None = None
         while missing:
             try:
+                may_be_new = now().monotonic_ms - started < NEW_TOPIC_MS
                 observation = await driver.observe(missing, with_min_isr=True)
                 self._deliver(core, token, observation)
                 missing -= observation.partitions.keys() - core.cluster(cluster).observed.outdated(observation)
+                if may_be_new:
+                    missing |= {key for key, facts in observation.partitions.items() if facts is None}
                 reason = None
                 self._reached(cluster)
             except ClusterError as error:

@@ -1,6 +1,6 @@
 """What is kept of List, Describe, List."""
 
-from drover.cluster.agreement import agreed_moves, agreed_partitions
+from drover.cluster.agreement import agreed_moves, agreed_partitions, with_known_min_isr
 from drover.facts import Move, PartitionFacts
 from events.partitions import TopicPartition
 
@@ -28,3 +28,8 @@ def test_only_partitions_on_which_both_lists_agree_are_kept() -> None:
 
 def test_absence_is_kept_and_what_was_not_described_is_not() -> None:
     assert agreed_partitions([IDLE, STEADY], {}, {IDLE: None}, {}) == {IDLE: None}
+
+
+def test_a_partition_whose_min_isr_the_broker_does_not_know_is_left_out_and_absence_is_kept() -> None:
+    new, gone = TopicPartition("new", 0), TopicPartition("gone", 0)
+    assert with_known_min_isr({IDLE: FACTS, new: FACTS, gone: None}, {"t": 2}) == {IDLE: FACTS, gone: None}

@@ -5,8 +5,9 @@ import pytest
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, SetBrokerRates
 from drover.cluster.simulated import Loss, SimulatedDriver
+from drover.cluster.throttle_lists import rate_operations
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
-from drover.facts import NOT_CONTROLLER, REQUEST_TIMED_OUT, BrokerRates, CallResult
+from drover.facts import NOT_CONTROLLER, REQUEST_TIMED_OUT, BrokerRates, CallResult, ThrottledReplicas
 from events.partitions import TopicPartition
 
 PARTITION = TopicPartition("orders", 0)
@@ -88,6 +89,33 @@ async def test_frozen_metadata_shows_old_replicas_while_lists_stay_true(driver: 
     fresh = (await driver.observe([PARTITION])).partitions[PARTITION]
     assert fresh is not None
     assert fresh.replicas == (4, 2, 1, 3)
+
+
+async def test_every_second_question_may_meet_a_broker_that_knows_no_new_config_and_no_new_topic(
+    driver: SimulatedDriver,
+) -> None:
+    driver.freeze_metadata((True, False))
+    driver.model.create_topic("new", {0: (1, 2, 3)})
+    await driver.alter([AlterRequest(PARTITION, (4, 2, 1))])
+    assert await driver.partition_counts(["new"]) == {"new": None}
+    assert await driver.partition_counts(["new"]) == {"new": 1}
+    assert await driver.throttled_replicas(["new"]) == {}
+    assert await driver.throttled_replicas(["new"]) == {"new": ThrottledReplicas((), ())}
+    driver.model.alter_broker_configs(1, rate_operations(BrokerRates(7, None)))
+    assert await driver.broker_rates([1]) == {1: BrokerRates(None, None)}
+    assert await driver.broker_rates([1]) == {1: BrokerRates(7, None)}
+
+
+async def test_a_new_topic_is_not_observed_with_its_min_isr_by_a_broker_that_does_not_know_it(
+    driver: SimulatedDriver,
+) -> None:
+    new = TopicPartition("new", 0)
+    driver.freeze_metadata((False, True))
+    driver.model.create_topic("new", {0: (1, 2, 3)})
+    assert (await driver.observe([new], with_min_isr=True)).partitions == {}
+    driver.thaw_metadata()
+    seen = await driver.observe([new], with_min_isr=True)
+    assert (set(seen.partitions), seen.min_isr) == ({new}, {"new": 1})
 
 
 async def test_a_broker_that_lags_shows_what_was_and_catches_up(driver: SimulatedDriver) -> None:

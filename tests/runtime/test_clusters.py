@@ -97,8 +97,23 @@ async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]], t
 
 async def test_gathering_observes_what_is_there_and_what_is_not(bench: Bench) -> None:
     assert await bench.services.gather(bench.core, {CLUSTER: frozenset({ORDERS, ABSENT})}) == {}
-    (observation,) = bench.delivered
-    assert {ORDERS, ABSENT} == set(getattr(observation, "partitions", {}))
+    first, *others = bench.delivered
+    assert {ORDERS, ABSENT} == set(getattr(first, "partitions", {}))
+    assert {frozenset(getattr(again, "partitions", {})) for again in others} == {frozenset({ABSENT})}
+
+
+async def test_a_topic_that_was_just_made_is_looked_for_until_every_broker_knows_it(bench: Bench) -> None:
+    """A command that comes right after the topic was created would be refused, since the asked broker is behind."""
+    new = TopicPartition("new", 0)
+    bench.world.driver.freeze_metadata()
+    bench.world.model.create_topic("new", {0: [1, 2, 3]})
+    gathering = asyncio.create_task(bench.services.gather(bench.core, {CLUSTER: frozenset({new})}))
+    await until(lambda: bool(bench.delivered))
+    bench.world.driver.thaw_metadata()
+    assert await gathering == {}
+    shown = [getattr(look, "partitions", {})[new] for look in bench.delivered]
+    assert shown[0] is None
+    assert shown[-1] is not None
 
 
 async def test_a_cluster_out_of_reach_is_named_with_its_reason_within_the_deadline(

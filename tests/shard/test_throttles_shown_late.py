@@ -191,8 +191,7 @@ async def test_a_topic_that_is_made_anew_has_none_of_the_entries_that_are_still_
 ) -> None:
     small = TopicPartition("orders", 1)
     world.model.write(KEY, 5_000_000)
-    targets = {KEY: (4, 2, 1), small: (4, 2, 1)}
-    await world.send(alter(targets, plan="first", throttle_bytes_per_second=RATE))
+    await world.send(alter({KEY: (4, 2, 1), small: (4, 2, 1)}, plan="first", throttle_bytes_per_second=RATE))
     await until_a_copy_begins(world)
     while small in world.state.reassignments:
         await world.run(100)
@@ -216,5 +215,5 @@ async def test_a_broker_that_is_behind_is_asked_five_times_a_second_at_most(worl
     before = old.rates_read
     await move(world, "friday", 4, 2, 1, rate=3 * RATE)
     await world.run(1000)
-    assert old.rates_read - before <= 1000 // AGAIN_MS + 2
+    assert 1000 // AGAIN_MS <= old.rates_read - before <= 7
     await world.finish(300_000)

@@ -127,9 +127,9 @@ def test_a_rate_that_was_deleted_just_before_the_end_is_what_it_was_before_drove
     assert isinstance(left, BrokerThrottleLeft), "nothing was there before, and nothing is there now"
 
 
-def of_topic(state: ClusterState, lists: ThrottledReplicas, **read: frozenset[str]) -> ThrottlePlan:
+def of_topic(state: ClusterState, lists: ThrottledReplicas, refused: frozenset[str] = frozenset()) -> ThrottlePlan:
     """What follows from reading the topic of a throttle that is in force."""
-    return plan_throttles(state, Demand(state), LIVE, Read({}, {KEY.topic: lists}, **read), (), (KEY.topic,))
+    return plan_throttles(state, Demand(state), LIVE, Read({}, {KEY.topic: lists}, refused), (), (KEY.topic,))
 
 
 def test_entries_that_somebody_deleted_are_named_and_put_back() -> None:

@@ -12,12 +12,13 @@ from events.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class BrokerPicture:
-    """Partitions and configs as of one moment; a topic that is missing is one that the broker has not heard of."""
+    """Partitions, configs and live brokers as of one moment; a topic that is missing is one that the broker has not heard of."""
 
     partitions: dict[TopicPartition, PartitionFacts]
     min_isr: Mapping[str, int]
     throttled_replicas: Mapping[str, ThrottledReplicas]
     rates: Mapping[int, BrokerRates]
+    live_brokers: tuple[int, ...]
 
     @classmethod
     def of(cls, model: ClusterModel) -> Self:
@@ -31,4 +32,5 @@ class BrokerPicture:
             min_isr={name: model.min_isr(name) for name in model.topics},
             throttled_replicas={name: parse_throttled(topic.configs) for name, topic in model.topics.items()},
             rates={number: parse_rates(broker.configs) for number, broker in model.brokers.items()},
+            live_brokers=model.live_brokers(),
         )

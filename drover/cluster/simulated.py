@@ -205,10 +205,13 @@ class SimulatedDriver:
         return Loss.REQUEST if self.unreachable else loss
 
     def _identity(self) -> ClusterIdentity:
-        return ClusterIdentity(self.model.kafka_cluster_id, self._racks())
+        return ClusterIdentity(self.model.kafka_cluster_id, self._racks(self._old_picture()))
 
-    def _racks(self) -> dict[int, str | None]:
-        return {broker: self.model.brokers[broker].rack for broker in self.model.live_brokers()}
+    def _live(self, picture: BrokerPicture | None) -> tuple[int, ...]:
+        return self.model.live_brokers() if picture is None else picture.live_brokers
+
+    def _racks(self, picture: BrokerPicture | None) -> dict[int, str | None]:
+        return {broker: self.model.brokers[broker].rack for broker in self._live(picture)}
 
     def _old_picture(self) -> BrokerPicture | None:
         """Return what the broker that answers the next question knows, if it is behind."""
@@ -262,8 +265,8 @@ class SimulatedDriver:
             kafka_cluster_id=self.model.kafka_cluster_id,
             started_ms=before.started_ms,
             ended_ms=self.model.now_ms,
-            live_brokers=self.model.live_brokers(),
-            racks=self._racks(),
+            live_brokers=self._live(picture),
+            racks=self._racks(picture),
             moves=agreed_moves(before.moves, after),
             partitions=with_known_min_isr(agreed, min_isr) if with_min_isr else agreed,
             min_isr=min_isr,
@@ -271,7 +274,7 @@ class SimulatedDriver:
 
     def _inventory(self) -> Inventory:
         model, moves = self.model, self.model.moves()
-        partitions = {key: replace(facts, move=moves.get(key)) for key, facts in self._everything().items()}
+        partitions = {key: replace(facts, move=moves.get(key)) for key, facts in self._everything(self._old_picture()).items()}
         held = self._replica_bytes(model.topics)
         used: Counter[int] = Counter()
         for sizes in held.values():
@@ -295,18 +298,18 @@ class SimulatedDriver:
         return (LogDirectory("/simulated", DISK_BYTES, DISK_BYTES - used_bytes),)
 
     def _survey(self, started_ms: int) -> Survey:
+        picture = self._old_picture()
         return Survey(
             cluster=self.cluster_name,
             kafka_cluster_id=self.model.kafka_cluster_id,
             started_ms=started_ms,
             ended_ms=self.model.now_ms,
-            live_brokers=self.model.live_brokers(),
-            partitions=self._everything(),
-            racks=self._racks(),
+            live_brokers=self._live(picture),
+            partitions=self._everything(picture),
+            racks=self._racks(picture),
         )
 
-    def _everything(self) -> dict[TopicPartition, PartitionFacts]:
-        picture = self._old_picture()
+    def _everything(self, picture: BrokerPicture | None) -> dict[TopicPartition, PartitionFacts]:
         known = (key for key, _ in self.model.each_partition()) if picture is None else picture.partitions
         return {key: facts for key in known if (facts := self._facts(key, picture)) is not None}
 

@@ -48,6 +48,7 @@ from tests.simulation import index_rules, leader_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.heal_rules import HealWitness
+from tests.simulation.late_rules import LateCalls
 from tests.simulation.limit_rules import LimitWitness
 from tests.simulation.settings import WALL_START_MS
 from tests.simulation.throttle_rules import ThrottleRules
@@ -83,7 +84,8 @@ class Life:
     `began_ms` is when that was decided, or when it was taken over to be cancelled, `epoch` that of the owner who
     accepted it. `replacement` is the target that waits for its end. `asked_back` says that a way out was asked for, of
     whatever kind. `step` is the list of the step under way, `restoring` the one that was sent back last, `there` the
-    one at the beginning where that is not in the order of the original, `back` that of the last step to lead back.
+    one at the beginning where that is not in the order of the original, `back` that of the last step to lead back,
+    `late` that of a call given up of which the effect was found.
     """
 
     key: TopicPartition
@@ -100,6 +102,7 @@ class Life:
     open: bool = False
     step: tuple[int, ...] | None = None
     restoring: tuple[int, ...] | None = None
+    late: tuple[int, ...] | None = None
     there: tuple[int, ...] | None = None
     back: tuple[int, ...] | None = None
     epoch: int | None = None
@@ -143,12 +146,13 @@ class Checker:
         self.leaders = leader_rules.Leaders(self)
         self.steps = 0
         self.healing = HealWitness(self)
+        self.late = LateCalls(self)
 
     # -- the log
 
     def judged(self, shard: int, offset: int) -> Folded:
         """Say how a record was judged."""
-        return self._folded[shard][offset]
+        return self.world.folded[shard][offset]
 
     def appended(self, shard: int, offset: int, payload: bytes) -> None:
         """A record became durable."""
@@ -157,7 +161,7 @@ class Checker:
         fold = self.folds[shard]
         folded = fold.fold(offset, payload)
         assert folded is not None, "a record is folded once"
-        self._folded[shard].append(folded)
+        self.world.folded[shard].append(folded)
         log_rules.s13_records_are_in_order(self.judges[shard], folded)
         if folded.verdict is RecordVerdict.ACQUIRED:
             self.epochs[fold.token] = fold.epoch
@@ -172,15 +176,12 @@ class Checker:
             self._follow(event, fold.epoch)
         self.limits.hold(fold.state, self.world.clusters)
 
-    @property
-    def _folded(self) -> tuple[list[Folded], ...]:
-        return self.world.folded
-
     def _follow(self, event: AnyEvent, epoch: int) -> None:
         self.healing.follow(event)
         self.limits.follow(event)
         self.throttles.follow(event)
         self.leaders.follow(event, epoch)
+        self.late.follow(event)
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
             # A worker that hangs before it appends has decided before that, and seen no more.
@@ -201,12 +202,10 @@ class Checker:
             self.lives[event.cluster, event.key].step = None
         elif isinstance(event, _ANSWERS):
             self.lives[event.cluster, event.key].open = False
-        elif isinstance(event, RollbackRequested | StopRequested):
+        elif isinstance(event, RollbackRequested | StopRequested | TargetReplaced):
             life = self.lives[event.cluster, event.key]
             life.asked_back, life.asked_ms = True, self.world.now_ms
-        elif isinstance(event, TargetReplaced):
-            life = self.lives[event.cluster, event.key]
-            life.asked_back, life.asked_ms, life.replacement = True, self.world.now_ms, event.target
+            life.replacement = event.target if isinstance(event, TargetReplaced) else life.replacement
         elif isinstance(event, Ending):
             self._ended(event)
         else:
@@ -258,9 +257,8 @@ class Checker:
     def _adopted(self, event: ReassignmentAdopted) -> None:
         """What others or late calls have begun is taken over in order to be cancelled: nothing of it is as usual."""
         rules.s6_lives_do_not_overlap(self, event)
-        now_ms, original = self.world.now_ms, event.original
-        life = Life(event.key, event.plan, event.topic_id, original, original, now_ms, step=event.replicas)
-        life.asked_back = life.touched = True
+        life = Life(event.key, event.plan, event.topic_id, event.original, event.original, self.world.now_ms)
+        life.step, life.asked_back, life.touched = event.replicas, True, True
         self.lives[event.cluster, event.key] = life
 
     def _ended(self, event: Ending) -> None:

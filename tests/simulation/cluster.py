@@ -257,6 +257,14 @@ class SimulatedCluster:
             for key in RATE_KEYS
         )
 
+    @property
+    def is_short_of_replicas(self) -> bool:
+        """Whether a partition is below min.insync.replicas, or without a leader for good: no other copy begins then."""
+        return any(
+            len(partition.isr) < min(self.model.min_isr(key.topic), len(partition.replicas))
+            for key, partition in self.model.each_partition()
+        )
+
     def show_stale(self, meets_old: Sequence[bool] = (True,)) -> None:
         """Let brokers show an old picture for a while: all of them, or those that some of the questions meet."""
         if self._stale_since_ms is None:

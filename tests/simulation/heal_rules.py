@@ -173,5 +173,9 @@ class HealWitness:
             state = fold.state.clusters.get(name)
             if state is None or (state.heal is None and state.heal_running is None):
                 continue
-            waits = any(entry.block is not None for entry in state.reassignments.values())
+            is_short = self._checker.world.clusters[name].is_short_of_replicas
+            waits = any(
+                entry.block is not None or (is_short and state.is_suspended(key))
+                for key, entry in state.reassignments.items()
+            )
             assert state.healing_brakes or waits, f"L1: {state.heal} {state.heal_running} waits for no reason"

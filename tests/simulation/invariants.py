@@ -336,7 +336,7 @@ def s11_nobody_is_overwritten(cluster: SimulatedCluster, request: AlterRequest, 
     if request.replicas is None:
         never_ends = set(partition.adding) & set(partition.removing)
         # What was sent back is cancelled where an original dies meanwhile, which Kafka would wait for.
-        assert heading in {life.step, life.restoring} or never_ends, (
+        assert heading in {life.step, life.restoring, life.late} or never_ends, (
             f"S11: {request} cancels a move to {heading}, ours goes to {life.step}"
         )
     else:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.cluster.model import ClusterModel
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
@@ -153,7 +152,7 @@ def check_the_end(world: World) -> None:
 def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
     """L1, L3, L4, L8: what has not ended names its reason, or waits for what is blocked, or for replicas in sync."""
     blocked = [entry for entry in state.reassignments.values() if entry.in_flight and entry.block is not None]
-    is_short = _is_short_of_replicas(world.clusters[state.name].model)
+    is_short = world.clusters[state.name].is_short_of_replicas
     for reassignment in state.reassignments.values():
         suspended = is_short and state.is_suspended(reassignment.key)
         may_wait = reassignment.phase in {Phase.PENDING, Phase.CONFIRMED} and (bool(blocked) or suspended)
@@ -167,14 +166,6 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
     for plan in state.plans.values():
         if plan.status is PlanStatus.OPEN:
             assert not plan.is_idle, f"L1: {plan} has nothing left and is open"
-
-
-def _is_short_of_replicas(model: ClusterModel) -> bool:
-    """Whether a partition is below min.insync.replicas, or without a leader for good: no other copy begins then."""
-    return any(
-        len(partition.isr) < min(model.min_isr(key.topic), len(partition.replicas))
-        for key, partition in model.each_partition()
-    )
 
 
 def l2_every_shard_is_owned(world: World) -> None:

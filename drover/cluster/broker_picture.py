@@ -12,7 +12,7 @@ from events.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class BrokerPicture:
-    """Partitions, configs and live brokers as of one moment; a topic that is missing is one that the broker has not heard of."""
+    """Partitions, configs and live brokers as of one moment; the broker has not heard of a topic that is missing."""
 
     partitions: dict[TopicPartition, PartitionFacts]
     min_isr: Mapping[str, int]

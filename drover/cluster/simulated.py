@@ -274,7 +274,9 @@ class SimulatedDriver:
 
     def _inventory(self) -> Inventory:
         model, moves = self.model, self.model.moves()
-        partitions = {key: replace(facts, move=moves.get(key)) for key, facts in self._everything(self._old_picture()).items()}
+        partitions = {
+            key: replace(facts, move=moves.get(key)) for key, facts in self._everything(self._old_picture()).items()
+        }
         held = self._replica_bytes(model.topics)
         used: Counter[int] = Counter()
         for sizes in held.values():

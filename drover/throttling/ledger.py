@@ -6,7 +6,6 @@ is left alone (S10, X14).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -39,14 +38,14 @@ class Read:
     """Settings read since the last write to the same broker or topic; anything missing must be read first.
 
     A topic with None is one that the broker that was asked does not know: it is gone, or that broker is behind.
-    `refused` are topics whose lists Kafka has refused to change: they are not tried again. `just_added` names
-    those entries of a topic's lists of which not every broker may know yet: they are removed a little later.
+    `refused` are topics whose lists Kafka has refused to change: they are not tried again. `removable` says which
+    entries of a topic every broker knows to be there: others are removed a little later.
     """
 
     brokers: Mapping[int, BrokerRates] = field(default_factory=dict)
     topics: Mapping[str, ThrottledReplicas | None] = field(default_factory=dict)
     refused: Collection[str] = ()
-    just_added: Callable[[str], tuple[AbstractSet[str], AbstractSet[str]]] = lambda _: (frozenset(), frozenset())
+    removable: Callable[[str, Entries], Entries] = lambda _topic, entries: entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _plan_topic(
         # A topic that moves is there, or its moves end soon; a broker may not have heard of a new one.
         (found.unknown if topic in read.topics else found.to_read).append(topic)
         return
-    settled = changes[0], _without_just_added(changes[1], read, topic)
+    settled = changes[0], read.removable(topic, changes[1])
     if settled != changes:
         found.unsettled.append(topic)
         if gone == NO_ENTRIES and not _topic_is_due(known, wanted, settled, read, topic):
@@ -310,13 +309,6 @@ def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic
     if found is not None:
         needed = Entries(_without(needed.leader, found.leader), _without(needed.follower, found.follower))
     return needed, surplus
-
-
-def _without_just_added(removed: Entries, read: Read, topic: str) -> Entries:
-    if removed == NO_ENTRIES:
-        return removed
-    leader, follower = read.just_added(topic)
-    return Entries(_without(removed.leader, leader), _without(removed.follower, follower))
 
 
 def _without(entries: tuple[str, ...], gone: Collection[str]) -> tuple[str, ...]:

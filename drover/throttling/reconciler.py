@@ -207,7 +207,7 @@ class ThrottlingReconciler(Reconciler):
         read = replace(
             self._readings.recent(now_ms),
             refused=self._refused,
-            just_added=lambda topic: self._settling.just_added(topic, now_ms),
+            removable=lambda topic, entries: self._settling.removable(topic, entries, now_ms),
         )
         plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics, self._overdue)
         batch.emit_all(plan.events)

@@ -5,19 +5,18 @@ that others have set and is put back in the end, and an entry that Drover has re
 """
 
 from collections import OrderedDict
-from collections.abc import Set as AbstractSet
 
 from drover.capability.observations import METADATA_LAG_MS
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.throttling.state import ThrottlingState, TopicThrottle
-from events.throttles import NO_RATES, Entries, Rates
+from events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 
 # An entry of the leaders' list (True) or the followers', and whether it was added and until when that may not show.
 _Written = OrderedDict[tuple[bool, str], tuple[bool, int]]
 
 
 class Settling:
-    """Tells which readings may be older than what was written, by an owner that began at `began_ms` or the one before.
+    """Tells which readings may be older than what was written, by this owner or by the one before it.
 
     A reading that begins within `METADATA_LAG_MS` after a write counts only if it shows what was written. Shortly after
     the owner began it must show what the ledger says, since nobody knows what the owner before has just written.
@@ -81,17 +80,25 @@ class Settling:
             if begun_ms < until_ms
         )
 
-    def just_added(self, topic: str, now_ms: int) -> tuple[AbstractSet[str], AbstractSet[str]]:
-        """Return the entries of both lists that a broker may not know to be there: it would not remove them."""
+    def removable(self, topic: str, entries: Entries, now_ms: int) -> Entries:
+        """Return those entries of a topic that every broker knows to be there: a broker removes only what it knows."""
+        if now_ms < self._inherited_until_ms:
+            return NO_ENTRIES
         if now_ms >= self.settled_ms(topic):
             self._entries.pop(topic, None)
-        sides: tuple[set[str], set[str]] = set(), set()
-        for (side, name), (is_there, until_ms) in self._entries.get(topic, {}).items():
-            if is_there and now_ms < until_ms:
-                sides[0 if side else 1].add(name)
-        return sides
+            return entries
+        written = self._entries[topic]
+
+        def is_known(place: tuple[bool, str]) -> bool:
+            is_there, until_ms = written.get(place, (False, 0))
+            return not is_there or now_ms >= until_ms
+
+        return Entries(
+            tuple(name for name in entries.leader if is_known((True, name))),
+            tuple(name for name in entries.follower if is_known((False, name))),
+        )
 
     def settled_ms(self, topic: str) -> int:
-        """Tell when all brokers know what was last written to a topic."""
+        """Tell when all brokers know what was last written to a topic, by this owner or by the one before."""
         written = self._entries.get(topic)
-        return next(reversed(written.values()))[1] if written else 0
+        return max(self._inherited_until_ms, next(reversed(written.values()))[1] if written else 0)

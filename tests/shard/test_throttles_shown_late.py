@@ -217,3 +217,17 @@ async def test_a_broker_that_is_behind_is_asked_five_times_a_second_at_most(worl
     await world.run(1000)
     assert 1000 // AGAIN_MS <= old.rates_read - before <= 7
     await world.finish(300_000)
+
+
+async def test_a_new_owner_removes_what_the_last_one_added_once_every_broker_shows_it(
+    world: World, old: OldConfigs
+) -> None:
+    """Simulation seed 81510134."""
+    old.keep()
+    await move(world, "friday", 4, 2, 1)
+    await world.run(LAG_MS // 2)
+    world.crash()
+    await world.send(rollback(KEY))
+    await world.finish(300_000)
+    assert lists(world) == ThrottledReplicas((), ())
+    sound(world)

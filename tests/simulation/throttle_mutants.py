@@ -179,8 +179,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "remove-what-is-not-shown-yet",
         "drover/throttling/ledger.py",
-        "    leader, follower = read.just_added(topic)",
-        '    leader, follower = read.just_added("")',
+        "    settled = changes[0], read.removable(topic, changes[1])",
+        "    settled = changes[0], changes[1]",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
@@ -189,6 +189,13 @@ THROTTLE_MUTANTS = (
         "        self._inherited_until_ms = now_ms + METADATA_LAG_MS",
         "        self._inherited_until_ms = now_ms",
         layer="tests/shard/test_throttles_shown_late.py",
+    ),
+    Mutant(
+        "remove-what-the-last-owner-has-just-added",
+        "drover/throttling/settling.py",
+        "            return NO_ENTRIES",
+        "            return entries",
+        layer="tests/throttling/test_settling.py",
     ),
     Mutant(
         "take-entries-of-the-last-incarnation",

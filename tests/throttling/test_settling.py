@@ -49,14 +49,24 @@ def test_only_the_last_writes_are_asked_for() -> None:
     assert not made.shows_entries("orders", ThrottledReplicas(("0:1",), ()), SETTLED_MS)
 
 
-def test_what_was_just_added_is_told_until_every_broker_knows_it() -> None:
+def test_what_was_just_added_is_not_removed_until_every_broker_knows_it() -> None:
     made = settling()
     made.wrote_entries("orders", ADDED, Entries(("7:7",)), WRITTEN_MS)
-    assert made.just_added("orders", SETTLED_MS - 1) == ({"0:1"}, {"0:4"})
+    everything = Entries(("0:1", "7:7", "9:9"), ("0:4",))
+    assert made.removable("orders", everything, SETTLED_MS - 1) == Entries(("7:7", "9:9"))
     assert made.settled_ms("orders") == SETTLED_MS
-    assert made.just_added("orders", SETTLED_MS) == (set(), set())
+    assert made.removable("orders", everything, SETTLED_MS) == everything
     assert made.settled_ms("orders") == 0
-    assert made.just_added("payments", WRITTEN_MS) == (set(), set())
+    assert made.removable("payments", ADDED, WRITTEN_MS) == ADDED
+
+
+def test_a_new_owner_removes_nothing_that_the_last_one_may_have_added_just_now() -> None:
+    """Simulation seed 81510134."""
+    made = settling()
+    made.begin(WRITTEN_MS)
+    assert made.removable("orders", ADDED, SETTLED_MS - 1) == NO_ENTRIES
+    assert made.settled_ms("orders") == SETTLED_MS
+    assert made.removable("orders", ADDED, SETTLED_MS) == ADDED
 
 
 def test_a_new_owner_first_believes_only_what_the_ledger_says() -> None:
@@ -83,4 +93,4 @@ def test_a_topic_that_was_made_anew_shows_no_entries_at_first() -> None:
     assert not made.shows_entries("orders", SHOWN, SETTLED_MS - 1)
     assert made.shows_entries("orders", EMPTY, WRITTEN_MS)
     assert made.shows_entries("orders", SHOWN, SETTLED_MS)
-    assert made.just_added("orders", WRITTEN_MS) == (set(), set())
+    assert made.removable("orders", ADDED, WRITTEN_MS) == ADDED

@@ -20,6 +20,7 @@ from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand, TopicDemand
+from drover.throttling.later import Later
 from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
 from drover.throttling.readings import Readings
 from drover.throttling.settling import Settling
@@ -58,7 +59,7 @@ class ThrottlingReconciler(Reconciler):
         self._pending_topics: set[str] = set()
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
         # When (monotonic) topics are compared again that a broker did not know, or that were written a moment ago.
-        self._compare_again_ms: int | None = None
+        self._later = Later()
         # Since when (monotonic) brokers do not know a topic that was to be written.
         self._unknown_ms: dict[str, int] = {}
         # Topics whose lists Kafka refused to change while they were needed.
@@ -196,6 +197,7 @@ class ThrottlingReconciler(Reconciler):
             self._live = self.observed.live
             self.version += 1
         self._remove_overdue(batch.now.monotonic_ms)
+        demand.changed_topics.update(self._later.due(batch.now.monotonic_ms))
         demand.look_ahead(batch.now.monotonic_ms)
         brokers, topics = demand.changed_brokers, demand.changed_topics
         if not brokers and not topics:
@@ -215,11 +217,11 @@ class ThrottlingReconciler(Reconciler):
         self._to_read = (plan.read_brokers, plan.read_topics)
         # What must be read first stays due until then.
         demand.changed_brokers.update(plan.read_brokers)
-        demand.changed_topics.update(plan.read_topics, plan.unknown_topics, plan.unsettled_topics)
-        times = [self._settling.settled_ms(topic) for topic in plan.unsettled_topics]
-        if plan.unknown_topics:
-            times.append(now_ms + FRESH_MS + 1)
-        self._compare_again_ms = min(times, default=None)
+        demand.changed_topics.update(plan.read_topics)
+        for topic in plan.unknown_topics:
+            self._later.put(topic, now_ms + FRESH_MS + 1)
+        for topic in plan.unsettled_topics:
+            self._later.put(topic, self._settling.settled_ms(topic))
 
     def _remove_overdue(self, now_ms: int) -> None:
         """Compare the topics again whose removals have waited long enough."""
@@ -290,10 +292,15 @@ class ThrottlingReconciler(Reconciler):
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
         removal_ms = next(iter(self._removals.values()), 0)
         removal_due_ms = removal_ms if removal_ms > now_ms else None
-        again_ms = self._compare_again_ms
-        compare_ms = again_ms if again_ms is not None and again_ms > now_ms else None
         watch_ms, ahead_ms = self._watch.due_ms(now_ms, self._demand), self._demand.due_ms(now_ms)
-        times = (write_ms, compare_ms, self._readings.due_ms(now_ms), watch_ms, removal_due_ms, ahead_ms)
+        times = (
+            write_ms,
+            self._later.due_ms(now_ms),
+            self._readings.due_ms(now_ms),
+            watch_ms,
+            removal_due_ms,
+            ahead_ms,
+        )
         return min((time for time in times if time is not None), default=None)
 
     def urgency(self) -> Urgency:

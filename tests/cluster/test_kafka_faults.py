@@ -27,6 +27,8 @@ from events.partitions import TopicPartition
 from tests.hanging import hanging
 
 ANYTHING = [AlterRequest(TopicPartition("no-such-topic", 0), (1,))]
+# The calls of these tests have 0.3 to 1.5 s; a busy machine adds to that, and Kafka's client would wait for 30 s.
+AT_MOST_S = 6
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ async def test_a_server_that_never_answers_costs_no_more_than_the_deadline_and_n
         started = time.monotonic()
         with pytest.raises(ClusterUnavailableError):
             await driver.list_moves()
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < AT_MOST_S
     await driver.close()
     deadline = time.monotonic() + 5
     while threading.active_count() > threads_before:
@@ -99,7 +101,7 @@ async def test_an_alter_that_a_hanging_cluster_swallowed_has_an_unknown_outcome(
             await impatient.alter(ANYTHING)
         with pytest.raises(ClusterUnavailableError):
             await impatient.list_moves()
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < AT_MOST_S
     await answers_again(impatient)
     assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
     await impatient.close()
@@ -149,7 +151,7 @@ async def test_an_alter_that_no_controller_takes_was_not_done(
         ClusterUnavailableError, match=r"controller|the deadline passed while connecting|no answer in time"
     ):
         await impatient.alter(ANYTHING)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < AT_MOST_S
     monkeypatch.undo()
     assert (await impatient.alter(ANYTHING))[ANYTHING[0].partition].code == UNKNOWN_TOPIC_OR_PARTITION
     await impatient.close()

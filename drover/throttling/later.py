@@ -1,0 +1,29 @@
+"""Topics that are compared again at a later time, so that no draft has to ask for those that only wait."""
+
+import heapq
+
+
+class Later:
+    """Each topic once, with the time (monotonic) at which it is due."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[int, str]] = []
+        self._waiting: set[str] = set()
+
+    def put(self, topic: str, due_ms: int) -> None:
+        """Let a topic be due then, unless it waits for an earlier or later time already."""
+        if topic not in self._waiting:
+            self._waiting.add(topic)
+            heapq.heappush(self._due, (due_ms, topic))
+
+    def due(self, now_ms: int) -> list[str]:
+        """Take out the topics whose time has come."""
+        found: list[str] = []
+        while self._due and self._due[0][0] <= now_ms:
+            found.append(heapq.heappop(self._due)[1])
+        self._waiting.difference_update(found)
+        return found
+
+    def due_ms(self, now_ms: int) -> int | None:
+        """Tell when the next topic is due; None if none waits, or if one is due already."""
+        return self._due[0][0] if self._due and self._due[0][0] > now_ms else None

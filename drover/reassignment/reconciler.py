@@ -142,6 +142,9 @@ class ReassignmentReconciler(Reconciler):
             self._as_expected[key] = self._basis(reassignment, seen)
         self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
         self._emit(reassignment, verdict.events, batch)
+        if key not in state.reassignments and seen.facts is not None:
+            # Another broker may still show what was there before, or meanwhile. Not every owner has made the last call.
+            self.observed.call_made(key, seen.facts.replicas, ended_ms)
 
     def _is_as_expected(self, reassignment: Reassignment, facts: PartitionFacts | None) -> bool:
         """Whether a copy was found to be as expected before, and nothing that this depends on has changed.

@@ -241,3 +241,26 @@ def test_a_list_that_was_left_again_counts_as_it_was_left_last() -> None:
         state.leave_list(KEY, replicas, at_ms)
     assert state.lists_before
     assert state.recent_lists(LISTS_KEPT_MS + 3) == {KEY: ((3, 4), LISTS_KEPT_MS + 2)}
+
+
+async def test_a_new_owner_that_saw_the_end_of_a_move_does_not_believe_a_broker_that_is_behind() -> None:
+    """Simulation seed 81561868: one broker showed the new order, and the next one still the order from before."""
+    made = World()
+    made.model.create_topic("orders", {0: [1, 2, 3]})
+    made.driver.freeze_metadata()
+    old = made.driver._frozen
+    made.driver.thaw_metadata()
+    await made.send(alter({KEY: [1, 3, 2]}))
+    while made.reassignment(KEY).phase is not Phase.COPYING:
+        made.model.advance(100)
+        await made.look()
+        await made.settle()
+    made.crash()
+    await made.driver_sees({KEY})
+    assert made.tags(KEY)[-1] == "reassignment-completed"
+    made.driver._frozen = old
+    outcome = await made.send(alter({KEY: [4, 3, 2]}))
+    assert [refusal.code for refusal in outcome.refusals] == [RefusalCode.CLUSTER_UNAVAILABLE], "a worker looks again"
+    made.driver.thaw_metadata()
+    await made.send(alter({KEY: [4, 3, 2]}))
+    assert made.reassignment(KEY).original == (1, 3, 2)

@@ -195,6 +195,7 @@ async def test_a_topic_that_is_made_anew_has_none_of_the_entries_that_are_still_
     await until_a_copy_begins(world)
     while small in world.state.reassignments:
         await world.run(100)
+    await world.run(METADATA_LAG_MS)
     old.keep()
     assert "1:4" in old.shown.throttled_replicas["orders"].follower
     world.model.delete_topic("orders")

@@ -120,6 +120,13 @@ MUTANTS = (
         layer="tests/shard/test_old_metadata.py",
     ),
     Mutant(
+        "believe-a-broker-that-is-behind-after-the-end",
+        "drover/reassignment/reconciler.py",
+        "            self.observed.call_made(key, seen.facts.replicas, ended_ms)",
+        "            self.observed.call_ends(key, ended_ms)",
+        layer="tests/shard/test_old_metadata.py",
+    ),
+    Mutant(
         "believe-at-once",
         UNCONFIRMED,
         "CONFIRM_AFTER_MS = METADATA_LAG_MS",

@@ -64,7 +64,7 @@ class ThrottleRules:
                 if theirs is not None and theirs == getattr(event.found, side):
                     assert getattr(event.rates, side) == theirs, f"S10: {event} takes the {side} rate of others"
             adopted = self._adopted.get(place)
-            if event.release and adopted is not None:
+            if adopted is not None:
                 # Whoever has set the same rate since it was to be deleted has set what was to be deleted.
                 same = [side for side in SIDES if getattr(adopted, side) == getattr(event.found, side)]
                 keys = [f"{side}.replication.throttled.rate" for side in same]

@@ -33,5 +33,5 @@ def agreed_partitions(
 def with_known_min_isr(
     agreed: Mapping[TopicPartition, PartitionFacts | None], min_isr: Mapping[str, int]
 ) -> dict[TopicPartition, PartitionFacts | None]:
-    """Leave out the partitions of a topic that exists, but not yet for the broker that was asked for its configs."""
+    """Leave out partitions without a min ISR: the broker that was asked for configs does not know their topic yet."""
     return {partition: facts for partition, facts in agreed.items() if facts is None or partition.topic in min_isr}

@@ -89,9 +89,9 @@ class ClusterDriver(Protocol):
         """List, Describe the topics of `partitions`, List again; see `Observation` for what is kept.
 
         `since`, a listing that this driver made, is the first List; none is sent then, and the observation began when
-        that List did. It may be of any age; partitions that have changed since are left out, and so are those whose
-        min ISR is asked for and not known to the broker that answers. The deadline begins with this call. The `cluster`
-        field is the name the driver was made with.
+        that List did. It may be of any age; partitions that have changed since are left out. So are, with
+        `with_min_isr`, those whose topic is new to the broker that is asked for its configs. The deadline begins with
+        this call. The `cluster` field is the name the driver was made with.
         """
         ...
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from drover.cluster.agreement import agreed_moves, agreed_partitions, with_known_min_isr
-from drover.cluster.broker_picture import BrokerPicture
 from drover.cluster.controller_model import Election
+from drover.cluster.metadata_image import MetadataImage
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import (
     MAX_PARTITIONS_PER_ALTER,
@@ -60,8 +60,9 @@ class SimulatedDriver:
     Faults, all off at first: `unreachable` makes every call fail before anything happened; `lose_next` loses the
     request or the answer of one call; `refuse_next` gives one partition of the next alter that names it a code of
     your choice instead of doing it, `refuse_next_alter` does so with a whole call, as NOT_CONTROLLER would;
-    `freeze_metadata` makes brokers show an old picture while the controller's lists stay true, `lag_metadata` makes
-    describes a little old always. A model without a controller answers only what brokers know by themselves.
+    `freeze_metadata` makes brokers answer from an old metadata image while the controller stays up to date,
+    `lag_metadata` makes every describe a little old. A model without a controller answers only what brokers know by
+    themselves.
     """
 
     def __init__(self, model: ClusterModel, cluster_name: str = "simulated") -> None:
@@ -72,8 +73,8 @@ class SimulatedDriver:
         self._refusals: dict[TopicPartition, CallResult] = {}
         self._whole_refusal: CallResult | None = None
         self._metadata_lag_ms = 0
-        self._frozen: BrokerPicture | None = None
-        self._meets_old: Iterator[bool] = repeat(True)
+        self._frozen: MetadataImage | None = None
+        self._stale_replies: Iterator[bool] = repeat(True)
 
     # -- faults -------------------------------------------------------------------------------------------------------
 
@@ -98,15 +99,15 @@ class SimulatedDriver:
         self.model.remember_metadata(max(lag_ms, self._metadata_lag_ms))
         self._metadata_lag_ms = lag_ms
 
-    def freeze_metadata(self, meets_old: Sequence[bool] = (True,)) -> None:
-        """From now on brokers show partitions and configs as they are now.
+    def freeze_metadata(self, stale: Sequence[bool] = (True,)) -> None:
+        """From now on brokers answer from their metadata image of this moment.
 
-        Only some of them do: `meets_old` says, by turns, which of the questions that follow meet such a broker.
+        `stale` says for which requests, and repeats: False is one that an up-to-date broker answers.
         """
-        self._frozen, self._meets_old = BrokerPicture.of(self.model), cycle(meets_old)
+        self._frozen, self._stale_replies = MetadataImage.of(self.model), cycle(stale)
 
     def thaw_metadata(self) -> None:
-        """All brokers know everything again."""
+        """All brokers are up to date again."""
         self._frozen = None
 
     # -- the port -----------------------------------------------------------------------------------------------------
@@ -205,58 +206,58 @@ class SimulatedDriver:
         return Loss.REQUEST if self.unreachable else loss
 
     def _identity(self) -> ClusterIdentity:
-        return ClusterIdentity(self.model.kafka_cluster_id, self._racks(self._old_picture()))
+        return ClusterIdentity(self.model.kafka_cluster_id, self._racks(self._stale_image()))
 
-    def _live(self, picture: BrokerPicture | None) -> tuple[int, ...]:
-        return self.model.live_brokers() if picture is None else picture.live_brokers
+    def _live(self, image: MetadataImage | None) -> tuple[int, ...]:
+        return self.model.live_brokers() if image is None else image.live_brokers
 
-    def _racks(self, picture: BrokerPicture | None) -> dict[int, str | None]:
-        return {broker: self.model.brokers[broker].rack for broker in self._live(picture)}
+    def _racks(self, image: MetadataImage | None) -> dict[int, str | None]:
+        return {broker: self.model.brokers[broker].rack for broker in self._live(image)}
 
-    def _old_picture(self) -> BrokerPicture | None:
-        """Return what the broker that answers the next question knows, if it is behind."""
-        return self._frozen if self._frozen is not None and next(self._meets_old) else None
+    def _stale_image(self) -> MetadataImage | None:
+        """Return the image from which the next request is answered; None if that broker is up to date."""
+        return self._frozen if self._frozen is not None and next(self._stale_replies) else None
 
-    def _facts(self, partition: TopicPartition, picture: BrokerPicture | None) -> PartitionFacts | None:
-        if picture is not None:
-            return picture.partitions.get(partition)
+    def _facts(self, partition: TopicPartition, image: MetadataImage | None) -> PartitionFacts | None:
+        if image is not None:
+            return image.partitions.get(partition)
         return self.model.facts(partition, self._metadata_lag_ms)
 
     def _partition_counts(self, topics: Collection[str]) -> dict[str, int | None]:
-        picture = self._old_picture()
+        image = self._stale_image()
         known = self.model.topics
         counts = {name: len(topic.partitions) for name, topic in known.items()}
-        if picture is not None:
-            counts = dict(Counter(partition.topic for partition in picture.partitions))
+        if image is not None:
+            counts = dict(Counter(partition.topic for partition in image.partitions))
         return {name: counts.get(name) for name in topics}
 
     def _broker_rates(self, brokers: Collection[int]) -> dict[int, BrokerRates]:
-        picture, live = self._old_picture(), self.model.live_brokers()
+        image, live = self._stale_image(), self.model.live_brokers()
         return {
-            broker: parse_rates(self.model.brokers[broker].configs) if picture is None else picture.rates[broker]
+            broker: parse_rates(self.model.brokers[broker].configs) if image is None else image.rates[broker]
             for broker in brokers
             if broker in live
         }
 
     def _throttled_replicas(self, topics: Collection[str]) -> dict[str, ThrottledReplicas]:
-        picture = self._old_picture()
-        if picture is not None:
-            return {name: picture.throttled_replicas[name] for name in topics if name in picture.throttled_replicas}
+        image = self._stale_image()
+        if image is not None:
+            return {name: image.throttled_replicas[name] for name in topics if name in image.throttled_replicas}
         known = self.model.topics
         return {name: parse_throttled(known[name].configs) for name in topics if name in known}
 
     def _min_isrs(self, topics: Collection[str]) -> dict[str, int]:
-        picture = self._old_picture()
-        if picture is not None:
-            return {name: picture.min_isr[name] for name in topics if name in picture.min_isr}
+        image = self._stale_image()
+        if image is not None:
+            return {name: image.min_isr[name] for name in topics if name in image.min_isr}
         return {name: self.model.min_isr(name) for name in topics if name in self.model.topics}
 
     def _observation(
         self, partitions: Collection[TopicPartition], before: Listing, *, with_min_isr: bool
     ) -> Observation:
         after = self.model.moves()
-        picture = self._old_picture()
-        described = {partition: self._facts(partition, picture) for partition in partitions}
+        image = self._stale_image()
+        described = {partition: self._facts(partition, image) for partition in partitions}
         existing = sorted({partition.topic for partition, facts in described.items() if facts is not None})
         agreed = agreed_partitions(partitions, before.moves, described, after)
         min_isr = self._min_isrs(existing) if with_min_isr else {}
@@ -265,8 +266,8 @@ class SimulatedDriver:
             kafka_cluster_id=self.model.kafka_cluster_id,
             started_ms=before.started_ms,
             ended_ms=self.model.now_ms,
-            live_brokers=self._live(picture),
-            racks=self._racks(picture),
+            live_brokers=self._live(image),
+            racks=self._racks(image),
             moves=agreed_moves(before.moves, after),
             partitions=with_known_min_isr(agreed, min_isr) if with_min_isr else agreed,
             min_isr=min_isr,
@@ -275,7 +276,7 @@ class SimulatedDriver:
     def _inventory(self) -> Inventory:
         model, moves = self.model, self.model.moves()
         partitions = {
-            key: replace(facts, move=moves.get(key)) for key, facts in self._everything(self._old_picture()).items()
+            key: replace(facts, move=moves.get(key)) for key, facts in self._everything(self._stale_image()).items()
         }
         held = self._replica_bytes(model.topics)
         used: Counter[int] = Counter()
@@ -300,20 +301,20 @@ class SimulatedDriver:
         return (LogDirectory("/simulated", DISK_BYTES, DISK_BYTES - used_bytes),)
 
     def _survey(self, started_ms: int) -> Survey:
-        picture = self._old_picture()
+        image = self._stale_image()
         return Survey(
             cluster=self.cluster_name,
             kafka_cluster_id=self.model.kafka_cluster_id,
             started_ms=started_ms,
             ended_ms=self.model.now_ms,
-            live_brokers=self._live(picture),
-            partitions=self._everything(picture),
-            racks=self._racks(picture),
+            live_brokers=self._live(image),
+            partitions=self._everything(image),
+            racks=self._racks(image),
         )
 
-    def _everything(self, picture: BrokerPicture | None) -> dict[TopicPartition, PartitionFacts]:
-        known = (key for key, _ in self.model.each_partition()) if picture is None else picture.partitions
-        return {key: facts for key in known if (facts := self._facts(key, picture)) is not None}
+    def _everything(self, image: MetadataImage | None) -> dict[TopicPartition, PartitionFacts]:
+        known = (key for key, _ in self.model.each_partition()) if image is None else image.partitions
+        return {key: facts for key in known if (facts := self._facts(key, image)) is not None}
 
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
         if self._whole_refusal is not None:

@@ -143,7 +143,7 @@ class ReassignmentReconciler(Reconciler):
         self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
         self._emit(reassignment, verdict.events, batch)
         if key not in state.reassignments and seen.facts is not None:
-            # Another broker may still show what was there before, or meanwhile. Not every owner has made the last call.
+            # A lagging broker may still show the list from before or during the move, whoever made the last call.
             self.observed.call_made(key, seen.facts.replicas, ended_ms)
 
     def _is_as_expected(self, reassignment: Reassignment, facts: PartitionFacts | None) -> bool:

@@ -53,7 +53,7 @@ class ThrottlePlan:
     """Events to record now, what must be read before more can be said, and the topics whose removals may wait.
 
     `unknown_topics` are needed, but the broker that was asked lately does not know them: they are read again, later.
-    `unsettled_topics` have entries to be removed that were only just added: they are compared again, later.
+    `delayed_removals` are topics with entries to remove that were added a moment ago: they are compared again later.
     """
 
     events: tuple[ThrottleEvent, ...] = ()
@@ -61,7 +61,7 @@ class ThrottlePlan:
     read_topics: tuple[str, ...] = ()
     only_removals: tuple[str, ...] = ()
     unknown_topics: tuple[str, ...] = ()
-    unsettled_topics: tuple[str, ...] = ()
+    delayed_removals: tuple[str, ...] = ()
 
 
 def is_ready(
@@ -111,32 +111,32 @@ def plan_throttles(
     lists entries are only to be removed, while others are needed, is named and left as it is, unless it is `overdue`.
     """
     events, read_brokers = _plan_brokers(state, demand, read, [broker for broker in sorted(brokers) if broker in live])
-    found = _TopicsFound(events)
+    plan = _TopicPlan(events)
     for topic in sorted(topics):
-        _plan_topic(state, demand, read, topic, found, is_overdue=topic in overdue)
+        _plan_topic(state, demand, read, topic, plan, is_overdue=topic in overdue)
     return ThrottlePlan(
-        tuple(found.events),
+        tuple(plan.events),
         tuple(read_brokers),
-        tuple(found.to_read),
-        tuple(found.only_removals),
-        tuple(found.unknown),
-        tuple(found.unsettled),
+        tuple(plan.to_read),
+        tuple(plan.only_removals),
+        tuple(plan.unknown),
+        tuple(plan.delayed_removals),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _TopicsFound:
-    """What `ThrottlePlan` says of topics, as it is found."""
+class _TopicPlan:
+    """The topics' part of a `ThrottlePlan` while it is being made."""
 
     events: list[ThrottleEvent]
     to_read: list[str] = field(default_factory=list)
     only_removals: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
-    unsettled: list[str] = field(default_factory=list)
+    delayed_removals: list[str] = field(default_factory=list)
 
 
 def _plan_topic(
-    state: ThrottlingState, demand: Demand, read: Read, topic: str, found: _TopicsFound, *, is_overdue: bool
+    state: ThrottlingState, demand: Demand, read: Read, topic: str, plan: _TopicPlan, *, is_overdue: bool
 ) -> None:
     known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
     if known.pending:
@@ -151,20 +151,20 @@ def _plan_topic(
     if not _topic_is_due(known, wanted, changes, read, topic):
         return
     if not is_overdue and gone == NO_ENTRIES and _only_removes(known, wanted, changes, read, topic):
-        found.only_removals.append(topic)
+        plan.only_removals.append(topic)
         return
     if wanted is not None and read.topics.get(topic) is None:
         # A topic that moves is there, or its moves end soon; a broker may not have heard of a new one.
-        (found.unknown if topic in read.topics else found.to_read).append(topic)
+        (plan.unknown if topic in read.topics else plan.to_read).append(topic)
         return
-    settled = changes[0], read.removable(topic, changes[1])
-    if settled != changes:
-        found.unsettled.append(topic)
-        if gone == NO_ENTRIES and not _topic_is_due(known, wanted, settled, read, topic):
+    possible = changes[0], read.removable(topic, changes[1])
+    if possible != changes:
+        plan.delayed_removals.append(topic)
+        if gone == NO_ENTRIES and not _topic_is_due(known, wanted, possible, read, topic):
             return
     if gone != NO_ENTRIES:
-        found.events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
-    found.events.append(_topic_event(state.name, topic, known, wanted, read, settled))
+        plan.events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
+    plan.events.append(_topic_event(state.name, topic, known, wanted, read, possible))
 
 
 def _plan_brokers(

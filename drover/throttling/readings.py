@@ -6,17 +6,17 @@ from drover.capability.messages import ThrottlesRead
 from drover.capability.observations import FRESH_MS
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.throttling.ledger import Read
-from drover.throttling.settling import Settling
+from drover.throttling.recent_writes import RecentWrites
 
-# What may be older than the last write is read again so soon.
-AGAIN_MS = 200
+# How soon a reading that may be older than the last write is repeated.
+REREAD_MS = 200
 
 
 class Readings:
     """Settings read lately, and since the last change; others change settings too."""
 
-    def __init__(self, settling: Settling) -> None:
-        self._settling = settling
+    def __init__(self, recent_writes: RecentWrites) -> None:
+        self._recent_writes = recent_writes
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}
         self._topics: dict[str, tuple[ThrottledReplicas | None, int]] = {}
         self._topic_ids: dict[str, str] = {}
@@ -25,8 +25,8 @@ class Readings:
         self._outdated_topics: set[str] = set()
         self.is_reading = False
         self._begun_ms = 0
-        # When what a reading did not show as it was written is read again.
-        self._again: dict[int | str, int] = {}
+        # When (monotonic) to repeat the reading of a broker or topic that may have been older than the last write.
+        self._reread: dict[int | str, int] = {}
         # What is recent at one moment, until something is read or written: asked for every step that waits.
         self._recent: tuple[int, Read] | None = None
 
@@ -49,47 +49,47 @@ class Readings:
         self.is_reading, self._begun_ms = True, now_ms
         self._outdated_brokers, self._outdated_topics = set(), set()
         for broker in brokers:
-            self._again.pop(broker, None)
+            self._reread.pop(broker, None)
         for topic in topics:
-            self._again.pop(topic, None)
+            self._reread.pop(topic, None)
 
     def take(self, read: ThrottlesRead) -> None:
         """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation.
 
-        What may be older than the last write counts for nothing, and is due to be read again. The age of the others
+        What may be older than the last write does not count, and is read again after `REREAD_MS`. The age of the rest
         counts from the answer, not from the batch that handles it: the owner may have stood still in between.
         """
         self.is_reading, self._recent = False, None
-        settling, begun_ms, at_ms = self._settling, self._begun_ms, read.ended_ms
+        recent_writes, begun_ms, at_ms = self._recent_writes, self._begun_ms, read.ended_ms
         for broker, rates in read.brokers.items():
             if broker in self._outdated_brokers:
                 continue
-            if settling.shows_rates(broker, rates, begun_ms):
+            if recent_writes.shows_rates(broker, rates, begun_ms):
                 self._brokers[broker] = rates, at_ms
             else:
-                self._again[broker] = at_ms + AGAIN_MS
+                self._reread[broker] = at_ms + REREAD_MS
         for topic, lists in read.topics.items():
             if topic in self._outdated_topics:
                 continue
-            if lists is None or settling.shows_entries(topic, lists, begun_ms):
+            if lists is None or recent_writes.shows_entries(topic, lists, begun_ms):
                 self._topics[topic] = lists, at_ms
             else:
-                self._again[topic] = at_ms + AGAIN_MS
+                self._reread[topic] = at_ms + REREAD_MS
 
     def to_read(
         self, brokers: Iterable[int], topics: Iterable[str], now_ms: int
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Return these and what is to be read again, without what is to be read again a little later."""
-        due = {name for name, at_ms in self._again.items() if at_ms <= now_ms}
-        late = self._again.keys() - due
+        """Return these and the readings that are due to be repeated, without those that are not due yet."""
+        due = {name for name, at_ms in self._reread.items() if at_ms <= now_ms}
+        late = self._reread.keys() - due
         return (
             tuple(sorted({*brokers, *(name for name in due if isinstance(name, int))} - late)),
             tuple(sorted({*topics, *(name for name in due if isinstance(name, str))} - late)),
         )
 
     def due_ms(self, now_ms: int) -> int | None:
-        """Tell when something is to be read again; None if nothing is, or if it waits for a call that is under way."""
-        return min((at_ms for at_ms in self._again.values() if at_ms > now_ms), default=None)
+        """Tell when the next reading is to be repeated; None if there is none, or if it waits for a call under way."""
+        return min((at_ms for at_ms in self._reread.values() if at_ms > now_ms), default=None)
 
     def see(self, topic: str, topic_id: str, now_ms: int) -> None:
         """Forget what was read, or is being read, of a topic that turns out to be another incarnation."""
@@ -98,7 +98,7 @@ class Readings:
             self._topic_ids[topic] = topic_id
             self.forget((), (topic,))
             if before is not None:
-                self._settling.remade(topic, now_ms)
+                self._recent_writes.recreated(topic, now_ms)
 
     def forget(self, brokers: Iterable[int], topics: Iterable[str]) -> None:
         """Forget the readings of everything that was just written, and that is being read meanwhile."""

@@ -20,10 +20,10 @@ from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand, TopicDemand
-from drover.throttling.later import Later
+from drover.throttling.due_topics import DueTopics
 from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
 from drover.throttling.readings import Readings
-from drover.throttling.settling import Settling
+from drover.throttling.recent_writes import RecentWrites
 from drover.throttling.watch import Watch
 from events.base import PartitionEvent
 from events.plans import ClusterThrottleSet
@@ -51,15 +51,15 @@ class ThrottlingReconciler(Reconciler):
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
-        self._settling = Settling(state)
-        self._readings = Readings(self._settling)
+        self._recent_writes = RecentWrites(state)
+        self._readings = Readings(self._recent_writes)
         self._watch = Watch()
         self._demand = Demand(state)
         self._pending_brokers: set[int] = set()
         self._pending_topics: set[str] = set()
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
-        # When (monotonic) topics are compared again that a broker did not know, or that were written a moment ago.
-        self._later = Later()
+        # Topics to compare again later: a broker did not know them, or may not show the last write yet.
+        self._due_topics = DueTopics()
         # Since when (monotonic) brokers do not know a topic that was to be written.
         self._unknown_ms: dict[str, int] = {}
         # Topics whose lists Kafka refused to change while they were needed.
@@ -77,7 +77,7 @@ class ThrottlingReconciler(Reconciler):
     def begin(self, now: Moment) -> None:
         """Compare everything once; write again what a predecessor left pending, once its time is over."""
         state = self.state
-        self._settling.begin(now.monotonic_ms)
+        self._recent_writes.begin(now.monotonic_ms)
         self._pending_brokers = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
         self._pending_topics = {topic for topic, known in state.topic_throttles.items() if known.pending}
         self._demand.changed_brokers.update(state.broker_throttles)
@@ -131,7 +131,7 @@ class ThrottlingReconciler(Reconciler):
         self._readings.forget(changed.brokers, changed.topics)
         for broker, result in changed.brokers.items():
             if result.code == NONE and broker in self._pending_brokers:
-                self._settling.wrote_rates(broker, state.broker_throttles[broker].intended, now_ms)
+                self._recent_writes.wrote_rates(broker, state.broker_throttles[broker].intended, now_ms)
                 batch.emit(BrokerThrottleSet(cluster=state.name, broker=broker))
         for topic, result in changed.topics.items():
             if topic in self._pending_topics:
@@ -148,7 +148,7 @@ class ThrottlingReconciler(Reconciler):
                 return
         self._unknown_ms.pop(topic, None)
         if result.code == NONE:
-            self._settling.wrote_entries(topic, known.add, known.remove, now_ms)
+            self._recent_writes.wrote_entries(topic, known.add, known.remove, now_ms)
             batch.emit(TopicThrottleSet(cluster=self.state.name, topic=topic))
         elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
             detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
@@ -197,7 +197,7 @@ class ThrottlingReconciler(Reconciler):
             self._live = self.observed.live
             self.version += 1
         self._remove_overdue(batch.now.monotonic_ms)
-        demand.changed_topics.update(self._later.due(batch.now.monotonic_ms))
+        demand.changed_topics.update(self._due_topics.due(batch.now.monotonic_ms))
         demand.look_ahead(batch.now.monotonic_ms)
         brokers, topics = demand.changed_brokers, demand.changed_topics
         if not brokers and not topics:
@@ -209,7 +209,7 @@ class ThrottlingReconciler(Reconciler):
         read = replace(
             self._readings.recent(now_ms),
             refused=self._refused,
-            removable=lambda topic, entries: self._settling.removable(topic, entries, now_ms),
+            removable=lambda topic, entries: self._recent_writes.removable(topic, entries, now_ms),
         )
         plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics, self._overdue)
         batch.emit_all(plan.events)
@@ -219,9 +219,9 @@ class ThrottlingReconciler(Reconciler):
         demand.changed_brokers.update(plan.read_brokers)
         demand.changed_topics.update(plan.read_topics)
         for topic in plan.unknown_topics:
-            self._later.put(topic, now_ms + FRESH_MS + 1)
-        for topic in plan.unsettled_topics:
-            self._later.put(topic, self._settling.settled_ms(topic))
+            self._due_topics.put(topic, now_ms + FRESH_MS + 1)
+        for topic in plan.delayed_removals:
+            self._due_topics.put(topic, self._recent_writes.shown_ms(topic))
 
     def _remove_overdue(self, now_ms: int) -> None:
         """Compare the topics again whose removals have waited long enough."""
@@ -295,7 +295,7 @@ class ThrottlingReconciler(Reconciler):
         watch_ms, ahead_ms = self._watch.due_ms(now_ms, self._demand), self._demand.due_ms(now_ms)
         times = (
             write_ms,
-            self._later.due_ms(now_ms),
+            self._due_topics.due_ms(now_ms),
             self._readings.due_ms(now_ms),
             watch_ms,
             removal_due_ms,

@@ -5,10 +5,10 @@ from collections.abc import Collection
 import pytest
 
 from drover.capability.observations import METADATA_LAG_MS
-from drover.cluster.broker_picture import BrokerPicture
+from drover.cluster.metadata_image import MetadataImage
 from drover.cluster.throttle_lists import FOLLOWER_RATE, parse_rates, parse_throttled
 from drover.facts import BrokerRates, ThrottledReplicas
-from drover.throttling.readings import AGAIN_MS
+from drover.throttling.readings import REREAD_MS
 from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from events.throttles import BrokerThrottleChanged, TopicThrottleChanged, TopicThrottleLeft
@@ -27,18 +27,18 @@ class OldConfigs:
     def __init__(self, world: World, patch: pytest.MonkeyPatch) -> None:
         self._world = world
         self._until_ms = -1
-        self._picture = BrokerPicture.of(world.model)
+        self._image = MetadataImage.of(world.model)
         self.rates_read = 0
         patch.setattr(world.driver, "_broker_rates", self._rates)
         patch.setattr(world.driver, "_throttled_replicas", self._lists)
 
     def keep(self) -> None:
-        self._picture, self._until_ms = BrokerPicture.of(self._world.model), self._world.model.now_ms + LAG_MS
+        self._image, self._until_ms = MetadataImage.of(self._world.model), self._world.model.now_ms + LAG_MS
 
     @property
-    def shown(self) -> BrokerPicture:
+    def shown(self) -> MetadataImage:
         model = self._world.model
-        return self._picture if model.now_ms <= self._until_ms else BrokerPicture.of(model)
+        return self._image if model.now_ms <= self._until_ms else MetadataImage.of(model)
 
     def _rates(self, brokers: Collection[int]) -> dict[int, BrokerRates]:
         self.rates_read += 1
@@ -216,7 +216,7 @@ async def test_a_broker_that_is_behind_is_asked_five_times_a_second_at_most(worl
     before = old.rates_read
     await move(world, "friday", 4, 2, 1, rate=3 * RATE)
     await world.run(1000)
-    assert 1000 // AGAIN_MS <= old.rates_read - before <= 7
+    assert 1000 // REREAD_MS <= old.rates_read - before <= 7
     await world.finish(300_000)
 
 

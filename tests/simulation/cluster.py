@@ -265,14 +265,14 @@ class SimulatedCluster:
             for key, partition in self.model.each_partition()
         )
 
-    def show_stale(self, meets_old: Sequence[bool] = (True,)) -> None:
-        """Let brokers show an old picture for a while: all of them, or those that some of the questions meet."""
+    def show_stale(self, stale: Sequence[bool] = (True,)) -> None:
+        """Let brokers lag for a while, in answering every request or some of them."""
         if self._stale_since_ms is None:
-            self.wire.freeze_metadata(meets_old)
+            self.wire.freeze_metadata(stale)
             self._stale_since_ms = self.now_ms
 
     def show_truth(self) -> None:
-        """Let all brokers know everything again."""
+        """Let all brokers be up to date again."""
         self.wire.thaw_metadata()
         self._stale_since_ms = None
 

@@ -154,8 +154,8 @@ def _lose(world: World, cluster: str, loss: str) -> None:
     world.clusters[cluster].wire.loss = Loss(loss)
 
 
-# Which questions, by turns, meet a broker that is behind: all, or some.
-_MEETING_OLD = ([True], [True, False], [False, True, True], [True, False, False])
+# Which requests a lagging broker answers: all of them, or some in turn.
+_STALE_REPLIES = ([True], [True, False], [False, True, True], [True, False, False])
 
 
 def _choose_delay(random: Random, world: World) -> Arguments | None:
@@ -182,7 +182,7 @@ def _answers(world: World, cluster: str, *, other: bool) -> None:
 
 
 def _choose_stale(random: Random, world: World) -> Arguments:
-    return a_cluster(random, world), random.choice(_MEETING_OLD)
+    return a_cluster(random, world), random.choice(_STALE_REPLIES)
 
 
 def _choose_topic(random: Random, world: World) -> Arguments:

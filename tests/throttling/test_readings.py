@@ -6,7 +6,7 @@ from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
 from drover.throttling.ledger import Read
 from drover.throttling.readings import Readings
-from drover.throttling.settling import Settling
+from drover.throttling.recent_writes import RecentWrites
 
 LISTS = {"orders": ThrottledReplicas(("0:1",), ("0:4",))}
 RATES = {1: BrokerRates(1000, None)}
@@ -17,7 +17,7 @@ def read(ended_ms: int) -> ThrottlesRead:
 
 
 def fresh_readings() -> Readings:
-    return Readings(Settling(ClusterState("local")))
+    return Readings(RecentWrites(ClusterState("local")))
 
 
 def test_what_was_read_long_ago_does_not_count() -> None:

@@ -1,4 +1,4 @@
-"""What one broker knows of a model cluster: a broker's metadata is a moment old, and each broker's another one."""
+"""A broker's metadata image of a model cluster. Brokers lag behind the controller, each by a different amount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from events.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerPicture:
-    """Partitions, configs and live brokers as of one moment; the broker has not heard of a topic that is missing."""
+class MetadataImage:
+    """Partitions, configs and live brokers as of one moment; the broker does not know a missing topic yet."""
 
     partitions: dict[TopicPartition, PartitionFacts]
     min_isr: Mapping[str, int]
@@ -22,7 +22,7 @@ class BrokerPicture:
 
     @classmethod
     def of(cls, model: ClusterModel) -> Self:
-        """Take the picture of this moment."""
+        """Return the image of a broker that is up to date now."""
         return cls(
             partitions={
                 partition: facts

@@ -3,7 +3,7 @@
 from drover.capability.observations import METADATA_LAG_MS
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
-from drover.throttling.settling import Settling
+from drover.throttling.recent_writes import RecentWrites
 from drover.throttling.state import BrokerThrottle, TopicThrottle
 from events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 
@@ -16,12 +16,12 @@ EMPTY = ThrottledReplicas((), ())
 SHOWN = ThrottledReplicas(("0:1",), ("0:4",))
 
 
-def settling() -> Settling:
-    return Settling(ClusterState("local"))
+def recent_writes() -> RecentWrites:
+    return RecentWrites(ClusterState("local"))
 
 
 def test_a_reading_counts_if_it_shows_the_rates_that_were_written_or_began_late_enough() -> None:
-    made = settling()
+    made = recent_writes()
     made.wrote_rates(1, OURS, WRITTEN_MS)
     assert made.shows_rates(1, BrokerRates(1000, 1000), WRITTEN_MS)
     assert not made.shows_rates(1, NONE_SET, SETTLED_MS - 1)
@@ -30,7 +30,7 @@ def test_a_reading_counts_if_it_shows_the_rates_that_were_written_or_began_late_
 
 
 def test_what_was_added_must_be_there_and_what_was_removed_must_not() -> None:
-    made = settling()
+    made = recent_writes()
     made.wrote_entries("orders", ADDED, NO_ENTRIES, WRITTEN_MS)
     assert not made.shows_entries("orders", EMPTY, WRITTEN_MS)
     assert made.shows_entries("orders", ThrottledReplicas(("0:1", "9:9"), ("0:4",)), WRITTEN_MS)
@@ -42,7 +42,7 @@ def test_what_was_added_must_be_there_and_what_was_removed_must_not() -> None:
 
 def test_only_the_last_writes_are_asked_for() -> None:
     """A list has thousands of entries, and others may delete old ones meanwhile: that is to be noticed."""
-    made = settling()
+    made = recent_writes()
     made.wrote_entries("orders", Entries(("0:1",)), NO_ENTRIES, WRITTEN_MS)
     made.wrote_entries("orders", Entries(("5:1",)), NO_ENTRIES, SETTLED_MS)
     assert made.shows_entries("orders", ThrottledReplicas(("5:1",), ()), SETTLED_MS)
@@ -50,22 +50,22 @@ def test_only_the_last_writes_are_asked_for() -> None:
 
 
 def test_what_was_just_added_is_not_removed_until_every_broker_knows_it() -> None:
-    made = settling()
+    made = recent_writes()
     made.wrote_entries("orders", ADDED, Entries(("7:7",)), WRITTEN_MS)
     everything = Entries(("0:1", "7:7", "9:9"), ("0:4",))
     assert made.removable("orders", everything, SETTLED_MS - 1) == Entries(("7:7", "9:9"))
-    assert made.settled_ms("orders") == SETTLED_MS
+    assert made.shown_ms("orders") == SETTLED_MS
     assert made.removable("orders", everything, SETTLED_MS) == everything
-    assert made.settled_ms("orders") == 0
+    assert made.shown_ms("orders") == 0
     assert made.removable("payments", ADDED, WRITTEN_MS) == ADDED
 
 
 def test_a_new_owner_removes_nothing_that_the_last_one_may_have_added_just_now() -> None:
     """Simulation seed 81510134."""
-    made = settling()
+    made = recent_writes()
     made.begin(WRITTEN_MS)
     assert made.removable("orders", ADDED, SETTLED_MS - 1) == NO_ENTRIES
-    assert made.settled_ms("orders") == SETTLED_MS
+    assert made.shown_ms("orders") == SETTLED_MS
     assert made.removable("orders", ADDED, SETTLED_MS) == ADDED
 
 
@@ -73,7 +73,7 @@ def test_a_new_owner_first_believes_only_what_the_ledger_says() -> None:
     state = ClusterState("local")
     state.broker_throttles[1] = BrokerThrottle(NO_RATES, OURS, pending=False, release=False)
     state.topic_throttles["orders"] = TopicThrottle(present=ADDED)
-    made = Settling(state)
+    made = RecentWrites(state)
     made.begin(WRITTEN_MS)
     assert made.shows_rates(1, BrokerRates(1000, 1000), WRITTEN_MS)
     assert not made.shows_rates(1, NONE_SET, WRITTEN_MS)
@@ -87,9 +87,9 @@ def test_a_new_owner_first_believes_only_what_the_ledger_says() -> None:
 
 
 def test_a_topic_that_was_made_anew_shows_no_entries_at_first() -> None:
-    made = settling()
+    made = recent_writes()
     made.wrote_entries("orders", ADDED, NO_ENTRIES, WRITTEN_MS)
-    made.remade("orders", WRITTEN_MS)
+    made.recreated("orders", WRITTEN_MS)
     assert not made.shows_entries("orders", SHOWN, SETTLED_MS - 1)
     assert made.shows_entries("orders", EMPTY, WRITTEN_MS)
     assert made.shows_entries("orders", SHOWN, SETTLED_MS)

@@ -1,10 +1,10 @@
-"""Topics that are compared again at a later time, so that no draft has to ask for those that only wait."""
+"""Topics to compare again at a set time, so that no draft scans those that only wait."""
 
 import heapq
 
 
-class Later:
-    """Each topic once, with the time (monotonic) at which it is due."""
+class DueTopics:
+    """Each waiting topic once, by the time (monotonic) at which it is due."""
 
     def __init__(self) -> None:
         self._due: list[tuple[int, str]] = []

@@ -1,7 +1,7 @@
-"""What was written a moment ago, which brokers that are behind the controller do not show yet. Times are monotonic.
+"""Drover's own recent throttle writes, which a lagging broker may not show yet. Times are monotonic.
 
-A broker answers from its own copy of the metadata. Where that is old, a rate that Drover has replaced passes for one
-that others have set and is put back in the end, and an entry that Drover has removed passes for one that is there.
+A broker answers DescribeConfigs from its own metadata image. If that is old, a rate that Drover has replaced looks like
+somebody else's and is restored in the end, and an entry that Drover has removed looks as if it were still in force.
 """
 
 from collections import OrderedDict
@@ -15,8 +15,8 @@ from events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 _Written = OrderedDict[tuple[bool, str], tuple[bool, int]]
 
 
-class Settling:
-    """Tells which readings may be older than what was written, by this owner or by the one before it.
+class RecentWrites:
+    """Tells which readings may be older than the last write of this owner, or of the one before it.
 
     A reading that begins within `METADATA_LAG_MS` after a write counts only if it shows what was written. Shortly after
     the owner began it must show what the ledger says, since nobody knows what the owner before has just written.
@@ -27,7 +27,7 @@ class Settling:
         self._inherited_until_ms = 0
         self._rates: dict[int, tuple[Rates, int]] = {}
         self._entries: dict[str, _Written] = {}
-        self._remade: dict[str, int] = {}
+        self._recreated: dict[str, int] = {}
 
     def begin(self, now_ms: int) -> None:
         """Note that this owner takes over."""
@@ -48,10 +48,10 @@ class Settling:
                     written.pop((side, name), None)
                     written[side, name] = is_there, now_ms + METADATA_LAG_MS
 
-    def remade(self, topic: str, now_ms: int) -> None:
-        """Note that a topic has turned out to be another incarnation: the new one began without lists."""
+    def recreated(self, topic: str, now_ms: int) -> None:
+        """Note that a topic was deleted and created again: the new one began without lists."""
         self._entries.pop(topic, None)
-        self._remade[topic] = now_ms + METADATA_LAG_MS
+        self._recreated[topic] = now_ms + METADATA_LAG_MS
 
     def shows_rates(self, broker: int, found: BrokerRates, begun_ms: int) -> bool:
         """Whether what a reading that began then has found on a broker counts."""
@@ -66,12 +66,12 @@ class Settling:
 
     def shows_entries(self, topic: str, found: ThrottledReplicas, begun_ms: int) -> bool:
         """Whether what a reading that began then has found on a topic counts."""
-        if begun_ms < self._remade.get(topic, 0):
+        if begun_ms < self._recreated.get(topic, 0):
             return not found.leader and not found.follower
         if begun_ms < self._inherited_until_ms and topic not in self._entries:
             present = self._state.topic_throttles.get(topic, TopicThrottle()).present
             return {*found.leader} == {*present.leader} and {*found.follower} == {*present.follower}
-        if begun_ms >= self.settled_ms(topic):
+        if begun_ms >= self.shown_ms(topic):
             return True
         sides = frozenset(found.follower), frozenset(found.leader)
         return all(
@@ -81,10 +81,10 @@ class Settling:
         )
 
     def removable(self, topic: str, entries: Entries, now_ms: int) -> Entries:
-        """Return those entries of a topic that every broker knows to be there: a broker removes only what it knows."""
+        """Return the entries that every broker shows by now: the driver subtracts only what the asked one shows."""
         if now_ms < self._inherited_until_ms:
             return NO_ENTRIES
-        if now_ms >= self.settled_ms(topic):
+        if now_ms >= self.shown_ms(topic):
             self._entries.pop(topic, None)
             return entries
         written = self._entries[topic]
@@ -98,7 +98,7 @@ class Settling:
             tuple(name for name in entries.follower if is_known((False, name))),
         )
 
-    def settled_ms(self, topic: str) -> int:
-        """Tell when all brokers know what was last written to a topic, by this owner or by the one before."""
+    def shown_ms(self, topic: str) -> int:
+        """Tell when every broker shows the last write to a topic, by this owner or by the one before."""
         written = self._entries.get(topic)
         return max(self._inherited_until_ms, next(reversed(written.values()))[1] if written else 0)

@@ -3,8 +3,6 @@
 BIN := .venv/bin
 STAMP := .venv/.installed
 LINT := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
-BESIDE_LOG := .venv/beside.log
-FAILURES := .venv/failures.log
 
 # Byte code is kept whatever the environment says: the tests start hundreds of Python processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -26,20 +24,7 @@ ifdef ARGS
 	$(LINT)
 	$(BIN)/pytest $(ARGS)
 else
-	@# Every test is collected once before, so that not each process compiles what all of them import. The real parts
-	@# mostly wait, so five processes share two cores. Spark's tests measure time, so they run by themselves afterwards;
-	@# what only computes uses the idle time. Failures are repeated at the end.
-	@status=0; set -x; : >$(FAILURES); \
-	$(BIN)/pytest --collect-only --quiet --quiet >/dev/null & collected=$$!; \
-	$(BIN)/python -m tests.recorded_classes || status=1; \
-	wait $$collected || status=1; \
-	export DROVER_TEST_FAILURES=$(FAILURES); \
-	$(BIN)/pytest --ignore tests/spark --ignore tests/hostile --numprocesses 5 --dist loadscope --no-loadscope-reorder || status=1; \
-	(nice $(SHELL) -c '$(BIN)/pytest tests/hostile; status=$$?; $(LINT) || status=1; exit $$status') \
-		>$(BESIDE_LOG) 2>&1 & beside=$$!; \
-	$(BIN)/pytest tests/spark || status=1; \
-	wait $$beside || { status=1; tail -n 20 $(BESIDE_LOG) >>$(FAILURES); }; cat $(BESIDE_LOG); \
-	cat $(FAILURES); exit $$status
+	@$(BIN)/python -m tests.everything '$(LINT)'
 endif
 
 test-%: install ## Test one folder of tests/ in less than a minute, without what is marked long (see docs/testing.md)

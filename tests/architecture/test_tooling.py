@@ -7,6 +7,7 @@ from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
 
+from tests import everything
 from tests.architecture.repository import ROOT
 from tests.conftest import LONG_S, OWN_PARTS, SHARED_CLUSTER, GroupScheduling, group_of
 
@@ -82,4 +83,4 @@ def test_who_shares_a_cluster_shares_a_process_and_the_rest_is_spread() -> None:
     groups = {group_of(file) for file in (ROOT / "tests").rglob("test_*.py")}
     assert groups >= {SHARED_CLUSTER, *OWN_PARTS, *LONG_S}
     assert {"shard/test_fold", "simulation/test_crash_points"} <= groups
-    assert "--dist loadscope --no-loadscope-reorder" in MAKEFILE
+    assert everything.SHARED == ("--dist", "loadscope", "--no-loadscope-reorder")

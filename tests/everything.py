@@ -1,0 +1,92 @@
+"""Check everything, as `make test` does: real parts first, then Spark's tests, and beside both what only computes.
+
+`python -m tests.everything LINT`, where LINT is the shell command that checks format, style, types and layers. Real
+parts mostly wait, so that five processes share two cores; Spark's tests measure time, so that they run after them. What
+only computes has a lower priority and uses the time that is left.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+PROCESSES, PROCESSES_BESIDE = 5, 2
+SPARK = "tests/spark"
+COMPUTING = ("tests/simulation", "tests/hostile")
+PYTEST = (str(Path(sys.executable).with_name("pytest")),)
+SHARED = ("--dist", "loadscope", "--no-loadscope-reorder")
+LOGS = Path(sys.prefix)
+FAILURES = LOGS / "failures.log"
+# How much of the log of a failed check is repeated at the end.
+REPEATED_LINES = 20
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A check that runs beside others and is told of after them."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def end(self) -> bool:
+        """Wait for it, show what it said, and keep the end of that if it failed."""
+        succeeded = self.process.wait() == 0
+        told = self.log.read_text(encoding="utf-8", errors="replace")
+        print(told, flush=True)
+        if not succeeded:
+            with FAILURES.open("a", encoding="utf-8") as failures:
+                failures.write("".join(told.splitlines(keepends=True)[-REPEATED_LINES:]))
+        return succeeded
+
+
+def main(lint: str) -> int:
+    """Run every check, whatever fails; all that failed is repeated at the end. Ctrl-C ends the checks that run."""
+    FAILURES.write_text("", encoding="utf-8")
+    with ExitStack() as started:
+        try:
+            succeeded = _check(lint, started)
+        except KeyboardInterrupt:
+            return INTERRUPTED  # they got the signal as well, and each ends what it started: wait for them
+    print(FAILURES.read_text(encoding="utf-8"), end="", flush=True)
+    return 0 if succeeded else 1
+
+
+def _check(lint: str, started: ExitStack) -> bool:
+    # Every test is collected once before, so that not each process compiles what all of them import.
+    collected = _start((*PYTEST, "--collect-only", "--quiet", "--quiet"), started, subprocess.DEVNULL)
+    results = [_run((sys.executable, "-m", "tests.recorded_classes"), started), collected.wait() == 0]
+    beside = (
+        _start_beside((*PYTEST, *COMPUTING, "--numprocesses", str(PROCESSES_BESIDE), *SHARED), "computing", started),
+        _start_beside(("sh", "-c", lint), "lint", started),
+    )
+    ignored = [f"--ignore={folder}" for folder in (SPARK, *COMPUTING)]
+    results.append(_run((*PYTEST, *ignored, "--numprocesses", str(PROCESSES), *SHARED), started))
+    results.append(_run((*PYTEST, SPARK), started))
+    results += [one.end() for one in beside]
+    return all(results)
+
+
+def _run(command: Sequence[str], started: ExitStack) -> bool:
+    return _start(command, started).wait() == 0
+
+
+def _start_beside(command: Sequence[str], name: str, started: ExitStack) -> Beside:
+    log = LOGS / f"{name}.log"
+    output = started.enter_context(log.open("wb"))
+    return Beside(_start(("nice", *command), started, output.fileno()), log)
+
+
+def _start(command: Sequence[str], started: ExitStack, output: int | None = None) -> subprocess.Popen[bytes]:
+    print("+", shlex.join(command), flush=True)
+    environment = {**os.environ, "DROVER_TEST_FAILURES": str(FAILURES)}
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+    return started.enter_context(process)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

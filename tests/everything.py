@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-PROCESSES, PROCESSES_BESIDE = 5, 2
+PROCESSES, PROCESSES_BESIDE, NICENESS = 5, 2, "5"
 SPARK = "tests/spark"
 COMPUTING = ("tests/simulation", "tests/hostile")
 PYTEST = (str(Path(sys.executable).with_name("pytest")),)
@@ -78,14 +78,15 @@ def _run(command: Sequence[str], started: ExitStack) -> bool:
 def _start_beside(command: Sequence[str], name: str, started: ExitStack) -> Beside:
     log = LOGS / f"{name}.log"
     output = started.enter_context(log.open("wb"))
-    return Beside(_start(("nice", *command), started, output.fileno()), log)
+    return Beside(_start(("nice", "-n", NICENESS, *command), started, output.fileno()), log)
 
 
 def _start(command: Sequence[str], started: ExitStack, output: int | None = None) -> subprocess.Popen[bytes]:
-    print("+", shlex.join(command), flush=True)
     environment = {**os.environ, "DROVER_TEST_FAILURES": str(FAILURES)}
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
-    return started.enter_context(process)
+    started.enter_context(process)
+    print("+", shlex.join(command), flush=True)
+    return process
 
 
 if __name__ == "__main__":

@@ -1,0 +1,62 @@
+"""`make test` runs every check whatever fails, says again what failed, and ends all of them at Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import everything
+from tests.architecture.repository import ROOT
+
+# In place of pytest: collects at once, and otherwise ends when it is told to.
+ENDLESS = ("sh", "-c", 'case "$*" in *collect-only*) ;; *) exec sleep 60;; esac')
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(everything, "LOGS", tmp_path)
+    monkeypatch.setattr(everything, "FAILURES", tmp_path / "failures.log")
+
+
+def test_all_is_well_if_every_check_is(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(everything, "PYTEST", ("echo", "tests"))
+    assert everything.main("echo lint") == 0
+    said = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("tests ", "lint"))]
+    assert len(said) == 4
+    assert "--ignore=tests/spark" in said[0]
+    assert said[1] == "tests tests/spark"
+    assert said[2].startswith("tests tests/simulation tests/hostile ")
+    assert said[3] == "lint"
+
+
+@pytest.mark.parametrize("failing", ["lint", "computing"])
+def test_what_failed_beside_the_others_is_told_of_again_as_the_last_thing(
+    failing: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fails = 'case "$1" in tests/simulation) echo computing; exit 1;; esac'
+    monkeypatch.setattr(everything, "PYTEST", ("sh", "-c", fails if failing == "computing" else "exit 0", "sh"))
+    assert everything.main("echo lint; exit 3" if failing == "lint" else "exit 0") == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines.count(failing) == 2
+    assert lines[-1] == failing
+
+
+def test_ctrl_c_ends_every_check(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from tests import everything\n"
+        f"everything.PYTEST = {(*ENDLESS, 'sh')!r}; everything.LOGS = Path({str(tmp_path)!r})\n"
+        "everything.FAILURES = everything.LOGS / 'failures.log'\n"
+        "sys.exit(everything.main('exec sleep 60'))"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, process_group=0)
+    assert run.stdout is not None
+    while "--ignore" not in run.stdout.readline():
+        assert run.poll() is None
+    os.killpg(run.pid, signal.SIGINT)
+    assert run.wait(timeout=20) == everything.INTERRUPTED
+    run.stdout.close()
+    with pytest.raises(ProcessLookupError):
+        os.killpg(run.pid, 0)

@@ -1,8 +1,8 @@
-"""Check everything, as `make test` does: real parts first, then Spark's tests, and beside both what only computes.
+"""Check everything, as `make test` does: all but Spark's tests, then those, with hostile input and lint beside them.
 
 `python -m tests.everything LINT`, where LINT is the shell command that checks format, style, types and layers. Real
-parts mostly wait, so that five processes share two cores; Spark's tests measure time, so that they run after them. What
-only computes has a lower priority and uses the time that is left.
+parts mostly wait, so that five processes share two cores. Spark's tests measure time, so that they run by themselves;
+what only computes uses the time that they leave, with a lower priority.
 """
 
 import os
@@ -14,9 +14,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-PROCESSES, PROCESSES_BESIDE, NICENESS = 5, 2, "5"
-SPARK = "tests/spark"
-COMPUTING = ("tests/simulation", "tests/hostile")
+from tests.left_behind import kill_what_is_left, mark_this_run
+
+PROCESSES = 5
+SPARK, HOSTILE = "tests/spark", "tests/hostile"
 PYTEST = (str(Path(sys.executable).with_name("pytest")),)
 SHARED = ("--dist", "loadscope", "--no-loadscope-reorder")
 LOGS = Path(sys.prefix)
@@ -47,11 +48,15 @@ class Beside:
 def main(lint: str) -> int:
     """Run every check, whatever fails; all that failed is repeated at the end. Ctrl-C ends the checks that run."""
     FAILURES.write_text("", encoding="utf-8")
-    with ExitStack() as started:
-        try:
-            succeeded = _check(lint, started)
-        except KeyboardInterrupt:
-            return INTERRUPTED  # they got the signal as well, and each ends what it started: wait for them
+    mark_this_run()
+    try:
+        with ExitStack() as started:
+            try:
+                succeeded = _check(lint, started)
+            except KeyboardInterrupt:
+                return INTERRUPTED  # they got the signal as well, and each ends what it started: wait for them
+    finally:
+        kill_what_is_left()  # one may have been started at that very moment
     print(FAILURES.read_text(encoding="utf-8"), end="", flush=True)
     return 0 if succeeded else 1
 
@@ -60,12 +65,9 @@ def _check(lint: str, started: ExitStack) -> bool:
     # Every test is collected once before, so that not each process compiles what all of them import.
     collected = _start((*PYTEST, "--collect-only", "--quiet", "--quiet"), started, subprocess.DEVNULL)
     results = [_run((sys.executable, "-m", "tests.recorded_classes"), started), collected.wait() == 0]
-    beside = (
-        _start_beside((*PYTEST, *COMPUTING, "--numprocesses", str(PROCESSES_BESIDE), *SHARED), "computing", started),
-        _start_beside(("sh", "-c", lint), "lint", started),
-    )
-    ignored = [f"--ignore={folder}" for folder in (SPARK, *COMPUTING)]
-    results.append(_run((*PYTEST, *ignored, "--numprocesses", str(PROCESSES), *SHARED), started))
+    together = ("--numprocesses", str(PROCESSES), *SHARED)
+    results.append(_run((*PYTEST, f"--ignore={SPARK}", f"--ignore={HOSTILE}", *together), started))
+    beside = [_start_beside((*PYTEST, HOSTILE), "hostile", started), _start_beside(("sh", "-c", lint), "lint", started)]
     results.append(_run((*PYTEST, SPARK), started))
     results += [one.end() for one in beside]
     return all(results)
@@ -78,7 +80,7 @@ def _run(command: Sequence[str], started: ExitStack) -> bool:
 def _start_beside(command: Sequence[str], name: str, started: ExitStack) -> Beside:
     log = LOGS / f"{name}.log"
     output = started.enter_context(log.open("wb"))
-    return Beside(_start(("nice", "-n", NICENESS, *command), started, output.fileno()), log)
+    return Beside(_start(("nice", *command), started, output.fileno()), log)
 
 
 def _start(command: Sequence[str], started: ExitStack, output: int | None = None) -> subprocess.Popen[bytes]:

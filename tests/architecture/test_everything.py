@@ -10,13 +10,15 @@ import pytest
 
 from tests import everything
 from tests.architecture.repository import ROOT
+from tests.left_behind import MARK
 
-# In place of pytest: collects at once, and otherwise ends when it is told to.
-ENDLESS = ("sh", "-c", 'case "$*" in *collect-only*) ;; *) exec sleep 60;; esac')
+# In place of pytest: Spark's tests and hostile input end only when they are told to.
+ENDLESS = ("sh", "-c", 'case "$*" in *collect-only* | *ignore*) ;; *) exec sleep 60;; esac')
 
 
 @pytest.fixture(autouse=True)
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MARK, os.environ.get(MARK, ""))  # the runs here append theirs
     monkeypatch.setattr(everything, "LOGS", tmp_path)
     monkeypatch.setattr(everything, "FAILURES", tmp_path / "failures.log")
 
@@ -26,18 +28,16 @@ def test_all_is_well_if_every_check_is(monkeypatch: pytest.MonkeyPatch, capfd: p
     assert everything.main("echo lint") == 0
     said = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("tests ", "lint"))]
     assert len(said) == 4
-    assert "--ignore=tests/spark" in said[0]
-    assert said[1] == "tests tests/spark"
-    assert said[2].startswith("tests tests/simulation tests/hostile ")
-    assert said[3] == "lint"
+    assert "--ignore=tests/spark --ignore=tests/hostile" in said[0]
+    assert said[1:] == ["tests tests/spark", "tests tests/hostile", "lint"]
 
 
-@pytest.mark.parametrize("failing", ["lint", "computing"])
+@pytest.mark.parametrize("failing", ["lint", "hostile"])
 def test_what_failed_beside_the_others_is_told_of_again_as_the_last_thing(
     failing: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    fails = 'case "$1" in tests/simulation) echo computing; exit 1;; esac'
-    monkeypatch.setattr(everything, "PYTEST", ("sh", "-c", fails if failing == "computing" else "exit 0", "sh"))
+    fails = 'case "$1" in tests/hostile) echo hostile; exit 1;; esac'
+    monkeypatch.setattr(everything, "PYTEST", ("sh", "-c", fails if failing == "hostile" else "exit 0", "sh"))
     assert everything.main("echo lint; exit 3" if failing == "lint" else "exit 0") == 1
     lines = capfd.readouterr().out.splitlines()
     assert lines.count(failing) == 2
@@ -53,7 +53,7 @@ def test_ctrl_c_ends_every_check(tmp_path: Path) -> None:
     )
     run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, process_group=0)
     assert run.stdout is not None
-    while "--ignore" not in run.stdout.readline():
+    while not run.stdout.readline().endswith(everything.SPARK + "\n"):
         assert run.poll() is None
     os.killpg(run.pid, signal.SIGINT)
     assert run.wait(timeout=20) == everything.INTERRUPTED

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +29,13 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A check that runs beside others and is told of after them."""
+    """Checks that run beside others and are told of after them."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     def end(self) -> bool:
-        """Wait for it, show what it said, and keep the end of that if it failed."""
+        """Wait for them, show what they said, and keep the end of that if one failed."""
         succeeded = self.process.wait() == 0
         told = self.log.read_text(encoding="utf-8", errors="replace")
         print(told, flush=True)
@@ -49,14 +49,16 @@ def main(lint: str) -> int:
     """Run every check, whatever fails; all that failed is repeated at the end. Ctrl-C ends the checks that run."""
     FAILURES.write_text("", encoding="utf-8")
     mark_this_run()
-    try:
-        with ExitStack() as started:
-            try:
-                succeeded = _check(lint, started)
-            except KeyboardInterrupt:
-                return INTERRUPTED  # they got the signal as well, and each ends what it started: wait for them
-    finally:
-        kill_what_is_left()  # one may have been started at that very moment
+    succeeded = None
+    # At Ctrl-C the checks get the signal as well and end what they started; the block waits for them.
+    with ExitStack() as started, suppress(KeyboardInterrupt):
+        succeeded = _check(lint, started)
+    if succeeded is None:
+        # One that was started at that very moment did not get the signal. After a whole run nothing is killed: what it
+        # leaves behind must be seen.
+        for command in kill_what_is_left():
+            print("killed a leftover process:", command, flush=True)
+        return INTERRUPTED
     print(FAILURES.read_text(encoding="utf-8"), end="", flush=True)
     return 0 if succeeded else 1
 
@@ -67,18 +69,18 @@ def _check(lint: str, started: ExitStack) -> bool:
     results = [_run((sys.executable, "-m", "tests.recorded_classes"), started), collected.wait() == 0]
     together = ("--numprocesses", str(PROCESSES), *SHARED)
     results.append(_run((*PYTEST, f"--ignore={SPARK}", f"--ignore={HOSTILE}", *together), started))
-    beside = [_start_beside((*PYTEST, HOSTILE), "hostile", started), _start_beside(("sh", "-c", lint), "lint", started)]
+    both = f"{shlex.join((*PYTEST, HOSTILE))}; status=$?; ({lint}) || status=1; exit $status"
+    beside = _start_beside(("sh", "-c", both), started)
     results.append(_run((*PYTEST, SPARK), started))
-    results += [one.end() for one in beside]
-    return all(results)
+    return all((*results, beside.end()))
 
 
 def _run(command: Sequence[str], started: ExitStack) -> bool:
     return _start(command, started).wait() == 0
 
 
-def _start_beside(command: Sequence[str], name: str, started: ExitStack) -> Beside:
-    log = LOGS / f"{name}.log"
+def _start_beside(command: Sequence[str], started: ExitStack) -> Beside:
+    log = LOGS / "beside.log"
     output = started.enter_context(log.open("wb"))
     return Beside(_start(("nice", *command), started, output.fileno()), log)
 

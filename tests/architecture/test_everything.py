@@ -44,6 +44,12 @@ def test_what_failed_beside_the_others_is_told_of_again_as_the_last_thing(
     assert lines[-1] == failing
 
 
+def test_what_a_whole_run_leaves_behind_is_not_hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(everything, "PYTEST", ("true",))
+    assert everything.main(f"sleep 60 & echo $! >{tmp_path}/left") == 0
+    os.kill(int((tmp_path / "left").read_text(encoding="utf-8")), signal.SIGKILL)  # an error if it is gone
+
+
 def test_ctrl_c_ends_every_check(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from tests import everything\n"

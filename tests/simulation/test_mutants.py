@@ -16,6 +16,7 @@ EACH_MUTANT = pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: muta
 def test_the_source_still_has_the_text_that_a_fault_changes(mutant: Mutant) -> None:
     assert (ROOT / mutant.path).read_text(encoding="utf-8").count(mutant.old) == 1
     assert mutant.old != mutant.new
+    assert not mutant.layer or (ROOT / mutant.layer).is_file()
 
 
 def test_there_are_enough_faults_and_each_has_its_own_name() -> None:

@@ -195,7 +195,7 @@ THROTTLE_MUTANTS = (
         "drover/throttling/recent_writes.py",
         "            return NO_ENTRIES",
         "            return entries",
-        layer="tests/throttling/test_settling.py",
+        layer="tests/throttling/test_recent_writes.py",
     ),
     Mutant(
         "take-entries-of-the-last-incarnation",

@@ -25,6 +25,8 @@ from events.topics import TopicNames, shard_of
 
 SHARDS = 6
 SESSION_TIMEOUT_S = 3.0
+# What no client would send.
+NO_COMMANDS = (b"\xc1", b'{"id": 7', b"")
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -77,6 +79,10 @@ class Workers:
     def said(self, name: str, words: str) -> int:
         """How often a worker has logged these words."""
         return self.log_file(name).read_text().count(words)
+
+    def logs(self) -> list[str]:
+        """What each worker has logged, over all its processes."""
+        return [self.log_file(name).read_text(encoding="utf-8") for name in self.processes]
 
     def send(self, name: str, number: signal.Signals) -> None:
         os.kill(self.processes[name].pid, number)

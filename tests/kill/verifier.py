@@ -4,8 +4,9 @@ It shares no code with Drover's own fold, so that an error in that one cannot hi
 """
 
 import hashlib
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +15,12 @@ from aiokafka import ConsumerRecord
 
 from drover.journal.connection import LogConnection
 from events.topics import TopicNames
-from tests.kill.harness import SHARDS, Drill, read_topics
+from tests.kill.harness import NO_COMMANDS, SHARDS, Drill, read_topics
 
 Records = dict[tuple[str, int], list[ConsumerRecord]]
 Place = tuple[str, int, int]
+NOT_A_COMMAND = '"a record is not a command and went to the dead letters"'
+MAY_BE_MISSING = '"dead letters may be missing, the records remain in their topic"'
 
 
 @dataclass
@@ -52,18 +55,43 @@ class Verdicts:
 
 
 async def verify(drill: Drill) -> Verdicts:
-    """Read everything and judge it."""
-    return await verify_log(drill.connection, drill.feeder.sent)
+    """Read everything and judge it, by what the workers say of dead letters that they could not write in time."""
+    return await verify_log(drill.connection, drill.feeder.sent, given_up(drill.workers.logs()))
 
 
-async def verify_log(connection: LogConnection, sent: Sequence[tuple[str, int, int, str]]) -> Verdicts:
-    """Read everything of one Drover and judge it; `sent` holds topic, shard, offset and id of what was acknowledged."""
+def given_up(logs: Iterable[str]) -> set[Place]:
+    """Return where the records are whose dead letters may be missing, as the workers' logs name them.
+
+    A worker names each record that is not a command, and then says of how many of the last ones of a partition it could
+    not write the dead letters within a second.
+    """
+    places: set[Place] = set()
+    for log in logs:
+        named: dict[int, list[Place]] = defaultdict(list)
+        for line in log.splitlines():
+            if NOT_A_COMMAND in line:
+                told = json.loads(line)
+                named[told["partition"]].append((told["topic"], told["partition"], told["offset"]))
+            elif MAY_BE_MISSING in line:
+                told = json.loads(line)
+                places.update(named[told["partition"]][-told["records"] :])
+    return places
+
+
+async def verify_log(
+    connection: LogConnection, sent: Sequence[tuple[str, int, int, str]], unwritten: Collection[Place] = ()
+) -> Verdicts:
+    """Read everything of one Drover and judge it.
+
+    `sent` holds topic, shard, offset and id of what was acknowledged, `unwritten` where records are whose dead letters
+    may be missing.
+    """
     names = connection.topics
     records = await read_topics(connection, (names.events, *names.commands, names.dead_letters))
     verdicts = Verdicts()
     for shard in range(SHARDS):
         _verify_shard(verdicts, names, records, shard)
-    _verify_commands(verdicts, names, records)
+    _verify_commands(verdicts, names, records, unwritten)
     for topic, partition, offset, identity in sent:
         stored = records[topic, partition]
         if not any(record.offset == offset for record in stored):
@@ -160,9 +188,12 @@ def _fold_event(view: ClusterView, event: dict[str, Any]) -> None:
             pass
 
 
-def _verify_commands(verdicts: Verdicts, names: TopicNames, records: Records) -> None:
-    """Every record of every command topic was decided in place, forwarded and decided there, or dead-lettered."""
-    buried: set[Place] = set()
+def _verify_commands(verdicts: Verdicts, names: TopicNames, records: Records, unwritten: Collection[Place]) -> None:
+    """Every record of every command topic was decided in place, forwarded and decided there, or dead-lettered.
+
+    No command may be among those whose dead letter could not be written.
+    """
+    buried: set[Place] = set(unwritten)
     for letter in records[names.dead_letters, 0]:
         headers = {name.removeprefix("__connect.errors."): value.decode() for name, value in letter.headers}
         buried.add((headers["topic"], int(headers["partition"]), int(headers["offset"])))
@@ -182,6 +213,7 @@ def _verify_commands(verdicts: Verdicts, names: TopicNames, records: Records) ->
                 outcome = verdicts.decided.get(place)
                 fault.unless(outcome is not None or place in buried or place in moved, "lost")
                 fault.unless(not (outcome is not None and place in moved), "decided here and forwarded as well")
+                fault.unless(place not in unwritten or record.value in NO_COMMANDS, "is a command and was given up")
                 if outcome is not None:
                     fault.unless(outcome["id"].encode() in record.value, "decided under another id")
                     verdicts.latencies_s.append((outcome["logged_ms"] - record.timestamp) / 1000)

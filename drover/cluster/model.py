@@ -12,7 +12,13 @@ from dataclasses import replace
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Election, Partition
 from drover.cluster.model_history import MetadataHistory
-from drover.cluster.model_refusals import dead_refusal, fenced_refusal, list_refusal, unknown_in_zookeeper_mode
+from drover.cluster.model_refusals import (
+    dead_refusal,
+    fenced_refusal,
+    list_refusal,
+    new_replicas_refusal,
+    unknown_in_zookeeper_mode,
+)
 from drover.cluster.model_state import ACCEPTED, ModelState, ModelTopic, altered_configs
 from drover.cluster.port import AlterRequest
 from drover.cluster.replication import Replication
@@ -123,7 +129,7 @@ class ClusterModel(ModelState):
                     f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this"
                     f" is not consistent with previous partitions, which have {factor} replica(s).",
                 )
-            refusal = refusal or fenced_refusal(self, number, replicas)
+            refusal = refusal or new_replicas_refusal(self, number, replicas)
             if refusal is not None:
                 return refusal
         for number, replicas in enumerate(assignments, first):
@@ -206,6 +212,9 @@ class ClusterModel(ModelState):
             for partition, before in self.each_partition():
                 if broker in before.isr:
                     self.settle(partition, replace(before, isr=controller_model.without(before.isr, [broker])))
+        if self.traits.zookeeper_mode:
+            # There the controller elects wherever nobody leads, also at the death of a broker that has no part in it.
+            self._elect_where_nobody_leads()
 
     def _register_the_returned(self) -> None:
         for broker, state in self.brokers.items():
@@ -234,6 +243,9 @@ class ClusterModel(ModelState):
                     self.settle(partition, replace(before, isr=remaining), crashed=crashed)
         state.alive, state.fenced = True, False
         state.returning, state.crashed, state.died_at_ms = False, False, None
+        self._elect_where_nobody_leads()
+
+    def _elect_where_nobody_leads(self) -> None:
         with self.one_request():
             for partition, before in self.each_of(self.imbalanced):
                 if before.leader is None:

@@ -44,6 +44,14 @@ def unknown_in_zookeeper_mode(state: ModelState, replicas: tuple[int, ...] | Non
     return refusal or CallResult(UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 
 
+def new_replicas_refusal(state: ModelState, number: int, replicas: Sequence[int]) -> CallResult | None:
+    """Refuse to add a partition: in ZooKeeper mode on any dead broker, otherwise if no replica could lead."""
+    dead = [broker for broker in replicas if not state.electable(broker)]
+    if state.traits.zookeeper_mode and dead:
+        return CallResult(INVALID_REPLICA_ASSIGNMENT, f"Unknown broker(s) in replica assignment: {dead}.")
+    return fenced_refusal(state, number, replicas)
+
+
 def fenced_refusal(state: ModelState, number: int, replicas: Sequence[int]) -> CallResult | None:
     """Refuse a new partition of which no replica could lead."""
     if any(state.electable(broker) for broker in replicas):

@@ -11,7 +11,7 @@ from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import LEADER_RATE, LEADER_REPLICAS, ConfigOperation, OperationKind
 from drover.facts import Move
-from drover.traits import LATEST
+from drover.traits import LATEST, known_traits
 from events.partitions import TopicPartition
 
 LONG = TopicPartition("long", 0)
@@ -170,6 +170,27 @@ def test_nothing_is_created_on_fenced_brokers_alone() -> None:
         model.create_topic("other", {0: (4,)})
     model.create_topic("other", {0: (4, 3)})
     assert state(model, TopicPartition("other", 0)).isr == (3,)
+
+
+def test_in_zookeeper_mode_no_partition_is_added_on_a_dead_broker() -> None:
+    for traits, code in (known_traits("3.9"), 0), (known_traits("3.9", zookeeper_mode=True), 39):
+        model = ClusterModel(dict.fromkeys((1, 2, 3)), traits=traits)
+        model.create_topic("t", {0: (1, 2)})
+        model.stop_broker(3)
+        assert model.grow_topic("t", [(1, 3)]).code == code
+        assert model.grow_topic("t", [(2, 1)]).code == 0
+
+
+def test_in_zookeeper_mode_the_death_of_any_broker_elects_where_nobody_leads() -> None:
+    for traits, leader in (known_traits("3.9"), None), (known_traits("3.9", zookeeper_mode=True), 3):
+        model = ClusterModel(dict.fromkeys((1, 2, 3, 4)), traits=traits)
+        model.create_topic("long", {0: (1, 2)}, configs=UNCLEAN)
+        model.stop_broker(2)
+        model.stop_broker(1)
+        alter(model, 1, 2, 3)
+        assert state(model).leader is None
+        model.stop_broker(4)
+        assert state(model).leader == leader
 
 
 # -- sessions, stalls, the controller, balance

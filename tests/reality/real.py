@@ -133,8 +133,10 @@ class RealCluster:
         return done
 
     async def _lists(self) -> bool:
+        """Whether both connections have found the controller."""
         try:
-            await self._moves()
+            for lane in (self._looks, self._calls):
+                await self._moves(lane)
         except ClusterError:
             return False
         return True
@@ -241,7 +243,7 @@ class RealCluster:
     async def sights(self, prefixes: Mapping[str, Sequence[str]]) -> dict[str, Sights]:
         """Look at the topics of many scripts at once: prefix to letters in, prefix to what was seen out."""
         names = [prefix + letter for prefix, letters in prefixes.items() for letter in letters]
-        described, moves = await asyncio.gather(self._described(names), self._moves())
+        described, moves = await asyncio.gather(self._described(names), self._moves(self._looks))
         existing = [name for name, partitions in described.items() if partitions is not None]
         configs = await topic_configs(self._looks, existing, LIST_KEYS, Deadline.after_ms(CALL_TIMEOUT_MS))
         seen: dict[str, TopicSight | None] = {}
@@ -264,8 +266,8 @@ class RealCluster:
             )
         return {prefix: {letter: seen[prefix + letter] for letter in letters} for prefix, letters in prefixes.items()}
 
-    async def _moves(self) -> dict[TopicPartition, Move]:
-        response = await self._looks.send(messages.list_request(), Deadline.after_ms(CALL_TIMEOUT_MS))
+    async def _moves(self, lane: Lane) -> dict[TopicPartition, Move]:
+        response = await lane.send(messages.list_request(), Deadline.after_ms(CALL_TIMEOUT_MS))
         if response.error_code != NONE:
             raise ClusterError(f"no list: Kafka error {response.error_code}")
         return messages.read_list(response)

@@ -275,6 +275,8 @@ class Author:
         factors = {len(state.replicas) for state in self.model.topics[letter].partitions.values()}
         if len(factors) > 1 or self.model.min_isr(letter) > 1:
             return self._alter()  # Kafka goes by one of the partitions, and nothing says by which
+        if self.model.traits.zookeeper_mode and not self._is_led(letter):
+            return self._alter()  # Kafka answers only when every partition has a leader
         factor = min(factors)
         if self.chance.random() < 0.2:
             factor = self.chance.choice([1, 2, 3, 4])
@@ -284,7 +286,17 @@ class Author:
         letter = self.chance.choice(LETTERS)
         if LEADER_REPLICAS in self.model.topics[letter].configs:
             return self._alter()  # a broker that is started later shows the lists on the next topic of that name
+        if self.model.traits.zookeeper_mode and not self._lives(letter):
+            return self._alter()  # the name stays taken until all of them are back, which the model does not know
         return Delete(letter)
+
+    def _is_led(self, letter: str) -> bool:
+        return all(state.leader is not None for state in self.model.topics[letter].partitions.values())
+
+    def _lives(self, letter: str) -> bool:
+        """Whether every broker with a replica of the topic is alive."""
+        partitions = self.model.topics[letter].partitions.values()
+        return all(self.model.brokers[broker].alive for state in partitions for broker in state.replicas)
 
     def _throttle(self) -> Operation:
         letter = self.chance.choice(LETTERS)

@@ -92,10 +92,11 @@ class ObservationCache:
         """Remember what moves and what of it is new, and note the merged lists of the moves that are over."""
         # Every look compares all moves, here and nowhere else. Sets keep the hashes of their keys.
         listed, before = frozenset(moves), self._listed
-        for key in before - listed:
+        different = before ^ listed
+        for key in before & different:
             if (merged := _never_left(self.moves[key])) is not None:
                 _note(self._merged, key, merged, ended_ms)
-        self.moves, self._listed, self.begun = moves, listed, listed - before
+        self.moves, self._listed, self.begun = moves, listed, different & listed
 
     def outdated(self, observation: Observation) -> frozenset[TopicPartition]:
         """List the partitions about which an observation says nothing, since it comes from old metadata."""

@@ -205,6 +205,8 @@ class Starter(Reconciler):
 
     def _rank_anew(self) -> bool:
         """Rank some of what came beside what came with it, and some of what has a size now; the rest follows."""
+        if not (self._fresh or self.ranking.has_resized):
+            return True
         fresh = tuple(islice(self._fresh, MAX_RANKED))
         for key in fresh:
             del self._fresh[key]

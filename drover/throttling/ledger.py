@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from drover.facts import BrokerRates, ThrottledReplicas
-from drover.reassignment.values import Reassignment
+from drover.facts import BrokerRates
+from drover.reassignment.values import Reassignment, Step
 from drover.throttling.demand import Demand, TopicDemand, holds
 from drover.throttling.evolve import without
+from drover.throttling.found_entries import FoundEntries
 from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrottle
 from events.records import ThrottleEvent
 from events.throttles import (
@@ -29,7 +30,6 @@ from events.throttles import (
     TopicThrottleSet,
 )
 
-EVERY_REPLICA = "*"
 _UNTOUCHED = TopicThrottle()
 
 
@@ -43,7 +43,7 @@ class Read:
     """
 
     brokers: Mapping[int, BrokerRates] = field(default_factory=dict)
-    topics: Mapping[str, ThrottledReplicas | None] = field(default_factory=dict)
+    topics: Mapping[str, FoundEntries | None] = field(default_factory=dict)
     refused: Collection[str] = ()
     removable: Callable[[str, Entries], Entries] = lambda _topic, entries: entries
 
@@ -84,16 +84,20 @@ def is_ready(
     known, found = state.topic_throttles.get(topic, _UNTOUCHED), read.topics.get(topic)
     if topic in state.topic_throttles and known.topic_id != demand.topics[topic].topic_id:
         return False
-    leader, follower = ((), ()) if found is None else (found.leader, found.follower)
-    # This is asked for every prepared step at every change of the throttles: no sets are made for it.
-    is_there = all(
-        holds(known.present.leader, entry) or entry in leader
-        for entry in (f"{partition}:{broker}" for broker in step.expected)
-    ) and all(
-        holds(known.present.follower, entry) or entry in follower
-        for entry in (f"{partition}:{broker}" for broker in step.adding)
-    )
-    return known.left or (not known.pending and is_there)
+    return known.left or (not known.pending and _are_there(partition, step, known.present, found))
+
+
+def _are_there(partition: int, step: Step, present: Entries, found: FoundEntries | None) -> bool:
+    """Whether both lists hold a step's entries. This is asked for every prepared step when a throttle changes."""
+    for broker in step.expected:
+        entry = f"{partition}:{broker}"
+        if not (holds(present.leader, entry) or (found is not None and entry in found.leader)):
+            return False
+    for broker in step.adding:
+        entry = f"{partition}:{broker}"
+        if not (holds(present.follower, entry) or (found is not None and entry in found.follower)):
+            return False
+    return True
 
 
 def plan_throttles(
@@ -235,7 +239,7 @@ def _topic_is_due(
     found = read.topics.get(topic)
     if known.left:
         # It may be left alone no longer: somebody has taken their `*` away.
-        return found is not None and topic not in read.refused and not _has_star(found)
+        return found is not None and topic not in read.refused and not found.has_star
     return changes != (NO_ENTRIES, NO_ENTRIES) or (known.present != NO_ENTRIES and _has_star(found))
 
 
@@ -275,14 +279,14 @@ def _topic_event(
     return TopicThrottleIntended(cluster=cluster, topic=topic, add=add, remove=remove, topic_id=topic_id)
 
 
-def _has_star(found: ThrottledReplicas | None) -> bool:
-    return found is not None and (EVERY_REPLICA in found.leader or EVERY_REPLICA in found.follower)
+def _has_star(found: FoundEntries | None) -> bool:
+    return found is not None and found.has_star
 
 
 def _gone(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic: str) -> Entries:
     """Say which entries of Drover's are needed and not there any more."""
     found = read.topics.get(topic)
-    if found is None or wanted is None or known.topic_id != wanted.topic_id or _has_star(found):
+    if found is None or wanted is None or known.topic_id != wanted.topic_id or found.has_star:
         return NO_ENTRIES
     return Entries(
         tuple(entry for entry in _without(known.present.leader, found.leader) if entry in wanted.leader),
@@ -311,11 +315,6 @@ def _changes(known: TopicThrottle, wanted: TopicDemand | None, read: Read, topic
     return needed, surplus
 
 
-def _without(entries: tuple[str, ...], gone: Collection[str]) -> tuple[str, ...]:
-    """List the entries that are not gone."""
-    if not entries:
-        return ()
-    # Both lists may have thousands of entries, and mostly nothing is left.
-    left = set(entries)
-    left.difference_update(gone)
-    return tuple(entry for entry in entries if entry in left) if left else ()
+def _without(entries: tuple[str, ...], gone: set[str] | frozenset[str]) -> tuple[str, ...]:
+    """List the entries that are not gone; there may be thousands, and mostly nothing is left."""
+    return () if gone.issuperset(entries) else tuple(entry for entry in entries if entry not in gone)

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from drover.capability.messages import ThrottlesRead
 from drover.capability.observations import FRESH_MS
-from drover.facts import BrokerRates, ThrottledReplicas
+from drover.facts import BrokerRates
+from drover.throttling.found_entries import FoundEntries
 from drover.throttling.ledger import Read
 from drover.throttling.recent_writes import RecentWrites
 
@@ -18,7 +19,7 @@ class Readings:
     def __init__(self, recent_writes: RecentWrites) -> None:
         self._recent_writes = recent_writes
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}
-        self._topics: dict[str, tuple[ThrottledReplicas | None, int]] = {}
+        self._topics: dict[str, tuple[FoundEntries | None, int]] = {}
         self._topic_ids: dict[str, str] = {}
         # What was written, or turned out to be another incarnation, while the reading under way was taken.
         self._outdated_brokers: set[int] = set()
@@ -71,8 +72,9 @@ class Readings:
         for topic, lists in read.topics.items():
             if topic in self._outdated_topics:
                 continue
-            if lists is None or recent_writes.shows_entries(topic, lists, begun_ms):
-                self._topics[topic] = lists, at_ms
+            found = None if lists is None else FoundEntries.of(lists)
+            if found is None or recent_writes.shows_entries(topic, found, begun_ms):
+                self._topics[topic] = found, at_ms
             else:
                 self._reread[topic] = at_ms + REREAD_MS
 

@@ -7,7 +7,8 @@ somebody else's and is restored in the end, and an entry that Drover has removed
 from collections import OrderedDict
 
 from drover.capability.observations import METADATA_LAG_MS
-from drover.facts import BrokerRates, ThrottledReplicas
+from drover.facts import BrokerRates
+from drover.throttling.found_entries import FoundEntries
 from drover.throttling.state import ThrottlingState, TopicThrottle
 from events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 
@@ -64,21 +65,19 @@ class RecentWrites:
         entry = self._state.broker_throttles.get(broker)
         return rates == (NO_RATES if entry is None else entry.intended)
 
-    def shows_entries(self, topic: str, found: ThrottledReplicas, begun_ms: int) -> bool:
+    def shows_entries(self, topic: str, found: FoundEntries, begun_ms: int) -> bool:
         """Whether what a reading that began then has found on a topic counts."""
         if begun_ms < self._recreated.get(topic, 0):
             return not found.leader and not found.follower
         if begun_ms < self._inherited_until_ms and topic not in self._entries:
             present = self._state.topic_throttles.get(topic, TopicThrottle()).present
-            return {*found.leader} == {*present.leader} and {*found.follower} == {*present.follower}
+            return found.leader == {*present.leader} and found.follower == {*present.follower}
         if begun_ms >= self.shown_ms(topic):
             return True
-        sides = frozenset(found.follower), frozenset(found.leader)
-        return all(
-            (name in sides[side]) == is_there
-            for (side, name), (is_there, until_ms) in self._entries[topic].items()
-            if begun_ms < until_ms
-        )
+        for (side, name), (is_there, until_ms) in self._entries[topic].items():
+            if begun_ms < until_ms and (name in (found.leader if side else found.follower)) != is_there:
+                return False
+        return True
 
     def removable(self, topic: str, entries: Entries, now_ms: int) -> Entries:
         """Return the entries that every broker shows by now: the driver subtracts only what the asked one shows."""

@@ -4,6 +4,7 @@ from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from drover.throttling.demand import Demand
+from drover.throttling.found_entries import FoundEntries
 from drover.throttling.ledger import Read, ThrottlePlan, plan_throttles
 from events.plans import PlanThrottleSet
 from events.reassignments import ReassignmentCompleted
@@ -39,7 +40,7 @@ def ended() -> ReassignmentCompleted:
 
 
 def everything(rates: BrokerRates = NOWHERE, lists: ThrottledReplicas = NO_LISTS) -> Read:
-    return Read(dict.fromkeys(range(1, 9), rates), {KEY.topic: lists})
+    return Read(dict.fromkeys(range(1, 9), rates), {KEY.topic: FoundEntries.of(lists)})
 
 
 def planned(

@@ -3,6 +3,7 @@
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
 from drover.throttling.demand import Demand
+from drover.throttling.found_entries import FoundEntries
 from drover.throttling.ledger import Read, ThrottlePlan, is_ready, plan_throttles
 from drover.throttling.state import Interference
 from events.throttles import (
@@ -129,7 +130,9 @@ def test_a_rate_that_was_deleted_just_before_the_end_is_what_it_was_before_drove
 
 def of_topic(state: ClusterState, lists: ThrottledReplicas, refused: frozenset[str] = frozenset()) -> ThrottlePlan:
     """What follows from reading the topic of a throttle that is in force."""
-    return plan_throttles(state, Demand(state), LIVE, Read({}, {KEY.topic: lists}, refused), (), (KEY.topic,))
+    return plan_throttles(
+        state, Demand(state), LIVE, Read({}, {KEY.topic: FoundEntries.of(lists)}, refused), (), (KEY.topic,)
+    )
 
 
 def test_entries_that_somebody_deleted_are_named_and_put_back() -> None:

@@ -4,11 +4,13 @@ from drover.capability.messages import ThrottlesRead
 from drover.capability.observations import METADATA_LAG_MS
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
+from drover.throttling.found_entries import FoundEntries
 from drover.throttling.ledger import Read
 from drover.throttling.readings import Readings
 from drover.throttling.recent_writes import RecentWrites
 
 LISTS = {"orders": ThrottledReplicas(("0:1",), ("0:4",))}
+FOUND = {topic: FoundEntries.of(lists) for topic, lists in LISTS.items()}
 RATES = {1: BrokerRates(1000, None)}
 
 
@@ -35,7 +37,7 @@ def test_what_is_written_while_it_is_read_does_not_count_and_the_rest_of_the_rea
     readings.begin((1,), ("orders",), 0)
     readings.forget((1,), ())
     readings.take(read(120))
-    assert readings.recent(120) == Read({}, LISTS)
+    assert readings.recent(120) == Read({}, FOUND)
     readings.begin((1,), ("orders",), 0)
     readings.forget((), ("orders",))
     readings.take(read(140))
@@ -49,7 +51,7 @@ def test_lists_that_were_read_of_an_earlier_topic_of_that_name_are_read_again() 
     readings.begin((1,), ("orders",), 0)
     readings.take(read(20))
     readings.see("orders", "id", 0)
-    assert readings.recent(40).topics == LISTS
+    assert readings.recent(40).topics == FOUND
     readings.begin((1,), ("orders",), 0)
     readings.see("orders", "id-new", 0)
     assert readings.recent(60).topics == {}
@@ -60,4 +62,4 @@ def test_lists_that_were_read_of_an_earlier_topic_of_that_name_are_read_again() 
     assert readings.recent(80).topics == {}, "the topic had no lists when it was made"
     readings.begin((1,), ("orders",), METADATA_LAG_MS)
     readings.take(read(METADATA_LAG_MS + 5))
-    assert readings.recent(METADATA_LAG_MS + 5).topics == LISTS
+    assert readings.recent(METADATA_LAG_MS + 5).topics == FOUND

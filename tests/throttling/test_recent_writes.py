@@ -3,6 +3,7 @@
 from drover.capability.observations import METADATA_LAG_MS
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.state.cluster import ClusterState
+from drover.throttling.found_entries import FoundEntries
 from drover.throttling.recent_writes import RecentWrites
 from drover.throttling.state import BrokerThrottle, TopicThrottle
 from events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
@@ -12,8 +13,14 @@ NONE_SET = BrokerRates(None, None)
 WRITTEN_MS = 10_000
 SETTLED_MS = WRITTEN_MS + METADATA_LAG_MS
 ADDED = Entries(("0:1",), ("0:4",))
-EMPTY = ThrottledReplicas((), ())
-SHOWN = ThrottledReplicas(("0:1",), ("0:4",))
+
+
+def found(leader: tuple[str, ...], follower: tuple[str, ...]) -> FoundEntries:
+    return FoundEntries.of(ThrottledReplicas(leader, follower))
+
+
+EMPTY = found((), ())
+SHOWN = found(("0:1",), ("0:4",))
 
 
 def recent_writes() -> RecentWrites:
@@ -33,7 +40,7 @@ def test_what_was_added_must_be_there_and_what_was_removed_must_not() -> None:
     made = recent_writes()
     made.wrote_entries("orders", ADDED, NO_ENTRIES, WRITTEN_MS)
     assert not made.shows_entries("orders", EMPTY, WRITTEN_MS)
-    assert made.shows_entries("orders", ThrottledReplicas(("0:1", "9:9"), ("0:4",)), WRITTEN_MS)
+    assert made.shows_entries("orders", found(("0:1", "9:9"), ("0:4",)), WRITTEN_MS)
     made.wrote_entries("orders", NO_ENTRIES, ADDED, WRITTEN_MS)
     assert not made.shows_entries("orders", SHOWN, SETTLED_MS - 1)
     assert made.shows_entries("orders", EMPTY, SETTLED_MS - 1)
@@ -45,8 +52,8 @@ def test_only_the_last_writes_are_asked_for() -> None:
     made = recent_writes()
     made.wrote_entries("orders", Entries(("0:1",)), NO_ENTRIES, WRITTEN_MS)
     made.wrote_entries("orders", Entries(("5:1",)), NO_ENTRIES, SETTLED_MS)
-    assert made.shows_entries("orders", ThrottledReplicas(("5:1",), ()), SETTLED_MS)
-    assert not made.shows_entries("orders", ThrottledReplicas(("0:1",), ()), SETTLED_MS)
+    assert made.shows_entries("orders", found(("5:1",), ()), SETTLED_MS)
+    assert not made.shows_entries("orders", found(("0:1",), ()), SETTLED_MS)
 
 
 def test_what_was_just_added_is_not_removed_until_every_broker_knows_it() -> None:

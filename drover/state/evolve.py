@@ -45,7 +45,9 @@ def apply(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
         APPLYING[type(event)](state, event, at_ms)
     else:
         # The most frequent by far. The plain pair finds what a TopicPartition does, and is made in half the time.
-        before = state.reassignments[event.topic, event.partition]  # type: ignore[index,union-attr]  # see EVOLVING
+        moving: dict[Any, Reassignment] = state.reassignments
+        about: Any = event  # one partition, see EVOLVING
+        before = moving[about.topic, about.partition]
         state.change(before, evolving(before, event, at_ms))
 
 
@@ -62,7 +64,8 @@ def apply_all(state_of: Callable[[str], ClusterState], events: Iterable[AnyEvent
         if evolving is None:
             APPLYING[type(event)](state, event, at_ms)
         else:
-            key = event.topic, event.partition  # type: ignore[union-attr]  # see EVOLVING
+            about: Any = event  # one partition, see EVOLVING
+            key = about.topic, about.partition
             moving: dict[Any, Reassignment] = state.reassignments
             before = moving[key]
             after = moving[key] = evolving(before, event, at_ms)

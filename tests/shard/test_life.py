@@ -10,6 +10,7 @@ from drover.reassignment.phase import Phase
 from drover.scheduling.state import Limits
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
+from events.reassignments import Call, CallIntended
 from events.refusals import RefusalCode
 from tests.shard.world import CLUSTER, World, alter, rollback
 
@@ -37,11 +38,7 @@ async def test_a_move_that_adds_two_replicas_grows_one_at_a_time_and_then_takes_
     made.model.create_topic("orders", {0: [1, 2, 3]})
     await made.send(alter({ORDERS_0: [4, 5, 1]}))
     await made.finish()
-    sent = [
-        event.replicas
-        for event in made.events()
-        if getattr(event, "call", None) == "step" and hasattr(event, "replicas")
-    ]
+    sent = [event.replicas for event in made.events() if isinstance(event, CallIntended) and event.call is Call.STEP]
     assert sent == [(1, 2, 3, 4), (1, 2, 3, 4, 5), (4, 5, 1)]
     assert made.replicas(ORDERS_0) == (4, 5, 1)
 

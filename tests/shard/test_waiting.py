@@ -9,6 +9,7 @@ from drover.scheduling.state import Limits
 from drover.shard.deferral import MAX_DEFERRAL_MS
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
+from events.reassignments import ReassignmentCompleted
 from events.refusals import RefusalCode
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
@@ -156,7 +157,7 @@ async def test_the_queue_is_taken_in_its_order_behind_what_was_accepted(death: D
     await tell(made, queued, alter({FIRST: [4, 2, 3]}, id="now"), die=death)
     assert verdicts(made, "now") == ["accepted"]
     await made.finish()
-    ends = [event.key for event in made.events() if type(event).__name__ == "ReassignmentCompleted"]  # type: ignore[union-attr]
+    ends = [event.key for event in made.events() if isinstance(event, ReassignmentCompleted)]
     assert ends == [FIRST, SECOND, THIRD]
     assert made.state.plans["q"].completed == 2
     assert made.state.plans["q"].status is PlanStatus.FINISHED

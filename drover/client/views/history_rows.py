@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from drover.client.history import ValidRecord
-from events.base import PartitionEvent, PartitionsEvent
+from events.base import Event, PartitionEvent, PartitionsEvent
 from events.brokers import BlacklistSet
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.leadership import LeaderBalanceBegun, LeadershipEvent
@@ -111,6 +111,10 @@ class _Cause:
     plan: str | None = None
 
 
+def _named_in(event: Event) -> _Cause:
+    return _Cause(getattr(event, "by", ""), getattr(event, "reason", ""))
+
+
 @dataclass(slots=True)
 class Chronicle:
     """Turns valid batches, given in the order of each shard, into rows; remembers who caused what is under way."""
@@ -175,7 +179,7 @@ class Chronicle:
             return self._cause_of_partition(event)
         if isinstance(event, _ABOUT_COMMANDS):
             return self._held.get((event.cluster, event.id), _Cause("", ""))
-        cause = _Cause(getattr(event, "by", ""), getattr(event, "reason", ""))
+        cause = _named_in(event)
         if isinstance(event, OnePlanEvent):
             return self._cause_of_plan(event, cause)
         if isinstance(event, BlacklistSet | LeaderBalanceBegun):

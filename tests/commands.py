@@ -1,9 +1,9 @@
 """Run `drover` in processes that have imported it already.
 
-A command takes a third of a second of processor time to import what it needs, and the live stories run hundreds. Here a
-process of the standard library's forkserver imports all commands once, and each command is a child of it: its own
-process, with its own files and environment, that ends with the command's code. What takes part in no story (workers,
-whoever is killed, the README's tour) is started as users start it.
+A command takes a third of a second of processor time to import what it needs, a worker a whole one, and the live
+stories run hundreds. Here a process of the standard library's forkserver imports all commands once, and each command is
+a child of it: its own process, with its own files and environment, that ends with the command's code. What takes part
+in no story (the README's tour, the storm, whoever is killed at a point in its code) is started as users start it.
 """
 
 import asyncio
@@ -11,11 +11,13 @@ import json
 import multiprocessing
 import os
 import pkgutil
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,12 @@ from tests.architecture.repository import ROOT
 from tests.memory import memory_directory
 
 # What commands import when they run, and not with their modules.
-LATER = ("drover.cluster.kafka", "drover.client.client", "drover.runtime.topics", "rich.live", "rich.table", "yaml")
+LATER = (
+    *("drover.cluster.kafka", "drover.client.client", "drover.runtime.topics", "drover.runtime.wiring"),
+    *("rich.live", "rich.table", "yaml"),
+)
 INPUT, OUTPUT, ERRORS = "input", "output", "errors"
+LOOK_S = 0.02
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
@@ -48,6 +54,48 @@ class Finished:
         return json.loads(self.output)
 
 
+class Running:
+    """A command that runs until it is told to stop, with the face of a process of asyncio."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None, "it was started"
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        while (code := self.returncode) is None:  # noqa: ASYNC110 - another process sets no event
+            await asyncio.sleep(LOOK_S)
+        return code
+
+
+def start_drover(arguments: Sequence[str], settings: Mapping[str, str], log: Path) -> Running:
+    """Start a command that runs until it is told to stop; `log` takes both of its outputs."""
+    files = (Path(os.devnull), log, log)
+    # A daemon is ended with this process if nobody has ended it.
+    process = CONTEXT.Process(
+        target=_be_drover, args=(tuple(arguments), {**os.environ, **settings}, files), daemon=True
+    )
+    process.start()
+    return Running(process)
+
+
 def start_forkserver() -> None:
     """Start the process whose children the commands are; else the first command does."""
     forkserver.ensure_running()
@@ -62,7 +110,8 @@ def _run(arguments: tuple[str, ...], environment: Mapping[str, str], stdin: str)
     with tempfile.TemporaryDirectory(dir=memory_directory(), prefix="drover-command-") as directory:
         place = Path(directory)
         (place / INPUT).write_text(stdin, encoding="utf-8")
-        process = CONTEXT.Process(target=_be_drover, args=(arguments, environment, place))
+        files = (place / INPUT, place / OUTPUT, place / ERRORS)
+        process = CONTEXT.Process(target=_be_drover, args=(arguments, environment, files))
         process.start()
         process.join()
         assert process.exitcode is not None
@@ -70,14 +119,14 @@ def _run(arguments: tuple[str, ...], environment: Mapping[str, str], stdin: str)
         return Finished(process.exitcode, output, errors)
 
 
-def _be_drover(arguments: tuple[str, ...], environment: Mapping[str, str], place: Path) -> None:
+def _be_drover(arguments: tuple[str, ...], environment: Mapping[str, str], files: tuple[Path, Path, Path]) -> None:
     """Become the command, in a child of the forkserver."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)
-    os.dup2(os.open(place / INPUT, os.O_RDONLY), 0)
-    for number, name in ((1, OUTPUT), (2, ERRORS)):
-        os.dup2(os.open(place / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    os.dup2(os.open(files[0], os.O_RDONLY), 0)
+    for number in (1, 2):
+        os.dup2(os.open(files[number], os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
     sys.stdin, sys.stdout, sys.stderr = (
         os.fdopen(number, mode, encoding="utf-8", closefd=False) for number, mode in ((0, "r"), (1, "w"), (2, "w"))
     )

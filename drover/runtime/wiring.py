@@ -27,7 +27,7 @@ from drover.runtime.settings import Settings
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.runtime.state_metrics import StateMetrics
 from drover.runtime.watchdog import EXIT_FAULT, Watchdog
-from drover.runtime.worker import readiness, run_process, run_until_stopped
+from drover.runtime.worker import readiness, run_process, run_until_stopped, unless_stopped
 from events.codec import encode_progress
 from events.progress import Progress
 
@@ -77,7 +77,11 @@ def serve(settings: Settings, new_clusters: ClusterSideFactory = cluster_service
 async def _run(settings: Settings, new_clusters: ClusterSideFactory, stop: asyncio.Event, watchdog: Watchdog) -> None:
     connection = settings.log.connection()
     new_projection = _projection(settings)
-    checked = await topics.verify(connection)
+    _log.info("looking for the log", bootstrap=connection.bootstrap)
+    checked = await unless_stopped(topics.verify(connection), stop)
+    if checked is None:
+        _log.info("stopped before the log was reached")
+        return
     for finding in checked.findings:
         _log.warning("going on without snapshots", why=finding.detail, remedy=finding.remedy)
     metrics = Metrics()

@@ -4,7 +4,8 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 import structlog
 
@@ -15,6 +16,7 @@ from drover.runtime.host import ShardHost
 from drover.runtime.ports import BesideWorker
 from drover.runtime.watchdog import Watchdog
 
+Result = TypeVar("Result")
 Work = Callable[[asyncio.Event, Watchdog], Awaitable[None]]
 _log = structlog.get_logger(__name__)
 
@@ -50,6 +52,18 @@ async def _serve(work: Work, watchdog: Watchdog) -> None:
         os._exit(0)
     finally:
         beating.cancel()
+
+
+async def unless_stopped(work: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result | None:
+    """Return what comes of `work`, or None if `stop` is set first: then it is cancelled."""
+    working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.wait((working,))
+    return None
 
 
 async def _beat(watchdog: Watchdog) -> None:

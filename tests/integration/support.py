@@ -27,7 +27,7 @@ from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.topics import DEFAULT_SHARDS, TopicNames, shard_of
 from tests.architecture.repository import ROOT
-from tests.commands import Finished, run_drover
+from tests.commands import Finished, Running, run_drover, start_drover
 from tests.topics import delete_topics
 
 MANAGED = "local"
@@ -101,7 +101,7 @@ class Installation:
     names: TopicNames
     config: Path
     driver: KafkaDriver
-    workers: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
+    workers: dict[str, asyncio.subprocess.Process | Running] = field(default_factory=dict)
     topics: set[str] = field(default_factory=set)
     _followed: FollowedLog | None = None
 
@@ -121,21 +121,19 @@ class Installation:
 
     async def start(self, name: str, *arguments: str) -> None:
         """Start any long-running command; it is ended with the workers, its log is in the directory."""
-        with (self.directory / f"{name}.log").open("ab") as log_file:
-            self.workers[name] = await self._start(arguments, log_file.fileno(), log_file.fileno())
+        log = self.directory / f"{name}.log"
+        if arguments[: len(DROVER)] == DROVER:
+            self.workers[name] = start_drover(arguments[len(DROVER) :], self._settings, log)
+            return
+        with log.open("ab") as log_file:
+            self.workers[name] = await asyncio.create_subprocess_exec(
+                *(sys.executable, *arguments), cwd=ROOT, env={**os.environ, **self._settings},
+                stdin=asyncio.subprocess.DEVNULL, stdout=log_file.fileno(), stderr=log_file.fileno(),
+            )  # fmt: skip
 
     async def start_projector(self, name: str, *, program: Sequence[str] = DROVER) -> None:
         """Start `drover project`, by another program if wanted; it is ended as a worker is."""
-        arguments = ("project", "--listen", "127.0.0.1:0")
-        with (self.directory / f"{name}.log").open("ab") as log_file:
-            self.workers[name] = await self._start((*program, *arguments), log_file.fileno(), log_file.fileno())
-
-    async def _start(self, arguments: Sequence[str], output: int, errors: int) -> asyncio.subprocess.Process:
-        environment = {**os.environ, **self._settings}
-        command = (sys.executable, *arguments)
-        return await asyncio.create_subprocess_exec(
-            *command, cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=errors
-        )
+        await self.start(name, *program, "project", "--listen", "127.0.0.1:0")
 
     @property
     def _settings(self) -> Mapping[str, str]:

@@ -295,7 +295,13 @@ class _Exchange:
 
 
 def _came_from_another(answer: Any) -> bool:
-    """Whether a broker that is not the controller has answered, and so did nothing; some answers say it per item."""
+    """Whether a broker that is not the controller has answered, and so did nothing; some answers say it per item.
+
+    In ZooKeeper mode the answer to ElectLeaders says it of each partition, and of the whole that all is well.
+    """
+    elections = getattr(answer, "replica_election_results", None)
+    if elections:
+        return all(one.error_code == NOT_CONTROLLER for topic in elections for one in topic.partition_result)
     if hasattr(answer, "error_code"):
         return bool(answer.error_code == NOT_CONTROLLER)
     items = next((found for name in _ITEMS if (found := getattr(answer, name, None))), ())

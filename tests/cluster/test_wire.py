@@ -12,11 +12,20 @@ def item(code: int) -> SimpleNamespace:
     return SimpleNamespace(error_code=code)
 
 
+def elections(*partitions: SimpleNamespace) -> SimpleNamespace:
+    """As a broker in ZooKeeper mode answers that is not the controller: 0 for the whole, 41 for each partition."""
+    topics = [SimpleNamespace(topic=f"t{number}", partition_result=[one]) for number, one in enumerate(partitions)]
+    return SimpleNamespace(error_code=0, replica_election_results=topics)
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
         (SimpleNamespace(error_code=41, responses=[]), True),
         (SimpleNamespace(error_code=0, responses=[item(41)]), False),
+        (elections(item(41), item(41)), True),
+        (elections(item(41), item(0)), False),
+        (SimpleNamespace(error_code=41, replica_election_results=[]), True),
         (SimpleNamespace(topics=[item(41), item(41)]), True),
         (SimpleNamespace(results=[item(41)]), True),
         (SimpleNamespace(responses=[item(41)]), True),

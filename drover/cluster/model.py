@@ -41,6 +41,7 @@ from events.traits import Traits
 
 ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
 INVALID_PARTITIONS = 37
+REASSIGNMENT_IN_PROGRESS = 60
 
 
 class ClusterModel(ModelState):
@@ -119,6 +120,10 @@ class ClusterModel(ModelState):
             return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         if not assignments:
             return CallResult(INVALID_PARTITIONS, f"Topic already has {len(topic.partitions)} partition(s).")
+        if self.traits.zookeeper_mode and any(state.moving for state in topic.partitions.values()):
+            return CallResult(
+                REASSIGNMENT_IN_PROGRESS, f"A partition reassignment is in progress for the topic '{name}'."
+            )
         first = len(topic.partitions)
         factor = len(topic.partitions[0].replicas)
         for number, replicas in enumerate(assignments, first):
@@ -194,6 +199,8 @@ class ClusterModel(ModelState):
                 state.died_at_ms = self.now_ms
         self._fence_the_dead()
         self._register_the_returned()
+        if self.traits.zookeeper_mode:
+            self._elect_where_nobody_leads()
 
     def live_brokers(self) -> tuple[int, ...]:
         """Return what Metadata lists: the brokers that are registered and not fenced, ascending."""

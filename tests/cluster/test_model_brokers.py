@@ -193,6 +193,26 @@ def test_in_zookeeper_mode_the_death_of_any_broker_elects_where_nobody_leads() -
         assert state(model).leader == leader
 
 
+def test_in_zookeeper_mode_a_new_controller_elects_where_nobody_leads() -> None:
+    for traits, leader in (known_traits("3.9"), None), (known_traits("3.9", zookeeper_mode=True), 3):
+        model = ClusterModel(dict.fromkeys((1, 2, 3)), traits=traits)
+        model.create_topic("long", {0: (1, 2)}, configs=UNCLEAN)
+        model.stop_broker(2)
+        model.stop_broker(1)
+        alter(model, 1, 2, 3)
+        model.stop_controller()
+        model.start_controller()
+        assert state(model).leader == leader
+
+
+def test_in_zookeeper_mode_no_partition_is_added_to_a_topic_that_moves() -> None:
+    for traits, code in (known_traits("3.9"), 0), (known_traits("3.9", zookeeper_mode=True), 60):
+        model = ClusterModel(dict.fromkeys((1, 2, 3)), traits=traits, joins_by_itself=False)
+        model.create_topic("long", {0: (1,)})
+        alter(model, 1, 2)
+        assert model.grow_topic("long", [(1, 2)]).code == code
+
+
 # -- sessions, stalls, the controller, balance
 
 

@@ -1,6 +1,7 @@
 """PURE: from what stands in a tree and what should, to transactions; and what stands there after one."""
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from types import MappingProxyType
 
 from projections.documents import is_another
 from projections.ownership import depth_of
@@ -8,18 +9,21 @@ from projections.store import MOST_BYTES, MOST_OPERATIONS, Create, Delete, Opera
 
 # The position node is in every transaction.
 POSITION_BYTES = 2_000
+_NOTHING: Mapping[str, Znode | None] = MappingProxyType({})
 
 
-def changes(known: Mapping[str, Znode], wanted: Mapping[str, bytes | None]) -> list[tuple[Operation, ...]]:
+def changes(
+    known: Mapping[str, Znode], wanted: Mapping[str, bytes | None], under_way: Mapping[str, Znode | None] = _NOTHING
+) -> list[tuple[Operation, ...]]:
     """Say what makes each wanted path hold its bytes (None: nothing), in an order in which it can be done.
 
     What goes goes first, the deepest first, then what comes, the highest first. The operations of one path must be in
-    one transaction.
+    one transaction. `under_way` is what a transaction leaves (`left_by`) that is done before, or else all is read anew.
     """
     going: list[tuple[Operation, ...]] = []
     coming: list[tuple[Operation, ...]] = []
     for path, data in wanted.items():
-        there = known.get(path)
+        there = under_way[path] if path in under_way else known.get(path)
         if data is None:
             if there is not None:
                 going.append((Delete(path, there.version),))
@@ -32,6 +36,11 @@ def changes(known: Mapping[str, Znode], wanted: Mapping[str, bytes | None]) -> l
     going.sort(key=lambda change: depth_of(change[0].path), reverse=True)
     coming.sort(key=lambda change: depth_of(change[0].path))
     return going + coming
+
+
+def flat(parts: Iterable[tuple[Operation, ...]]) -> list[Operation]:
+    """Return the operations of changes that fit one transaction."""
+    return [operation for part in parts for operation in part]
 
 
 def transactions(parts: Iterable[tuple[Operation, ...]]) -> Iterator[list[Operation]]:
@@ -49,13 +58,24 @@ def transactions(parts: Iterable[tuple[Operation, ...]]) -> Iterator[list[Operat
         yield some
 
 
-def absorb(known: MutableMapping[str, Znode], operations: Sequence[Operation]) -> None:
-    """Let what is known follow a transaction that was done."""
+def left_by(operations: Iterable[Operation]) -> dict[str, Znode | None]:
+    """Say what stands at the paths of a transaction once it is done; None: nothing."""
+    left: dict[str, Znode | None] = {}
     for operation in operations:
         match operation:
             case Create():
-                known[operation.path] = Znode(operation.data, 0)
+                left[operation.path] = Znode(operation.data, 0)
             case Set():
-                known[operation.path] = Znode(operation.data, operation.version + 1)
+                left[operation.path] = Znode(operation.data, operation.version + 1)
             case Delete():
-                del known[operation.path]
+                left[operation.path] = None
+    return left
+
+
+def absorb(known: MutableMapping[str, Znode], operations: Iterable[Operation]) -> None:
+    """Let what is known follow a transaction that was done."""
+    for path, node in left_by(operations).items():
+        if node is None:
+            del known[path]
+        else:
+            known[path] = node

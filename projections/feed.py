@@ -41,6 +41,8 @@ COMES = ReassignmentQueued | ReassignmentAdopted
 ENDS = Ending
 WAITS = QueueEntryAdded | QueueEntryRemoved
 SPEAKING = frozenset(kind for kind in get_args(AnyEvent) if {"reason", "detail"} & {*kind.__struct_fields__})
+# Those after which nothing comes or goes, and that say nothing in words: by far the most.
+PLAIN = frozenset(EVOLVING) - SPEAKING
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
@@ -116,14 +118,20 @@ class Feed:
             return None
         start, scope, count = self.place, Scope(), 0
         first_ms = self.waiting[0].at_ms
-        # How many bytes are left for certain; weighed anew only when they seem to be used up.
-        left = MOST_BYTES
-        while self.waiting and scope.most_operations + EVENT_OPERATIONS < MOST_OPERATIONS:
-            left -= _weigh_next(self.view, scope, self.waiting[0].event)
-            if count and left < 0:
-                left = MOST_BYTES - weigh(self.view, scope) - _weigh_next(self.view, scope, self.waiting[0].event)
-                if left < 0:
+        # How many operations and bytes are left for certain; counted anew only when they seem to be used up.
+        operations, left = MOST_OPERATIONS, MOST_BYTES
+        while self.waiting:
+            if operations <= EVENT_OPERATIONS:
+                operations = MOST_OPERATIONS - scope.most_operations
+                if operations <= EVENT_OPERATIONS:
                     break
+            needed = _weigh_next(self.view, scope, self.waiting[0].event)
+            if count and left < needed:
+                left = MOST_BYTES - weigh(self.view, scope)
+                if left < needed:
+                    break
+            operations -= EVENT_OPERATIONS
+            left -= needed
             self._fold(scope)
             count += 1
         assert self.last is not None, "an event was folded"
@@ -163,16 +171,20 @@ def weigh(view: ClusterView, scope: Scope) -> int:
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
     """Estimate, rather too high, what one more event could add that is not in the scope yet."""
+    kind: type = type(event)
     total = EVENT_BYTES
-    if type(event) in SPEAKING:
+    if kind in PLAIN:
+        topic: str = event.topic  # type: ignore[union-attr]  # each is about one partition
+        return total if topic in scope.topics else total + _weigh_topic(view, topic)
+    if kind in SPEAKING:
         # Its own words, since they may become a document's.
         total += _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
     if not isinstance(event, PartitionEvent):
         return total
     if event.topic not in scope.topics:
         total += _weigh_topic(view, event.topic)
-    if type(event) in EVOLVING:
-        return total  # by far the most: nothing comes or goes
+    if kind in EVOLVING:
+        return total
     if isinstance(event, COMES | ENDS):
         total += 0 if scope.accepted else _weigh_plan(view.accepted)
         if isinstance(event, COMES):

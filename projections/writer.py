@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from drover.errors import ConfigurationError, LogUnavailableError
 from events.records import Batch
-from projections.changes import changes, transactions
+from projections.changes import changes, flat, left_by, transactions
 from projections.documents import standing
 from projections.feed import Feed, Group, Recorded
 from projections.ownership import SHARED, is_projected
@@ -97,6 +98,8 @@ class ClusterWriter:
         self._times = times
         # Folded into the view and not written yet; at most one is on its way and one is prepared behind it.
         self._groups: deque[Group] = deque()
+        # What the one behind it takes, if what is on its way is done.
+        self._ahead: tuple[Group | None, list[Operation]] = None, []
         self._news = asyncio.Event()
         self._failures = 0
         self._has_written = False
@@ -171,6 +174,7 @@ class ClusterWriter:
 
     async def _take_over(self) -> None:
         """Read the tree, come to where it is, and repair what differs."""
+        self._ahead = None, []
         before, _ = await self.tree.read_position()
         if before is not None and self._is_usable(before):
             await self._reach(before.place)
@@ -271,9 +275,11 @@ class ClusterWriter:
                 await self._idle()
                 continue
             group = self._groups[0]
-            operations = [each for part in changes(self.tree.known, group.documents) for each in part]
+            (ahead, operations), self._ahead = self._ahead, (None, [])
+            if ahead is not group:
+                operations = flat(changes(self.tree.known, group.documents))
             position = self._position(group.last, group.standing, group.documents)
-            await self._commit(operations, position, group.events, self._prepare_ahead)
+            await self._commit(operations, position, group.events, partial(self._prepare_ahead, operations))
             self._groups.popleft()
             if self._patrol.idle_s > self._times.slice_s:
                 await self._patrol.look()
@@ -284,10 +290,14 @@ class ClusterWriter:
             self._groups.append(group)
         return group is not None
 
-    def _prepare_ahead(self) -> None:
-        """Make the next group while the store works on this one."""
+    def _prepare_ahead(self, sent: Sequence[Operation]) -> None:
+        """Make the next group, and what it takes, while the store works on this one."""
         if len(self._groups) < 2:
             self._prepare()
+        # What becomes of a node that operators write as well is known when it is done.
+        if len(self._groups) > 1 and SHARED.isdisjoint(operation.path for operation in sent):
+            group = self._groups[1]
+            self._ahead = group, flat(changes(self.tree.known, group.documents, left_by(sent)))
 
     async def _idle(self) -> None:
         await self._wait(self._times.slice_s if self._patrol.is_under_way else self._times.follow_s)

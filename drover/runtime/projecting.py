@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import secrets
 import signal
 import threading
@@ -77,6 +78,9 @@ def serve_projection(settings: Settings, cluster: str | None) -> int:
     """
     configure_logging(settings.worker.log_format)
     announce_plaintext(settings)
+    # What was imported stays for good: no full collection need walk over it.
+    gc.collect()
+    gc.freeze()
     asyncio.run(_serve(settings, cluster))
     return 0
 

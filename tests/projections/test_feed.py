@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from events.records import AnyEvent
-from projections.changes import absorb, changes, transactions
+from projections.changes import absorb, changes, flat, left_by, transactions
 from projections.documents import documents
 from projections.feed import Feed, Group, weigh
 from projections.position import Place
-from projections.store import MOST_BYTES, MOST_OPERATIONS, Znode, size_of
+from projections.store import MOST_BYTES, MOST_OPERATIONS, Operation, Znode, size_of
 from projections.view import ClusterView, Scope, chunk_of, listing_of
 from tests.projections.logs import feed_of, opened, prefixes, queued, recorded, rendered, walked_log
 from tests.shard.world import CLUSTER
@@ -55,14 +55,18 @@ async def test_every_group_leads_from_a_prefix_to_a_prefix_within_the_limits(see
     feed, known = feed_of(log), dict[str, Znode]()
     events = len(feed.waiting)
     count, place = 0, feed.place
+    before: list[Operation] = []
     for group in groups_of(feed):
         assert group.start == place
-        parts = changes(known, group.documents)
-        operations = [operation for part in parts for operation in part]
+        ahead = flat(changes(known, group.documents, left_by(before)))
+        absorb(known, before)
+        operations = before = flat(changes(known, group.documents))
+        assert ahead == operations, "it is the same before what is under way is done"
         assert len(operations) < MOST_OPERATIONS
         assert sum(map(size_of, operations)) < MOST_BYTES
-        absorb(known, operations)
-        assert {path: node.data for path, node in known.items()} == wanted[group.end]
+        after = dict(known)
+        absorb(after, operations)
+        assert {path: node.data for path, node in after.items()} == wanted[group.end]
         count, place = count + group.events, group.end
     assert count == events
     assert place == max(wanted)

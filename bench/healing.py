@@ -62,6 +62,8 @@ def _rows(found: Heal, partitions: int, chunk: int) -> Iterable[Row]:
     yield Row(f"{name}: plan after its threshold", found.plan_ms / 1000, "s", gate=AtMost(5))
     gate = AtMost(1.10) if chunk == ONE_CHUNK else None
     yield Row(f"{name}: first chunk to the end, against the lower bound", found.took_s, "s", found.bound_s, gate)
+    less_s = found.bound_s - BURST_S
+    yield Row(f"{name}: against the bound less the burst", found.took_s, "s", less_s, goal=AtMost(1.10))
     yield Row(f"{name}: copies, against the fewest", found.completed, "copies", found.copies, AtMost(1))
     yield Row(f"{name}: producer p99 (acks=all), against idle", found.p99_ms, "ms", found.p99_idle_ms, goal=AtMost(1.5))
 
@@ -114,7 +116,7 @@ def _told(tail: Tail, rate: int, p99_idle_ms: float, p99_ms: float) -> Heal:
     check(completed == len(chunks), f"{completed} of {len(chunks)} partitions were healed")
     noted_ms, took_ms = times[BrokerOutageNoted], ended_ms - times[HealChunkBegun]
     busiest = _busiest_bytes(chunks)
-    bound_s = busiest / rate - BURST_S
+    bound_s = busiest / rate
     say(f"{len(chunks)} partitions in {took_ms / 1000:.1f} s, the bound is {bound_s:.1f} s at {rate:,} bytes/s")
     return Heal(
         alarm_ms=times[BrokerOutageAlarmed] - noted_ms - ALARM_MS,
@@ -142,11 +144,11 @@ def _busiest_bytes(chunks: Iterable[HealAssignment]) -> int:
 METHOD = """\
 Of five brokers one is killed with SIGKILL for good. It has a replica of each of 300 partitions with two replicas, of 1
 MiB each, and some of Drover's own and Kafka's. The heal is throttled so that the busiest broker is busy for four
-minutes. Baseline of the time: the bytes that the busiest broker takes in or gives out, at that rate, less the ten
-seconds' worth that Kafka's average over eleven seconds lets through at once. Baseline of the copies: the partitions
-that the dead broker was in, since each needs one. The time after a threshold is that of the log's record minus that of
-the record that noted the absence, minus the threshold. The same once with everything in one chunk and once with
-KIP-46's chunks of ten, one after the other, whose busiest broker is another one in each chunk. A producer in a process
-of its own sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is the minute before the
-death. The brokers fetch 64 KiB of a partition at a time, and have Kafka's own averages."""
+minutes. *Lower bound*: the bytes that the busiest broker takes in or gives out, at that rate, as in `moving` and as the
+plan says it. Kafka's average over eleven seconds lets ten seconds' worth through at once: *less the burst*. Baseline of
+the copies: the partitions that the dead broker was in, since each needs one. The time after a threshold is that of the
+log's record minus that of the record that noted the absence, minus the threshold. The same once with everything in one
+chunk and once with KIP-46's chunks of ten, one after the other, whose busiest broker is another one in each chunk. A
+producer in a process of its own sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is the
+minute before the death. The brokers fetch 64 KiB of a partition at a time, and have Kafka's own averages."""
 BENCHMARK = Benchmark("healing", "A broker that dies for good", METHOD, run)

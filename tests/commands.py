@@ -87,6 +87,7 @@ class Running:
 
 def start_drover(arguments: Sequence[str], settings: Mapping[str, str], log: Path) -> Running:
     """Start a command that runs until it is told to stop; `log` takes both of its outputs."""
+    log.touch()
     files = (Path(os.devnull), log, log)
     # A daemon is ended with this process if nobody has ended it.
     process = CONTEXT.Process(

@@ -112,7 +112,7 @@ THROTTLE_MUTANTS = (
         "())",
         layer=OTHERS,
     ),
-    Mutant("leave-a-topic-alone-for-ever", THROTTLES, " and not _has_star(found)", " and False", layer=OTHERS),
+    Mutant("leave-a-topic-alone-for-ever", THROTTLES, " and not found.has_star", " and False", layer=OTHERS),
     Mutant(
         "believe-what-was-read-during-a-write",
         "drover/throttling/readings.py",
@@ -172,8 +172,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "believe-what-was-written-a-moment-ago",
         "drover/throttling/recent_writes.py",
-        "            (name in sides[side]) == is_there",
-        "            (name in sides[side]) or is_there",
+        "(name in (found.leader if side else found.follower)) != is_there",
+        "name not in (found.leader if side else found.follower) and is_there",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(

@@ -149,6 +149,6 @@ plan says it. Kafka's average over eleven seconds lets ten seconds' worth throug
 the copies: the partitions that the dead broker was in, since each needs one. The time after a threshold is that of the
 log's record minus that of the record that noted the absence, minus the threshold. The same once with everything in one
 chunk and once with KIP-46's chunks of ten, one after the other, whose busiest broker is another one in each chunk. A
-producer in a process of its own sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is the
-minute before the death. The brokers fetch 64 KiB of a partition at a time, and have Kafka's own averages."""
+producer in a process of its own sends 1 KiB every 20 ms with acks=all to a topic that does not move; its baseline is
+the minute before the death. The brokers fetch 64 KiB of a partition at a time, and have Kafka's own averages."""
 BENCHMARK = Benchmark("healing", "A broker that dies for good", METHOD, run)

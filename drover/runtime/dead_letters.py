@@ -19,9 +19,10 @@ from events.codec import Malformed
 from events.topics import TopicNames
 
 MAX_PAYLOAD_BYTES = 64 * 1024
-# The shard waits so long for their acknowledgements; after a failure it does not wait at all for a while.
+# The shard waits so long for their acknowledgements; after a failure it does not wait at all for a while, which is
+# longer after each failure in a row: one slow second must not cost the dead letters of half a minute.
 WRITE_TIMEOUT_S = 1.0
-PAUSE_S = 30.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 # Of one batch; the others are counted in one line.
 MOST_LOGGED = 10
 _log = structlog.get_logger(__name__)
@@ -34,22 +35,26 @@ class DeadLetters:
         self._topics = topics
         self._shard = shard
         self._metrics = metrics
-        self._paused_until: float | None = None
+        self._failures = 0
+        self._paused_until_s = 0.0
 
     async def bury(self, journal: Journal, letters: Sequence[tuple[Arrival, str]]) -> None:
         """Produce each dead letter, its payload cut to 64 KiB, and return once all are acknowledged, or given up."""
         if not letters:
             return
         self._tell(letters)
-        if self._paused_until is not None and monotonic() < self._paused_until:
+        if self._failures and monotonic() < self._paused_until_s:
             self._give_up(letters, "the last ones could not be written")
             return
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await asyncio.gather(*(self._bury_one(journal, arrival, reason) for arrival, reason in letters))
         except (DroverError, TimeoutError) as error:
-            self._paused_until = monotonic() + PAUSE_S
+            self._paused_until_s = monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures, 10))
+            self._failures += 1
             self._give_up(letters, repr(error))
+        else:
+            self._failures = 0
 
     def _tell(self, letters: Sequence[tuple[Arrival, str]]) -> None:
         for arrival, reason in letters[:MOST_LOGGED]:

@@ -31,7 +31,11 @@ IN_ROWS = {
     "limits that a command names": ("events.bounds.MAX_LIMITS",),
     "what a refusal": ("events.bounds.MAX_DETAIL_BYTES",),
     "dead letters of one record": ("drover.shard.intake.MOST_DEAD_LETTERS", "drover.runtime.dead_letters.MOST_LOGGED"),
-    "waiting for dead letters": ("drover.runtime.dead_letters.WRITE_TIMEOUT_S", "drover.runtime.dead_letters.PAUSE_S"),
+    "waiting for dead letters": (
+        "drover.runtime.dead_letters.WRITE_TIMEOUT_S",
+        "drover.runtime.dead_letters.FIRST_PAUSE_S",
+        "drover.runtime.dead_letters.LONGEST_PAUSE_S",
+    ),
     "commands that are read": ("drover.shard.inbox.HIGH_COUNT", "drover.shard.inbox.HIGH_BYTES"),
     "freezes, unfreezes and cancels": (
         "drover.shard.preview.MOST_PREVIEWED",

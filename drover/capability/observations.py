@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from enum import Enum
 from itertools import islice, takewhile
 
 from msgspec import Struct
@@ -18,8 +19,18 @@ METADATA_LAG_MS = 2000
 # Beyond so many, those that are no longer fresh are dropped, some at a time.
 _KEEP = 20_000
 _DROP = 1000
+# Replica lists of a partition, and until when (monotonic) a look at one of them may be old, the latest last.
+_Noted = tuple[tuple[tuple[int, ...], int], ...]
 # Finding the first entry of a plain dict takes longer with every one that was dropped before it.
-_Lists = OrderedDict[TopicPartition, tuple[tuple[int, ...], int]]
+_Lists = OrderedDict[TopicPartition, _Noted]
+
+
+class CallEffect(Enum):
+    """What an alter call has done to a partition, as far as is known when it ends."""
+
+    DONE = "done"
+    NONE = "none"
+    UNKNOWN = "unknown"
 
 
 class CachedObservation(Struct, frozen=True, gc=False):
@@ -54,6 +65,8 @@ class ObservationCache:
         self._made: _Lists = OrderedDict()
         self._replaced: _Lists = OrderedDict()
         self._merged: _Lists = OrderedDict()
+        # What was made and replaced before the call under way: it holds on if that call has no effect.
+        self._before_call: dict[TopicPartition, tuple[_Noted, _Noted]] = {}
 
     def see(self, observation: Observation) -> Observation:
         """Store an observation, and return the part that counts.
@@ -147,40 +160,48 @@ class ObservationCache:
         """
         self._calling.add(key)
         if changes_list:
-            self._made.pop(key, None)
-            self._replaced.pop(key, None)
+            self._before_call[key] = self._made.pop(key, ()), self._replaced.pop(key, ())
         self.partitions.pop(key, None)
 
-    def call_ends(self, key: TopicPartition, ended_ms: int) -> None:
-        """Let observations count again that begin later."""
+    def call_ends(self, key: TopicPartition, ended_ms: int, effect: CallEffect = CallEffect.DONE) -> None:
+        """Let observations count again that begin later.
+
+        A call may ask for a list that was replaced a moment ago. Unless it was accepted, a look at that list may still
+        be a look at the time before.
+        """
         self._calling.discard(key)
         self._call_ended[key] = ended_ms
         self.partitions.pop(key, None)
+        made, replaced = self._before_call.pop(key, ((), ()))
+        if made and effect is CallEffect.NONE:
+            self._made[key] = made
+        if replaced and effect is not CallEffect.DONE:
+            self._replaced[key] = replaced
 
     def call_made(self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
         """Note the list that the controller has accepted: for `METADATA_LAG_MS` a look at another one does not count.
 
-        The next call that changes the list ends that. `ended_ms` is monotonic, as everywhere here.
+        The next accepted call that changes the list ends that. `ended_ms` is monotonic, as everywhere here.
         """
+        self._made.pop(key, None)
         _note(self._made, key, replicas, ended_ms)
 
     def call_replaced(self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
-        """Note the list that the controller has replaced: for `METADATA_LAG_MS` a look at it does not count.
+        """Note a list that the controller has replaced: for `METADATA_LAG_MS` a look at it does not count.
 
-        Unless the partition is moving, since the lists before and during a shrink may be the same. The next call that
-        changes the list ends that. `ended_ms` is monotonic.
+        Unless the partition is moving, since the lists before and during a shrink may be the same. The next accepted
+        call that changes the list ends that. `ended_ms` is monotonic.
         """
         _note(self._replaced, key, replicas, ended_ms)
 
     def _is_stale(self, key: TopicPartition, facts: PartitionFacts, started_ms: int) -> bool:
-        made, made_until_ms = self._made.get(key, ((), 0))
-        if started_ms < made_until_ms and facts.replicas != made:
-            return True
-        for lists in (self._replaced, self._merged):
-            old, until_ms = lists.get(key, ((), 0))
-            if started_ms < until_ms and facts.replicas == old and facts.move is None:
+        for made, until_ms in self._made.get(key, ()):
+            if started_ms < until_ms and facts.replicas != made:
                 return True
-        return False
+        if facts.move is not None:
+            return False
+        noted = (*self._replaced.get(key, ()), *self._merged.get(key, ()))
+        return any(started_ms < until_ms and facts.replicas == old for old, until_ms in noted)
 
     def predecessor_calls(self, key: TopicPartition, until_ms: int) -> None:
         """Ignore observations that begin before this time: a predecessor's call may be under way until then."""
@@ -208,6 +229,7 @@ class ObservationCache:
     def forget(self, key: TopicPartition) -> None:
         """Drop everything about a partition whose reassignment has ended."""
         self._calling.discard(key)
+        self._before_call.pop(key, None)
         self._call_ended.pop(key, None)
         self.partitions.pop(key, None)
 
@@ -219,7 +241,8 @@ def _never_left(move: Move) -> tuple[int, ...] | None:
 
 def _note(lists: _Lists, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
     """Note a list for as long as metadata may be old, and drop those for which that is over."""
-    lists[key] = replicas, ended_ms + METADATA_LAG_MS
+    others = ((old, until_ms) for old, until_ms in lists.get(key, ()) if until_ms > ended_ms and old != replicas)
+    lists[key] = (*others, (replicas, ended_ms + METADATA_LAG_MS))
     lists.move_to_end(key)
-    while next(iter(lists.values()))[1] < ended_ms:
+    while next(iter(lists.values()))[-1][1] < ended_ms:
         lists.popitem(last=False)

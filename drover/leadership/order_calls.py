@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from drover.capability.contract import TAKEOVER_WAIT_MS
 from drover.capability.messages import AlterPartitions, CallEnded, Moment
-from drover.capability.observations import CachedObservation, ObservationCache
+from drover.capability.observations import CachedObservation, CallEffect, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import NONE, PartitionFacts
 from drover.leadership.gathering import Gathering
@@ -140,7 +140,7 @@ class OrderCalls:
             answer = self._meaning(key, ended)
             if answer is None:
                 self._lost.add(key)
-                self._observed.call_ends(key, ended.ended_ms)
+                self._observed.call_ends(key, ended.ended_ms, CallEffect.UNKNOWN)
                 self._doubt(key, ended.ended_ms)
             else:
                 self._answers[key] = ended.ended_ms, answer
@@ -192,8 +192,9 @@ class OrderCalls:
         """Take outcomes to record now; from then on observations count again."""
         for key in list(self._answers)[:at_most]:
             ended_ms, answer = self._answers.pop(key)
-            self._observed.call_ends(key, ended_ms)
-            if answer.outcome is OrderOutcome.REORDERED:
+            is_done = answer.outcome is OrderOutcome.REORDERED
+            self._observed.call_ends(key, ended_ms, CallEffect.DONE if is_done else CallEffect.NONE)
+            if is_done:
                 self._observed.call_made(key, self._state.intended_orders[key].replicas, ended_ms)
             yield key, answer
 

@@ -1,5 +1,7 @@
 """Events that follow the end of an alter call: answered per partition, not sent, or of unknown outcome."""
 
+from drover.capability.messages import CallEnded
+from drover.capability.observations import CallEffect
 from drover.facts import (
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
@@ -28,6 +30,19 @@ from events.records import ReassignmentEvent
 # A controller that answers with one of these has rejected the request; with any other code it may have acted.
 JUDGED = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, 29, 31, 44})
 _FINAL = frozenset({UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT})
+
+
+def effect_of(reassignment: Reassignment, ended: CallEnded) -> CallEffect:
+    """Tell what a call has done to one of its partitions, as `answered`, `never_sent` and `lost` record it."""
+    if ended.results is None:
+        return CallEffect.UNKNOWN if ended.lost else CallEffect.NONE
+    result = ended.results.get(reassignment.key)
+    if result is None:
+        return CallEffect.UNKNOWN
+    if result.code == NONE:
+        return CallEffect.DONE
+    is_idle = reassignment.call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS
+    return CallEffect.NONE if is_idle or result.code in JUDGED else CallEffect.UNKNOWN
 
 
 def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tuple[ReassignmentEvent, ...]:

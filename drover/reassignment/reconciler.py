@@ -74,7 +74,9 @@ class ReassignmentReconciler(Reconciler):
         left = {key: replicas for key, (replicas, _) in self.state.recent_lists(now.wall_ms).items()}
         for key in self.state.moves.in_flight:
             reassignment = self.state.reassignments[key]
-            if reassignment.call_open:
+            # After a restore that was not sent, or refused, nobody knows which list the call before it has left.
+            is_between = reassignment.restoring is not None and reassignment.phase is not Phase.RESTORING
+            if reassignment.call_open or is_between:
                 self.observed.predecessor_calls(key, until_ms)
             left.pop(key, None)
             if reassignment.phase is Phase.RESTORING and reassignment.restoring is not None:
@@ -170,7 +172,7 @@ class ReassignmentReconciler(Reconciler):
             reassignment = self.state.reassignments.get(key)
             if not self.observed.is_calling(key) or reassignment is None or not reassignment.call_open:
                 continue
-            self.observed.call_ends(key, ended.ended_ms)
+            self.observed.call_ends(key, ended.ended_ms, calls.effect_of(reassignment, ended))
             before, result = self._before.pop(key, None), (ended.results or {}).get(key)
             if before is not None and result is not None and result.accepted:
                 self.observed.call_replaced(key, before, ended.ended_ms)

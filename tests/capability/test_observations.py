@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
+from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, CallEffect, ObservationCache
 from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.reassignment.copy_pace import SizeSample
@@ -70,6 +70,35 @@ def test_the_list_that_an_accepted_call_replaced_does_not_count_while_metadata_l
     observed.call_starts(KEY)
     observed.call_ends(KEY, 3100)
     assert observed.see(observation(3100, 3200)).partitions
+
+
+@pytest.mark.parametrize(
+    ("effect", "made_counts", "replaced_counts"),
+    [(CallEffect.DONE, True, True), (CallEffect.NONE, False, False), (CallEffect.UNKNOWN, True, False)],
+)
+def test_what_was_known_before_a_call_holds_on_where_the_call_was_not_accepted(
+    effect: CallEffect, *, made_counts: bool, replaced_counts: bool
+) -> None:
+    """A call that was lost may have asked for the list that was replaced before, but not for the one that was made."""
+    for note, counts in (("call_made", made_counts), ("call_replaced", replaced_counts)):
+        observed = ObservationCache()
+        getattr(observed, note)(KEY, (3, 2, 1) if note == "call_made" else SEEN.replicas, 100)
+        observed.call_starts(KEY)
+        observed.call_ends(KEY, 200, effect)
+        assert bool(observed.see(observation(1000, 1010)).partitions) is counts
+        assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
+
+
+def test_two_lists_that_were_replaced_one_after_the_other_are_both_old() -> None:
+    observed, other = ObservationCache(), structs.replace(SEEN, replicas=(3, 2, 1))
+    observed.call_replaced(KEY, SEEN.replicas, 100)
+    observed.call_starts(KEY)
+    observed.call_ends(KEY, 600, CallEffect.UNKNOWN)
+    observed.call_replaced(KEY, other.replicas, 600)
+    for facts in (SEEN, other):
+        assert not observed.see(replace(observation(1000, 1010), partitions={KEY: facts})).partitions
+    assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
+    assert not observed.see(replace(observation(2200, 2210), partitions={KEY: other})).partitions
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Old metadata is shown after a lost call, or to a new owner: no list from before passes for the one that is there."""
 
+import pytest
+
 from drover.capability.messages import AlterPartitions, CallEnded
 from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import AlterRequest
@@ -163,6 +165,43 @@ async def test_a_new_owner_does_not_take_the_list_from_before_a_restore_for_its_
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)
     assert made.tags(KEY).count("call-intended") == 4
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["never-sent", "lost"])
+@pytest.mark.parametrize("takeover", [False, True], ids=["same-owner", "new-owner"])
+async def test_the_list_that_a_restore_has_replaced_does_not_pass_for_the_next_one(
+    *, takeover: bool, lost: bool
+) -> None:
+    """Simulation seed 81651731: a broker was listed after the restore, so that the list before it was wanted again."""
+    made = await begun([1, 2, 3], [4, 2, 3])
+    made.driver.thaw_metadata()
+    await rolls_back_to(Phase.RESTORE_INTENDED, made)
+    assert made.replicas(KEY) == (2, 3, 1)
+    made.driver.freeze_metadata()
+    old = made.driver._frozen
+    made.driver.thaw_metadata()
+    await made.release_effects()
+    await made.send(Blacklist(id="list", cluster=CLUSTER, by="ana", reason="test", brokers=(1,)))
+    while made.reassignment(KEY).restoring != (2, 3, 1):
+        await made.turn()
+        made.model.advance(10)
+        await made.look()
+    assert made.replicas(KEY) == (1, 2, 3)
+    await made.settle()
+    made.held.clear()
+    made.hold_effects = False
+    made.core.deliver(CallEnded(CLUSTER, (KEY,), made.now.monotonic_ms, None, lost=lost))
+    await made.settle()
+    if takeover:
+        made.crash()
+    made.driver._frozen = old
+    await made.run(1000)
+    assert "reassignment-rolled-back" not in made.tags(KEY)
+    made.driver.thaw_metadata()
+    await made.finish()
+    assert "reassignment-rolled-back" in made.tags(KEY)
+    assert made.replicas(KEY) == (2, 3, 1)
+    assert made.tags(KEY).count("call-intended") == 5
 
 
 async def test_a_new_owner_does_not_take_the_list_from_before_a_confirmed_step_for_its_rollback() -> None:

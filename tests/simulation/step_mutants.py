@@ -104,4 +104,18 @@ STEP_MUTANTS = (
         "    replicas = before.target if replicas == before.target else replicas\n",
         "    replicas = before.target\n",
     ),
+    Mutant(
+        "forget-which-list-is-old-when-nothing-was-sent",
+        "drover/capability/observations.py",
+        "        if replaced and effect is not CallEffect.DONE:",
+        "        if replaced and effect is None:",
+        layer="tests/shard/test_old_metadata.py",
+    ),
+    Mutant(
+        "believe-a-new-owners-look-between-two-restores",
+        "drover/reassignment/reconciler.py",
+        "            if reassignment.call_open or is_between:",
+        "            if reassignment.call_open:",
+        layer="tests/shard/test_old_metadata.py",
+    ),
 )

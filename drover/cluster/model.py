@@ -6,7 +6,7 @@ whether a change is wise: that is for Drover's own rules.
 """
 
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from drover.cluster import controller_model
@@ -334,10 +334,14 @@ class ClusterModel(ModelState):
             return PREFERRED_LEADER_NOT_AVAILABLE if preferred else ELIGIBLE_LEADERS_NOT_AVAILABLE
         return NONE
 
-    def balance_leaders(self) -> None:
-        """Elect the preferred leader wherever another one leads, as Kafka does by itself, of moving partitions too."""
+    def balance_leaders(self, brokers: Collection[int] | None = None) -> None:
+        """Elect the preferred leader wherever another one leads, as Kafka does by itself, of moving partitions too.
+
+        In ZooKeeper mode only those of `brokers` that lead too few of the partitions that prefer them.
+        """
         for partition, before in self.each_of(self.imbalanced):
-            self.settle(partition, before, Election.PREFERRED)
+            if brokers is None or before.replicas[0] in brokers:
+                self.settle(partition, before, Election.PREFERRED)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from drover.cluster.model import ClusterModel
+from events.traits import Traits
 from tests.reality import operations, sights
 from tests.reality.operations import Codes, Operation
 from tests.reality.real import POLL_S, RealCluster
-from tests.reality.scripts import LETTERS, Batch, Event, Script, befall, come_to_rest, new_model
+from tests.reality.scripts import BROKERS, LETTERS, Batch, Event, Script, befall, come_to_rest, new_model
 
 AGREE_WITHIN_S = 30.0
 STAY_FOR_S = 1.0
@@ -57,6 +58,23 @@ class Moment(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Balance:
+    """What the controller may have balanced in a round: partitions that prefer these brokers, None for all."""
+
+    moment: Moment
+    brokers: tuple[int, ...] | None = None
+
+
+def balances(traits: Traits) -> tuple[Balance, ...]:
+    """List what may have been balanced, the likeliest first; in ZooKeeper mode some brokers may be balanced enough."""
+    subsets: list[tuple[int, ...] | None] = [None]
+    if traits.zookeeper_mode:
+        subsets += [some for size in range(1, len(BROKERS)) for some in itertools.combinations(BROKERS, size)]
+    moments = [moment for moment in Moment if moment is not Moment.NEVER]
+    return (Balance(Moment.NEVER), *(Balance(moment, some) for some in subsets for moment in moments))
+
+
+@dataclass(frozen=True, slots=True)
 class Expectation:
     """What the model makes of a round if leaders are balanced at one moment of it."""
 
@@ -77,7 +95,7 @@ class _Player:
     operation: Operation | None = None
     answer: Codes = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    expectations: dict[Moment, Expectation] = field(default_factory=dict)
+    expectations: dict[Balance, Expectation] = field(default_factory=dict)
 
     def begin(self, event: Event | None) -> None:
         """Begin a round with its event."""
@@ -95,36 +113,36 @@ class _Player:
 
         If nothing else explains what is seen, leaders may have been balanced in this round; the model goes on with it.
         """
-        for moment in Moment:
-            expected = self._expected(moment)
+        for balance in balances(self.now.traits):
+            expected = self._expected(balance)
             lines = sights.difference(expected.sights, seen)
             if expected.answer != self.answer:
                 answers = f"the model answers {dict(expected.answer)}, Kafka {dict(self.answer)}"
                 lines.insert(0, f"{self.operation}: {answers}")
-            if moment is Moment.NEVER or not lines:
+            if balance.moment is Moment.NEVER or not lines:
                 self.lines, self.now = lines, expected.model
             if not lines:
                 return
 
-    def _expected(self, balanced: Moment) -> Expectation:
-        if balanced in self.expectations:
-            return self.expectations[balanced]
+    def _expected(self, balance: Balance) -> Expectation:
+        if balance in self.expectations:
+            return self.expectations[balance]
         model = deepcopy(self.before)
         answer: Codes = {}
-        if balanced is Moment.BEFORE_THE_EVENT:
-            model.balance_leaders()
+        if balance.moment is Moment.BEFORE_THE_EVENT:
+            model.balance_leaders(balance.brokers)
         befall(model, self.event)
         come_to_rest(model)
-        if balanced is Moment.BEFORE_THE_OPERATION:
-            model.balance_leaders()
+        if balance.moment is Moment.BEFORE_THE_OPERATION:
+            model.balance_leaders(balance.brokers)
         if self.operation is not None:
             answer = operations.apply(model, self.prefix, self.operation)
             come_to_rest(model)
-        if balanced is Moment.AT_THE_END:
-            model.balance_leaders()
+        if balance.moment is Moment.AT_THE_END:
+            model.balance_leaders(balance.brokers)
         shown = sights.of_model(model, self.prefix, LETTERS)
-        self.expectations[balanced] = Expectation(model, answer, shown)
-        return self.expectations[balanced]
+        self.expectations[balance] = Expectation(model, answer, shown)
+        return self.expectations[balance]
 
 
 async def run_batch(real: RealCluster, batch: Batch, *, agree_within_s: float = AGREE_WITHIN_S) -> list[Disagreement]:

@@ -7,8 +7,9 @@ import pytest
 
 from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
-from drover.traits import LATEST
+from drover.traits import LATEST, known_traits
 from tests.reality.operations import Alter, Create, Delete, Elect, Grow, Place, Throttle, apply
+from tests.reality.recorder import balances
 from tests.reality.scripts import (
     BROKERS,
     ROUNDS,
@@ -139,3 +140,17 @@ def test_every_operation_says_what_the_model_answers(model: ClusterModel) -> Non
     befall(model, Kill(4))
     come_to_rest(model)
     assert apply(model, "", Create("b", ((4,),))) == {"b": 39}
+
+
+def test_only_in_zookeeper_mode_some_brokers_are_balanced_and_others_are_not() -> None:
+    assert {balance.brokers for balance in balances(LATEST)} == {None}
+    assert (1, 3) in {balance.brokers for balance in balances(known_traits("3.9", zookeeper_mode=True))}
+    model = new_model(LATEST)
+    apply(model, "", Create("a", ((1, 2), (2, 1))))
+    befall(model, Kill(2))
+    befall(model, Start(2))
+    come_to_rest(model)
+    model.balance_leaders((1, 3))
+    assert [state.leader for _, state in model.each_partition()] == [1, 1]
+    model.balance_leaders((2,))
+    assert [state.leader for _, state in model.each_partition()] == [1, 2]

@@ -243,8 +243,10 @@ class ClusterModel(ModelState):
         """Let a fenced broker back in; what it may have lost without a clean shutdown makes nobody eligible."""
         state = self.brokers[broker]
         crashed = broker if state.crashed else None
+        # In ZooKeeper mode nothing is taken from a broker that comes back.
+        returned = () if self.traits.zookeeper_mode else self.each_partition()
         with self.one_request():
-            for partition, before in self.each_partition():
+            for partition, before in returned:
                 if broker in before.isr or (crashed is not None and broker in before.elr):
                     remaining = controller_model.without(before.isr, [broker])
                     self.settle(partition, replace(before, isr=remaining), crashed=crashed)

@@ -205,6 +205,16 @@ def test_in_zookeeper_mode_a_new_controller_elects_where_nobody_leads() -> None:
         assert state(model).leader == leader
 
 
+def test_in_zookeeper_mode_the_last_one_in_sync_leads_again_when_it_is_back_even_where_others_may() -> None:
+    for traits, leader in (known_traits("3.9"), 1), (known_traits("3.9", zookeeper_mode=True), 3):
+        model = ClusterModel(dict.fromkeys((1, 2, 3)), traits=traits)
+        model.create_topic("long", {0: (3,)}, configs=UNCLEAN)
+        model.stop_broker(3)
+        alter(model, 3, 1)
+        model.start_broker(3)
+        assert state(model).leader == leader
+
+
 def test_in_zookeeper_mode_no_partition_is_added_to_a_topic_that_moves() -> None:
     for traits, code in (known_traits("3.9"), 0), (known_traits("3.9", zookeeper_mode=True), 60):
         model = ClusterModel(dict.fromkeys((1, 2, 3)), traits=traits, joins_by_itself=False)

@@ -7,12 +7,16 @@ what only computes uses the time that they leave, with a lower priority.
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import psutil
 
 from tests.left_behind import kill_what_is_left, mark_this_run
 
@@ -25,6 +29,8 @@ FAILURES = LOGS / "failures.log"
 # How much of the log of a failed check is repeated at the end.
 REPEATED_LINES = 20
 INTERRUPTED = 130
+# A run of pytest takes up to ten seconds to end its processes after Ctrl-C, and some more to end clusters.
+PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,11 @@ def main(lint: str) -> int:
     FAILURES.write_text("", encoding="utf-8")
     mark_this_run()
     succeeded = None
-    # At Ctrl-C the checks get the signal as well and end what they started; the block waits for them.
-    with ExitStack() as started, suppress(KeyboardInterrupt):
+    # At Ctrl-C the checks get the signal as well and end what they started; `_ended` waits for them.
+    with suppress(KeyboardInterrupt), ExitStack() as started:
         succeeded = _check(lint, started)
     if succeeded is None:
-        # One that was started at that very moment did not get the signal. After a whole run nothing is killed: what it
-        # leaves behind must be seen.
+        # After a whole run nothing is killed: what it leaves behind must be seen.
         for command in kill_what_is_left():
             print("killed a leftover process:", command, flush=True)
         return INTERRUPTED
@@ -89,8 +94,21 @@ def _start(command: Sequence[str], started: ExitStack, output: int | None = None
     environment = {**os.environ, "DROVER_TEST_FAILURES": str(FAILURES)}
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
     started.enter_context(process)
+    started.push(partial(_ended, process))
     print("+", shlex.join(command), flush=True)
     return process
+
+
+def _ended(process: subprocess.Popen[bytes], kind: type[BaseException] | None, *_: object) -> None:
+    """Interrupt again what goes on after Ctrl-C: what was just being started loses the signal."""
+    while kind is KeyboardInterrupt:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+            return
+        with suppress(psutil.NoSuchProcess):
+            first = psutil.Process(process.pid)
+            for one in (first, *first.children(recursive=True)):
+                one.send_signal(signal.SIGINT)
 
 
 if __name__ == "__main__":

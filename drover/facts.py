@@ -114,6 +114,10 @@ class BrokerRates:
     follower_bytes_per_second: int | None
 
 
+EVERY_REPLICA = "*"
+"""The entry of a throttled replica list that stands for every replica of the topic."""
+
+
 @dataclass(frozen=True, slots=True)
 class ThrottledReplicas:
     """The topic-level throttled replica lists: entries `partition:broker`, or the single entry `*`."""

@@ -59,7 +59,7 @@ def transactions(parts: Iterable[tuple[Operation, ...]]) -> Iterator[list[Operat
 
 
 def left_by(operations: Iterable[Operation]) -> dict[str, Znode | None]:
-    """Say what stands at the paths of a transaction once it is done; None: nothing."""
+    """Return the nodes that a transaction leaves behind, by path; None is a node that it deletes."""
     left: dict[str, Znode | None] = {}
     for operation in operations:
         match operation:

@@ -41,8 +41,6 @@ COMES = ReassignmentQueued | ReassignmentAdopted
 ENDS = Ending
 WAITS = QueueEntryAdded | QueueEntryRemoved
 SPEAKING = frozenset(kind for kind in get_args(AnyEvent) if {"reason", "detail"} & {*kind.__struct_fields__})
-# Those after which nothing comes or goes, and that say nothing in words: by far the most.
-PLAIN = frozenset(EVOLVING) - SPEAKING
 
 
 class Recorded(msgspec.Struct, frozen=True, gc=False):
@@ -171,20 +169,16 @@ def weigh(view: ClusterView, scope: Scope) -> int:
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
     """Estimate, rather too high, what one more event could add that is not in the scope yet."""
-    kind: type = type(event)
     total = EVENT_BYTES
-    if kind in PLAIN:
-        topic: str = event.topic  # type: ignore[union-attr]  # each is about one partition
-        return total if topic in scope.topics else total + _weigh_topic(view, topic)
-    if kind in SPEAKING:
+    if type(event) in SPEAKING:
         # Its own words, since they may become a document's.
         total += _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
     if not isinstance(event, PartitionEvent):
         return total
     if event.topic not in scope.topics:
         total += _weigh_topic(view, event.topic)
-    if kind in EVOLVING:
-        return total
+    if type(event) in EVOLVING:
+        return total  # by far the most: nothing comes or goes
     if isinstance(event, COMES | ENDS):
         total += 0 if scope.accepted else _weigh_plan(view.accepted)
         if isinstance(event, COMES):

@@ -1,6 +1,6 @@
 """Run `drover` in processes that have imported it already.
 
-A command takes a third of a second of processor time to import what it needs, a worker a whole one, and the live
+Importing what it needs takes a command a third of a second of processor time and a worker eight tenths, and the live
 stories run hundreds. Here a process of the standard library's forkserver imports all commands once, and each command is
 a child of it: its own process, with its own files and environment, that ends with the command's code. What takes part
 in no story (the README's tour, the storm, whoever is killed at a point in its code) is started as users start it.
@@ -23,6 +23,7 @@ from typing import Any
 
 import drover.cli
 from drover.cli.main import main
+from drover.local import wait_until
 from tests.architecture.repository import ROOT
 from tests.memory import memory_directory
 
@@ -32,7 +33,6 @@ LATER = (
     *("rich.live", "rich.table", "yaml"),
 )
 INPUT, OUTPUT, ERRORS = "input", "output", "errors"
-LOOK_S = 0.02
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
@@ -55,7 +55,7 @@ class Finished:
 
 
 class Running:
-    """A command that runs until it is told to stop, with the face of a process of asyncio."""
+    """A command that runs until it is told to stop, with the interface of asyncio's subprocess."""
 
     def __init__(self, process: BaseProcess) -> None:
         self._process = process
@@ -80,9 +80,10 @@ class Running:
         self.send_signal(signal.SIGKILL)
 
     async def wait(self) -> int:
-        while (code := self.returncode) is None:  # noqa: ASYNC110 - another process sets no event
-            await asyncio.sleep(LOOK_S)
-        return code
+        """Wait for its end, for a minute."""
+        await wait_until(lambda: self.returncode is not None, what="the end of the command")
+        assert self.returncode is not None
+        return self.returncode
 
 
 def start_drover(arguments: Sequence[str], settings: Mapping[str, str], log: Path) -> Running:

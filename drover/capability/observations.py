@@ -26,7 +26,7 @@ _Lists = OrderedDict[TopicPartition, _Noted]
 
 
 class CallEffect(Enum):
-    """What an alter call has done to a partition, as far as is known when it ends."""
+    """Whether an alter call changed a partition: Kafka accepted it, it certainly did nothing, or nobody knows."""
 
     DONE = "done"
     NONE = "none"
@@ -65,7 +65,7 @@ class ObservationCache:
         self._made: _Lists = OrderedDict()
         self._replaced: _Lists = OrderedDict()
         self._merged: _Lists = OrderedDict()
-        # What was made and replaced before the call under way: it holds on if that call has no effect.
+        # What was noted before the call under way: it still holds if Kafka does not accept that call.
         self._before_call: dict[TopicPartition, tuple[_Noted, _Noted]] = {}
 
     def see(self, observation: Observation) -> Observation:
@@ -166,8 +166,8 @@ class ObservationCache:
     def call_ends(self, key: TopicPartition, ended_ms: int, effect: CallEffect = CallEffect.DONE) -> None:
         """Let observations count again that begin later.
 
-        A call may ask for a list that was replaced a moment ago. Unless it was accepted, a look at that list may still
-        be a look at the time before.
+        A call may ask for a list that was replaced a moment ago. Unless Kafka accepted it, an observation that shows
+        that list may come from a lagging broker. `ended_ms` is monotonic.
         """
         self._calling.discard(key)
         self._call_ended[key] = ended_ms

@@ -8,12 +8,12 @@ from drover.cluster.controller_model import Partition
 from drover.cluster.copying import CopyWork, copied_bytes
 from drover.cluster.model_state import ModelBroker, ModelState, ModelTopic, throttled_entries
 from drover.cluster.throttle_lists import (
-    EVERY_REPLICA,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from drover.facts import EVERY_REPLICA
 from events.partitions import TopicPartition
 
 Replica = tuple[TopicPartition, int]

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas, SetBrokerRates, ThrottleChange
-from drover.facts import BrokerRates, CallResult, ThrottledReplicas
+from drover.facts import EVERY_REPLICA, BrokerRates, CallResult, ThrottledReplicas
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
-EVERY_REPLICA = "*"
 MAX_VALUE_BYTES = 32_767  # a broker drops the connection when a longer string comes in (seen on 4.3.1)
 INVALID_CONFIG = 40  # Kafka's own code for a value that it rejects
 

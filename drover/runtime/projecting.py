@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import functools
-import gc
 import secrets
 import signal
 import threading
@@ -18,6 +17,7 @@ from drover.journal.producer import LogProducer
 from drover.runtime.health import Check, HealthServer
 from drover.runtime.logs import announce_plaintext, configure_logging
 from drover.runtime.metrics import Metrics
+from drover.runtime.process import keep_imported, unless_stopped
 from drover.runtime.sending import CommandSender
 from drover.runtime.settings import Settings
 from events.codec import encode_progress
@@ -78,9 +78,7 @@ def serve_projection(settings: Settings, cluster: str | None) -> int:
     """
     configure_logging(settings.worker.log_format)
     announce_plaintext(settings)
-    # What was imported stays for good: no full collection need walk over it.
-    gc.collect()
-    gc.freeze()
+    keep_imported()
     asyncio.run(_serve(settings, cluster))
     return 0
 
@@ -120,7 +118,10 @@ class Projection:
             def tree_of(cluster: str) -> Tree:
                 return Tree(store, settings.zookeeper.root, cluster, name)
 
-            await self._check([tree_of(cluster) for cluster in settings.clusters if self._cluster in {None, cluster}])
+            trees = [tree_of(cluster) for cluster in settings.clusters if self._cluster in {None, cluster}]
+            await unless_stopped(self._check(trees), stop)
+            if stop.is_set():
+                return
             reporter = Reporter(self._metrics)
             commands = CommandSender(connection)
             stack.push_async_callback(commands.close)

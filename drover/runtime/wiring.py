@@ -23,11 +23,12 @@ from drover.runtime.host import ShardHost
 from drover.runtime.logs import announce_plaintext, configure_logging
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import BesideWorker, ClusterSide
+from drover.runtime.process import unless_stopped
 from drover.runtime.settings import Settings
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.runtime.state_metrics import StateMetrics
 from drover.runtime.watchdog import EXIT_FAULT, Watchdog
-from drover.runtime.worker import readiness, run_process, run_until_stopped, unless_stopped
+from drover.runtime.worker import readiness, run_process, run_until_stopped
 from events.codec import encode_progress
 from events.progress import Progress
 

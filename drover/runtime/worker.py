@@ -1,11 +1,9 @@
 """The life of a worker process: its signals, its heartbeat, and the order in which it stops."""
 
 import asyncio
-import gc
 import os
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
 
 import structlog
 
@@ -14,9 +12,9 @@ from drover.errors import GroupNotLeftError
 from drover.runtime.health import Check
 from drover.runtime.host import ShardHost
 from drover.runtime.ports import BesideWorker
+from drover.runtime.process import keep_imported
 from drover.runtime.watchdog import Watchdog
 
-Result = TypeVar("Result")
 Work = Callable[[asyncio.Event, Watchdog], Awaitable[None]]
 _log = structlog.get_logger(__name__)
 
@@ -27,9 +25,7 @@ def run_process(work: Work) -> int:
     SIGTERM and SIGINT set the event that `work` is given. A fault while it runs ends the process with 70, a stop that
     takes too long with 71.
     """
-    # What was imported stays for good. Without this, each full collection walks over it and stops the loop for 40 ms.
-    gc.collect()
-    gc.freeze()
+    keep_imported()
     watchdog = Watchdog()
     watchdog.start()
     try:
@@ -52,18 +48,6 @@ async def _serve(work: Work, watchdog: Watchdog) -> None:
         os._exit(0)
     finally:
         beating.cancel()
-
-
-async def unless_stopped(work: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result | None:
-    """Return what comes of `work`, or None if `stop` is set first: then it is cancelled."""
-    working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    if working.done():
-        return working.result()
-    working.cancel()
-    await asyncio.wait((working,))
-    return None
 
 
 async def _beat(watchdog: Watchdog) -> None:

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from drover.facts import ThrottledReplicas
-
-EVERY_REPLICA = "*"
+from drover.facts import EVERY_REPLICA, ThrottledReplicas
 
 
 @dataclass(frozen=True, slots=True)

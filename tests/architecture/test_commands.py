@@ -47,13 +47,17 @@ async def test_a_command_of_the_stories_does_what_it_does_for_a_user(
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)]
 )
-async def test_a_worker_of_the_stories_ends_by_a_signal_as_a_users_does(
-    number: signal.Signals, code: int, tmp_path: Path
+@pytest.mark.parametrize(
+    ("arguments", "begins"), [(("worker", "--name", "a"), b"looking for the log"), (("project",), b"projecting")]
+)
+async def test_a_signal_ends_at_once_what_looks_for_its_servers_in_the_stories_as_for_a_user(
+    number: signal.Signals, code: int, arguments: tuple[str, ...], begins: bytes, tmp_path: Path
 ) -> None:
     file = tmp_path / "drover.toml"
-    file.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.one]\nbootstrap = "127.0.0.1:1"\n')
+    nowhere = '[log]\nbootstrap = "127.0.0.1:1"\n[clusters.one]\nbootstrap = "127.0.0.1:1"\n'
+    file.write_text(f'{nowhere}[zookeeper]\nhosts = "127.0.0.1:1"\nallow_open_zookeeper = true\n')
     settings = SETTINGS | {"DROVER_CONFIG": str(file)}
-    arguments = ("worker", "--name", "a", "--listen", "127.0.0.1:0")
+    arguments = (*arguments, "--listen", "127.0.0.1:0")
     theirs, ours = tmp_path / "theirs.log", tmp_path / "ours.log"
     with theirs.open("wb") as log:
         users = await asyncio.create_subprocess_exec(
@@ -63,11 +67,11 @@ async def test_a_worker_of_the_stories_ends_by_a_signal_as_a_users_does(
     forked = start_drover(arguments, settings, ours)
     try:
         for said in (theirs, ours):
-            await wait_until(partial(_says, said, b"looking for the log"), what="it begins")
+            await wait_until(partial(_says, said, begins), what="it begins")
         for process in (users, forked):
             process.send_signal(number)
-        # Less than the ten seconds after which a log that nobody serves is given up.
-        async with asyncio.timeout(8):
+        # Less than the time after which servers that are not there are given up.
+        async with asyncio.timeout(6):
             assert await forked.wait() == await users.wait() == code
     finally:
         for process in (users, forked):

@@ -81,7 +81,7 @@ class Workers:
         return self.log_file(name).read_text().count(words)
 
     def logs(self) -> list[str]:
-        """What each worker has logged, over all its processes."""
+        """Return the log of each worker, of all processes that have had its name."""
         return [self.log_file(name).read_text(encoding="utf-8") for name in self.processes]
 
     def send(self, name: str, number: signal.Signals) -> None:

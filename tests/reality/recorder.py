@@ -59,14 +59,14 @@ class Moment(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What the controller may have balanced in a round: partitions that prefer these brokers, None for all."""
+    """A leader balance that the controller may have run in a round: for these preferred leaders, or for all (None)."""
 
     moment: Moment
     brokers: tuple[int, ...] | None = None
 
 
 def balances(traits: Traits) -> tuple[Balance, ...]:
-    """List what may have been balanced, the likeliest first; in ZooKeeper mode some brokers may be balanced enough."""
+    """List the balances that may have run, the likeliest first; in ZooKeeper mode Kafka balances broker by broker."""
     subsets: list[tuple[int, ...] | None] = [None]
     if traits.zookeeper_mode:
         subsets += [some for size in range(1, len(BROKERS)) for some in itertools.combinations(BROKERS, size)]

@@ -6,9 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 from drover.client.views.throttle_rows import BrokerThrottleRow, broker_throttle_rows, topic_throttle_rows
-from drover.facts import BrokerRates, Move, ThrottledReplicas
+from drover.facts import EVERY_REPLICA, BrokerRates, Move, ThrottledReplicas
 from drover.state.cluster import ClusterState
-from drover.throttling.found_entries import EVERY_REPLICA
 from drover.throttling.state import TopicThrottle
 from events.partitions import TopicPartition
 

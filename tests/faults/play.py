@@ -20,7 +20,7 @@ from tests.faults.injuries import SESSION_TIMEOUT_S, Scene
 from tests.faults.planning import Planning
 from tests.faults.scenarios import TOPIC_REPLICAS, Length, Scenario
 from tests.faults.traffic import Traffic, read_back
-from tests.integration.support import MANAGED, Installation, installation, wait_for
+from tests.integration.support import CREATED_WITHIN_MS, MANAGED, Installation, installation, wait_for
 
 SETTLED_WITHIN_S = 120.0
 # What another operator had set before: Drover must find it again as it was.
@@ -93,7 +93,7 @@ async def _create(made: Installation, scenario: Scenario, topic: str, brokers: t
     spec = TopicSpec(
         topic, scenario.partitions, TOPIC_REPLICAS, {"min.insync.replicas": str(scenario.min_isr)}, assignments
     )
-    answer = (await create_topics(made.cluster.bootstrap, [spec]))[topic]
+    answer = (await create_topics(made.cluster.bootstrap, [spec], timeout_ms=CREATED_WITHIN_MS))[topic]
     assert answer.accepted, answer
 
     async def led() -> bool:

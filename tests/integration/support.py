@@ -33,6 +33,8 @@ from tests.topics import delete_topics
 MANAGED = "local"
 DROVER = ("-m", "drover")
 RECORD_BYTES = 64 * 1024
+# A machine that hangs for ten seconds is no reason for a topic to be missing.
+CREATED_WITHIN_MS = 60_000
 # More would not all be written in the time that a record has, on a busy machine.
 RECORDS_AT_ONCE = 32
 # Between two looks that each start a process: it is what all others wait for meanwhile.
@@ -204,7 +206,8 @@ class Installation:
         """Create a topic with named replicas and write data to each partition."""
         assignments = {number: tuple(replicas) for number, replicas in layout.items()}
         spec = TopicSpec(name, len(layout), len(assignments[0]), assignments=assignments)
-        assert (await create_topics(self.cluster.bootstrap, [spec]))[name].accepted
+        answers = await create_topics(self.cluster.bootstrap, [spec], timeout_ms=CREATED_WITHIN_MS)
+        assert answers[name].accepted
         self.topics.add(name)
 
         async def shown() -> bool:

@@ -210,10 +210,18 @@ def standing_in(file: Path) -> int:
 
 
 def driver_of(process_id: int) -> psutil.Process:
-    """The Python that runs the job below spark-submit's JVM."""
-    children = [child for child in psutil.Process(process_id).children() if child.status() != psutil.STATUS_ZOMBIE]
-    (driver,) = [child for child in children if "__main__.py" in " ".join(child.cmdline())]
+    """The Python that runs the job below spark-submit's JVM; what the JVM has just forked still shows its command."""
+    children = [child for child in psutil.Process(process_id).children() if _is_driver(child)]
+    (driver,) = children
     return driver
+
+
+def _is_driver(process: psutil.Process) -> bool:
+    try:
+        program, *arguments = process.cmdline()
+    except (psutil.Error, ValueError):
+        return False  # it has ended
+    return Path(program).name.startswith("python") and any("__main__.py" in argument for argument in arguments)
 
 
 @asynccontextmanager

@@ -18,9 +18,11 @@ import psutil
 from bench.core_site import CLUSTER, Site
 from bench.finished_plans import aged_fold
 from bench.owner import Owner, Turn
+from bench.reference import Reference
 from bench.results import check
 from bench.traffic import mixture
 from drover.capability.messages import Moment
+from drover.runtime.process import collect_rarely
 from drover.scheduling.state import Limits
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival
@@ -66,12 +68,14 @@ async def steady(throttle: int | None, *, quick: bool) -> Figures:
         await site.step(owner, finishing=25)
     turns: list[Turn] = []
     flying: list[int] = []
+    reference, reference_ms = Reference(), list[float]()
     for _ in range(looks):
         turns += await site.step(owner, finishing)
         flying.append(len(owner.state(CLUSTER).moves.in_flight))
+        reference_ms.append(reference.elapsed_ms())
     check(min(flying) >= in_flight - 2 * finishing, f"only {min(flying)} were in flight at times")
     check(len(owner.state(CLUSTER).moves.pending) >= waiting * 0.95, "too few are waiting")
-    return _timed(turns, owner)
+    return {**_timed(turns, owner), "reference_ms": reference_ms}
 
 
 async def many_waiting(*, quick: bool) -> Figures:
@@ -269,6 +273,7 @@ def main() -> None:
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
+    collect_rarely()  # as a worker does
     json.dump(asyncio.run(CASES[options.case](quick=options.quick)), sys.stdout)
 
 

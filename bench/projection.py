@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from bench.log_maker import CLUSTER, queued_log, varied_log
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
 from drover.local import LocalZooKeeper, wait_until
-from drover.runtime.process import keep_imported
+from drover.runtime.process import collect_rarely
 from drover.shard.fold import RecordVerdict, ShardFold
 from events.records import Batch
 from projections.feed import Feed
@@ -83,7 +83,7 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
 
 
 async def _measure(options: ZooKeeperOptions, *, quick: bool) -> tuple[Row, ...]:
-    keep_imported()  # as a projector does
+    collect_rarely()  # as a projector does
     maker = await varied_log(5_000 if quick else 60_000)
     batches = _batches(maker.log)
     ours: list[float] = []

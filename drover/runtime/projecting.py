@@ -17,7 +17,7 @@ from drover.journal.producer import LogProducer
 from drover.runtime.health import Check, HealthServer
 from drover.runtime.logs import announce_plaintext, configure_logging
 from drover.runtime.metrics import Metrics
-from drover.runtime.process import keep_imported, unless_stopped
+from drover.runtime.process import collect_rarely, unless_stopped
 from drover.runtime.sending import CommandSender
 from drover.runtime.settings import Settings
 from events.codec import encode_progress
@@ -78,7 +78,7 @@ def serve_projection(settings: Settings, cluster: str | None) -> int:
     """
     configure_logging(settings.worker.log_format)
     announce_plaintext(settings)
-    keep_imported()
+    collect_rarely()
     asyncio.run(_serve(settings, cluster))
     return 0
 

@@ -12,7 +12,7 @@ from drover.errors import GroupNotLeftError
 from drover.runtime.health import Check
 from drover.runtime.host import ShardHost
 from drover.runtime.ports import BesideWorker
-from drover.runtime.process import keep_imported
+from drover.runtime.process import collect_rarely
 from drover.runtime.watchdog import Watchdog
 
 Work = Callable[[asyncio.Event, Watchdog], Awaitable[None]]
@@ -25,7 +25,7 @@ def run_process(work: Work) -> int:
     SIGTERM and SIGINT set the event that `work` is given. A fault while it runs ends the process with 70, a stop that
     takes too long with 71.
     """
-    keep_imported()
+    collect_rarely()
     watchdog = Watchdog()
     watchdog.start()
     try:

@@ -13,6 +13,7 @@ from drover.journal.port import Journal
 from drover.local import LocalCluster
 from drover.runtime import topics, wiring
 from drover.runtime.metrics import Metrics
+from drover.runtime.process import COLLECTED_AFTER
 from drover.runtime.settings import LogSettings, Settings, WorkerSettings
 from drover.runtime.watchdog import Watchdog
 from drover.runtime.worker import readiness, run_process
@@ -74,15 +75,18 @@ async def test_a_port_that_is_taken_is_named_and_nothing_is_left_open(local_clus
             await wiring._run(busy, _no_clusters, asyncio.Event(), Watchdog())
 
 
-def test_what_a_worker_has_loaded_when_it_starts_is_kept_from_garbage_collection() -> None:
+def test_a_worker_keeps_what_it_has_loaded_from_garbage_collection_and_collects_rarely() -> None:
     frozen: list[int] = []
+    before = gc.get_threshold()
 
     async def work(_stop: asyncio.Event, _watchdog: Watchdog) -> None:
         frozen.append(gc.get_freeze_count())
+        assert gc.get_threshold() == COLLECTED_AFTER
 
     gc.unfreeze()
     try:
         assert run_process(work) == 0
     finally:
         gc.unfreeze()
+        gc.set_threshold(*before)
     assert frozen[0] > 10_000

@@ -15,9 +15,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
+from time import monotonic
 
 import psutil
 
+from bench.reference import Reference
 from tests.left_behind import kill_what_is_left, mark_this_run
 
 PROCESSES = 5
@@ -31,6 +34,7 @@ REPEATED_LINES = 20
 INTERRUPTED = 130
 # A run of pytest takes up to ten seconds to end its processes after Ctrl-C, and some more to end clusters.
 PATIENCE_S = 20.0
+MEASURED_TIMES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Beside:
 
 def main(lint: str) -> int:
     """Run every check, whatever fails; all that failed is repeated at the end. Ctrl-C ends the checks that run."""
+    began = monotonic()
     FAILURES.write_text("", encoding="utf-8")
     mark_this_run()
     succeeded = None
@@ -64,6 +69,7 @@ def main(lint: str) -> int:
         for command in kill_what_is_left():
             print("killed a leftover process:", command, flush=True)
         return INTERRUPTED
+    print(f"{monotonic() - began:.0f} s, on a machine that needs {_reference_ms():.2f} ms for bench/reference.py")
     print(FAILURES.read_text(encoding="utf-8"), end="", flush=True)
     return 0 if succeeded else 1
 
@@ -78,6 +84,12 @@ def _check(lint: str, started: ExitStack) -> bool:
     beside = _start_beside(("sh", "-c", both), started)
     results.append(_run((*PYTEST, SPARK), started))
     return all((*results, beside.end()))
+
+
+def _reference_ms() -> float:
+    """Tell how fast the machine is: the same run takes a third longer in some hours than in others."""
+    reference = Reference()
+    return median(reference.elapsed_ms() for _ in range(MEASURED_TIMES))
 
 
 def _run(command: Sequence[str], started: ExitStack) -> bool:

@@ -1,6 +1,7 @@
 """`make test` runs every check whatever fails, says again what failed, and ends all of them at Ctrl-C."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -31,10 +32,12 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_is_well_if_every_check_is(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(everything, "PYTEST", ("echo", "tests"))
     assert everything.main("echo lint") == 0
-    said = [line for line in capfd.readouterr().out.splitlines() if line.startswith(("tests ", "lint"))]
+    lines = capfd.readouterr().out.splitlines()
+    said = [line for line in lines if line.startswith(("tests ", "lint"))]
     assert len(said) == 4
     assert "--ignore=tests/spark --ignore=tests/hostile" in said[0]
     assert said[1:] == ["tests tests/spark", "tests tests/hostile", "lint"]
+    assert re.fullmatch(r"\d+ s, on a machine that needs \d+\.\d\d ms for bench/reference\.py", lines[-1])
 
 
 @pytest.mark.parametrize("failing", ["lint", "hostile"])

@@ -191,6 +191,12 @@ def test_a_cancel_that_keeps_the_order_is_the_end_at_once() -> None:
     assert event.started
 
 
+def test_the_list_that_a_lost_cancel_would_leave_is_looked_at_again_since_it_may_be_an_old_one() -> None:
+    about = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, step=GROW, unsure=True)
+    event = doubted_then(about, sight())
+    assert isinstance(event, ReassignmentRolledBack)
+
+
 def test_a_cancel_that_had_no_effect_is_sent_again_only_when_that_persists() -> None:
     event = doubted_then(reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK), moving())
     assert isinstance(event, CallLapsed)

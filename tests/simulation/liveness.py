@@ -140,6 +140,7 @@ def check_the_end(world: World) -> None:
             state = fold.state.clusters.get(cluster.name)
             if state is not None:
                 l1_everything_ends_or_is_blocked(world, state)
+                s10_the_ledger_is_empty_in_the_end(world, state)
                 leader_rules.l8_leaders_are_where_they_belong(world, cluster, state)
     l2_every_shard_is_owned(world)
     l5_no_outcome_is_owed(world)
@@ -166,6 +167,16 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
     for plan in state.plans.values():
         if plan.status is PlanStatus.OPEN:
             assert not plan.is_idle, f"L1: {plan} has nothing left and is open"
+
+
+def s10_the_ledger_is_empty_in_the_end(world: World, state: ClusterState) -> None:
+    """S10: where nothing is under way, nothing that Drover has put on brokers and topics for it is there either."""
+    if state.reassignments:
+        return
+    assert not state.topic_throttles, f"S10: {state.topic_throttles} are left"
+    living = world.clusters[state.name].model.live_brokers()
+    left = {broker: throttle for broker, throttle in state.broker_throttles.items() if broker in living}
+    assert not left, f"S10: {left} are left"
 
 
 def l2_every_shard_is_owned(world: World) -> None:

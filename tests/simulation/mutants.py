@@ -335,7 +335,7 @@ MUTANTS = (
         BACK,
         "        if (reassignment.unsure or strange or done) and not context.persisted:",
         "        if (strange or done) and not context.persisted:",
-        layer="tests/shard/test_old_metadata.py",
+        layer="tests/reassignment/test_reconcile.py",
     ),
     *THROTTLE_MUTANTS,
     # -- what was asked for

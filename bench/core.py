@@ -73,7 +73,7 @@ def draft_rows(what: str, figures: Figures, *asked: tuple[float, Limit | None]) 
 
 
 def in_flight_rows(what: str, figures: Figures, gate: Limit) -> tuple[Row, ...]:
-    """Return the rows of a case that tells the reference's time: the gate is how often the p99 takes that."""
+    """Return the rows of a case that also times the reference; the gate is on the p99 as a multiple of that."""
     reference_ms = percentile(figures["reference_ms"], 50)
     return (
         Row(f"{what}, p99", percentile(figures["draft_ms"], 99), "ms", reference_ms, gate=gate),

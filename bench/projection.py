@@ -130,14 +130,15 @@ async def _writing(
     caught_up = asyncio.Event()
     caught_up.set()
     writer = ClusterWriter(Feed(CLUSTER), 0, Tree(recorder, root, CLUSTER, "bench"), reports, caught_up)
-    task = asyncio.create_task(writer.run())
     try:
-        await wait_until(lambda: writer.role is Role.WRITING, what="the writer is ready", timeout_s=30)
-        yield writer, recorder
-        check(not task.done(), "the writer ended")
+        # A writer that fails ends the block, instead of leaving it to wait for what is never written.
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(writer.run())
+            await wait_until(lambda: writer.role is Role.WRITING, what="the writer is ready", timeout_s=30)
+            yield writer, recorder
+            check(not task.done(), "the writer ended")
+            task.cancel()
     finally:
-        task.cancel()
-        await asyncio.wait((task,))
         await store.close()
 
 

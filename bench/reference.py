@@ -11,11 +11,11 @@ from time import process_time
 from events.partitions import TopicPartition
 
 ENTRIES = 20_000
-FURTHER = 7919
-"""A prime, so that every entry comes once before one comes again, and neighbours do not follow each other."""
+STRIDE = 7919
+"""A prime: every entry is visited once before any is visited again, and never two neighbours in a row."""
 
 STEPS = 265
-"""So many took a millisecond in the hour in which drafts in flight were last measured to be within 2 and 3 ms."""
+"""This many took 1 ms in the hour in which drafts in flight last stayed within 2 and 3 ms (decision 24)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Reference:
     def __init__(self) -> None:
         self._keys = [TopicPartition(f"topic-{number % 4}", number // 4) for number in range(ENTRIES)]
         self._entries = {
-            key: _Entry(key, tuple((number + step) % 100 for step in range(4)), number * FURTHER % ENTRIES)
+            key: _Entry(key, tuple((number + step) % 100 for step in range(4)), number * STRIDE % ENTRIES)
             for number, key in enumerate(self._keys)
         }
         self._heap = [(self._entries[key].rank, number) for number, key in enumerate(self._keys[:1000])]
@@ -46,7 +46,7 @@ class Reference:
         return (process_time() - started) * 1000
 
     def _step(self) -> None:
-        self._number = (self._number + FURTHER) % ENTRIES
+        self._number = (self._number + STRIDE) % ENTRIES
         entry = self._entries[self._keys[self._number]]
         first, *_ = entry.brokers
         heapq.heappush(self._heap, (entry.rank, self._number))

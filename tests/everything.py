@@ -34,7 +34,7 @@ REPEATED_LINES = 20
 INTERRUPTED = 130
 # A run of pytest takes up to ten seconds to end its processes after Ctrl-C, and some more to end clusters.
 PATIENCE_S = 20.0
-MEASURED_TIMES = 100
+REFERENCE_RUNS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _check(lint: str, started: ExitStack) -> bool:
 def _reference_ms() -> float:
     """Tell how fast the machine is: the same run takes a third longer in some hours than in others."""
     reference = Reference()
-    return median(reference.elapsed_ms() for _ in range(MEASURED_TIMES))
+    return median(reference.elapsed_ms() for _ in range(REFERENCE_RUNS))
 
 
 def _run(command: Sequence[str], started: ExitStack) -> bool:

@@ -1,4 +1,4 @@
-"""What the long-running processes of Drover have in common: how they begin, and how they stop while they do."""
+"""Start-up shared by the worker and the projector: garbage collection settings, and stopping before they are ready."""
 
 import asyncio
 import gc
@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-# So many more containers than were freed make a collection; after so many collections one goes further back.
+# Thresholds of `gc.set_threshold`: allocations net of frees for generation 0, then collections per older generation.
 COLLECTED_AFTER = (10_000, 20, 20)
 
 
 def collect_rarely() -> None:
-    """Leave what was imported out of garbage collection, and look for garbage less often than Python does.
+    """Leave what was imported out of garbage collection, and collect less often than Python does by default.
 
     State that is kept is no garbage, but every collection goes through it. A full one would stop the event loop for
     40 ms with the imports alone, and for 100 ms with 10,000 reassignments; small ones took a fifteenth of each draft.

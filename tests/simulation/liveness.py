@@ -170,7 +170,7 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
 
 
 def s10_the_ledger_is_empty_in_the_end(world: World, state: ClusterState) -> None:
-    """S10: where nothing is under way, nothing that Drover has put on brokers and topics for it is there either."""
+    """S10: with nothing under way, no throttle of Drover's is left on any topic or living broker."""
     if state.reassignments:
         return
     assert not state.topic_throttles, f"S10: {state.topic_throttles} are left"

@@ -210,9 +210,8 @@ def standing_in(file: Path) -> int:
 
 
 def driver_of(process_id: int) -> psutil.Process:
-    """The Python that runs the job below spark-submit's JVM; what the JVM has just forked still shows its command."""
-    children = [child for child in psutil.Process(process_id).children() if _is_driver(child)]
-    (driver,) = children
+    """The Python that runs the job below spark-submit's JVM, some of whose other children show its own command line."""
+    (driver,) = [child for child in psutil.Process(process_id).children() if _is_driver(child)]
     return driver
 
 

@@ -29,9 +29,11 @@ def changes(
                 going.append((Delete(path, there.version),))
         elif there is None:
             coming.append((Create(path, data),))
+        elif there.data == data:
+            continue
         elif is_another(path, there.data, data):
             coming.append((Delete(path, there.version), Create(path, data)))
-        elif there.data != data:
+        else:
             coming.append((Set(path, data, there.version),))
     going.sort(key=lambda change: depth_of(change[0].path), reverse=True)
     coming.sort(key=lambda change: depth_of(change[0].path))

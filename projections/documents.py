@@ -12,7 +12,8 @@ import msgspec
 
 from drover.plans.state import PlanStatus
 from drover.reassignment.values import Reassignment
-from projections.view import ClusterView, Entries, Scope
+from projections.entries import Entries, Members
+from projections.view import ClusterView, Scope
 
 # ZooKeeper takes requests of at most 1 MiB. One event touches at most one document of KIP-236, one topic's, one piece
 # of a plan and four small ones: within these limits they always fit one transaction of 512 kB.
@@ -20,8 +21,6 @@ PLAN_LIMIT_BYTES = 280_000
 TOPIC_LIMIT_BYTES = 80_000
 CHUNK_LIMIT_BYTES = 60_000
 SMALL_LIMIT_BYTES = 16_000
-# What one partition takes in a topic's document at the very least.
-_LEAST_PARTITION_BYTES = 12
 # Kafka's topic znode has had this version since it holds adding and removing replicas and the topic's id.
 TOPIC_VERSION = 3
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -78,24 +77,23 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield one node per topic of which a partition moves or waits, in Kafka's form and the draft's (R455-5, X15)."""
     for topic in scope.topics:
         path = f"/brokers/topics/{topic}"
-        listings = view.topics.get(topic)
-        if listings is None:
+        listed = view.topics.get(topic)
+        if listed is None:
             yield (path, None)
-        elif len(listings) * _LEAST_PARTITION_BYTES > TOPIC_LIMIT_BYTES:
+        elif listed.size > TOPIC_LIMIT_BYTES:
             yield (path, _refused(TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
         else:
             # X16: what the log knows to be in sync has left `adding` with its step; within a step both spellings agree.
-            adding = {str(number): entry.adding for number, entry in listings.items() if entry.adding}
-            removing = {str(number): entry.removing for number, entry in listings.items() if entry.removing}
+            adding, removing = _object(listed.adding), _object(listed.removing)
             said: dict[str, Any] = {
                 "version": TOPIC_VERSION,
-                "partitions": {str(number): entry.replicas for number, entry in listings.items()},
+                "partitions": _object(listed.partitions),
                 "adding_replicas": adding,
                 "removing_replicas": removing,
                 "addingReplicas": adding,
                 "retiringReplicas": removing,
             }
-            topic_id = next((entry.topic_id for entry in listings.values() if entry.topic_id), None)
+            topic_id = next((entry.topic_id for entry in listed.by_partition.values() if entry.topic_id), None)
             if topic_id is not None:
                 said["topic_id"] = topic_id
             yield (path, _encode(said, TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
@@ -104,20 +102,15 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
 def current_batch(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield one node per topic of which a step runs: KIP-435's current batch, in the names of KIP-455 (R435-2)."""
     for topic in scope.topics:
+        path, see = f"/drover/current_batch/{topic}", f"{REASSIGNMENTS}/{topic}"
         running = view.batch.get(topic)
-        said = None
-        if running is not None:
-            partitions = [
-                {
-                    "partition_index": number,
-                    "current_replicas": running[number].current,
-                    "target_replicas": running[number].target,
-                }
-                for number in sorted(running)
-            ]
-            said = {"version": 1, "name": topic, "partitions": partitions}
-        data = None if said is None else _encode(said, SMALL_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}")
-        yield (f"/drover/current_batch/{topic}", data)
+        if running is None:
+            yield (path, None)
+        elif running.members.size > SMALL_LIMIT_BYTES:
+            yield (path, _refused(SMALL_LIMIT_BYTES, see))
+        else:
+            partitions = msgspec.Raw(b"[%b]" % running.members.joined())
+            yield (path, _encode({"version": 1, "name": topic, "partitions": partitions}, see=see))
 
 
 def failed_brokers(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -245,6 +238,10 @@ def _reassignment(found: Reassignment) -> dict[str, Any]:
     if found.block is not None:
         said["blocked"] = found.block
     return said
+
+
+def _object(members: Members[str]) -> msgspec.Raw:
+    return msgspec.Raw(b"{%b}" % members.joined())
 
 
 def _plan(entries: Entries, limit_bytes: int, see: str) -> bytes | None:

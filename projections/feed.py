@@ -25,17 +25,19 @@ from projections.documents import (
     documents,
     standing,
 )
+from projections.entries import Entries
 from projections.position import START, Place
 from projections.store import MOST_BYTES, MOST_OPERATIONS, OPERATION_OVERHEAD_BYTES
-from projections.view import CHUNK_PARTITIONS, ClusterView, Entries, Scope, chunk_of
+from projections.view import CHUNK_PARTITIONS, ClusterView, Scope, chunk_of
 
 # One event changes at most its reassignment (twice), its topic's two nodes, its pieces, plans and the single nodes.
 EVENT_OPERATIONS = 14
+# One by which nothing comes or goes: its reassignment (twice), its topic's three nodes, a plan and the cancel node.
+EVOLVING_OPERATIONS = 7
 # What a document takes beside the words of people in it, and at most per character of those (escapes).
 DOCUMENT_BYTES = 500
 CHARACTER_BYTES = 6
-LISTING_BYTES = 140
-EVENT_BYTES = EVENT_OPERATIONS * (OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES)
+OPERATION_BYTES = OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES
 
 COMES = ReassignmentQueued | ReassignmentAdopted
 ENDS = Ending
@@ -119,16 +121,18 @@ class Feed:
         # How many operations and bytes are left for certain; counted anew only when they seem to be used up.
         operations, left = MOST_OPERATIONS, MOST_BYTES
         while self.waiting:
-            if operations <= EVENT_OPERATIONS:
+            event = self.waiting[0].event
+            most = EVOLVING_OPERATIONS if type(event) in EVOLVING else EVENT_OPERATIONS
+            if operations <= most:
                 operations = MOST_OPERATIONS - scope.most_operations
-                if operations <= EVENT_OPERATIONS:
+                if operations <= most:
                     break
-            needed = _weigh_next(self.view, scope, self.waiting[0].event)
+            needed = most * OPERATION_BYTES + _weigh_next(self.view, scope, event)
             if count and left < needed:
                 left = MOST_BYTES - weigh(self.view, scope)
                 if left < needed:
                     break
-            operations -= EVENT_OPERATIONS
+            operations -= most
             left -= needed
             self._fold(scope)
             count += 1
@@ -149,7 +153,7 @@ class Feed:
 def weigh(view: ClusterView, scope: Scope) -> int:
     """Estimate, rather too high, the bytes of the documents of a scope."""
     state = view.state
-    total = scope.most_operations * (OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES)
+    total = scope.most_operations * OPERATION_BYTES
     total += scope.accepted * _weigh_plan(view.accepted) + scope.queue * _weigh_plan(view.queue)
     total += sum(_weigh_topic(view, topic) for topic in scope.topics)
     total += sum(min(CHUNK_LIMIT_BYTES, view.chunks[chunk].size) for chunk in scope.chunks if chunk in view.chunks)
@@ -168,8 +172,8 @@ def weigh(view: ClusterView, scope: Scope) -> int:
 
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
-    """Estimate, rather too high, what one more event could add that is not in the scope yet."""
-    total = EVENT_BYTES
+    """Estimate what documents of more than a few bytes one event may add that are not in the scope yet."""
+    total = 0
     if type(event) in SPEAKING:
         # Its own words, since they may become a document's.
         total += _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
@@ -198,7 +202,9 @@ def _weigh_plan(entries: Entries) -> int:
 
 
 def _weigh_topic(view: ClusterView, topic: str) -> int:
-    return min(TOPIC_LIMIT_BYTES, len(view.topics.get(topic, ())) * LISTING_BYTES)
+    listed, running = view.topics.get(topic), view.batch.get(topic)
+    total = 0 if listed is None else min(TOPIC_LIMIT_BYTES, listed.size)
+    return total + (0 if running is None else min(SMALL_LIMIT_BYTES, running.members.size))
 
 
 def _weigh_words(*words: str) -> int:

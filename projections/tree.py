@@ -153,7 +153,8 @@ class Tree:
         """
         assert self._sent is None, "what became of the last transaction is not known yet"
         assert position.writer == self.writer, "by its name a writer knows its own transaction again"
-        operations = [each for operation in operations for each in self._permitted(operation)]
+        if self._locked:
+            operations = [each for operation in operations for each in self._permitted(operation)]
         data = encode_position(position)
         path = f"{self.base}{POSITION_PATH}"
         parents = [self._absolute(operation) for operation in self._parents_to_make()]

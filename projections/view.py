@@ -6,17 +6,14 @@ together from, so that an event costs the same however much is under way; `Scope
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import msgspec
 
 from drover.reassignment.evolve import EVOLVING
-from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
 from drover.scheduling.state import QueueEntry
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
-from drover.unmanaged.state import UnmanagedMove
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.healing import HealChunkBegun, HealChunkPlanned, HealEnded, HealPlanned
@@ -26,55 +23,14 @@ from events.plans import PlansForgotten
 from events.reassignments import TargetReplaced
 from events.records import AnyEvent, FreezeEvent, PlanEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
+from projections.entries import Entries
+from projections.listings import BatchEntry, Listing, TopicBatch, TopicListings, listing_of, step_of
 
 # A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
 CHUNK_PARTITIONS = 256
 _encoder = msgspec.json.Encoder(order="sorted")
-# Kafka lists the move of the running step in these: from the moment it may have been sent until it is gone for certain.
-_LISTED = frozenset(
-    {Phase.INTENDED, Phase.COPYING, Phase.ROLLING_BACK, Phase.CANCEL_INTENDED, Phase.CANCELLING}
-)  # fmt: skip
-_RESTORED = frozenset({Phase.RESTORE_INTENDED, Phase.RESTORING})
 
 Chunk = tuple[str, int]
-
-
-class Listing(msgspec.Struct, frozen=True, gc=False):
-    """A partition as Kafka's topic znode would show it: the target's order first, what leaves behind it (R455-10)."""
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-    topic_id: str = ""
-
-
-class BatchEntry(msgspec.Struct, frozen=True, gc=False):
-    """The step of one partition that runs: the replicas before it, and those it leads to (KIP-435)."""
-
-    current: tuple[int, ...]
-    target: tuple[int, ...]
-
-
-@dataclass(slots=True)
-class Entries:
-    """The encoded entries of one plan document, in their order, and how many bytes they are."""
-
-    by_key: dict[TopicPartition, bytes] = field(default_factory=dict)
-    size: int = 0
-
-    def put(self, key: TopicPartition, entry: bytes) -> None:
-        """Add an entry at the end, or replace one in its place."""
-        self.size += len(entry) + 1 - self._held(key)
-        self.by_key[key] = entry
-
-    def drop(self, key: TopicPartition) -> None:
-        """Remove an entry."""
-        self.size -= self._held(key)
-        self.by_key.pop(key, None)
-
-    def _held(self, key: TopicPartition) -> int:
-        before = self.by_key.get(key)
-        return 0 if before is None else len(before) + 1
 
 
 @dataclass(slots=True)
@@ -119,10 +75,10 @@ class ClusterView:
         self.queue = Entries()
         self.chunks: dict[Chunk, Entries] = {}
         # What each topic's znode lists, and how many reassignments (and not moves of others) each topic has.
-        self.topics: dict[str, dict[int, Listing]] = {}
+        self.topics: dict[str, TopicListings] = {}
         self.under_way: dict[str, int] = {}
-        # The step that runs of each partition, by topic: what KIP-435 calls the current batch.
-        self.batch: dict[str, dict[int, BatchEntry]] = {}
+        # The steps that run, by topic.
+        self.batch: dict[str, TopicBatch] = {}
         self.cancelled = 0
 
     def apply(self, event: AnyEvent, at_ms: int, scope: Scope) -> None:
@@ -227,15 +183,17 @@ class ClusterView:
         self._came_or_went(key, before, chunk, scope)
 
     def _step(self, key: TopicPartition, step: BatchEntry | None, scope: Scope) -> None:
-        running = self.batch.get(key.topic, {})
-        if running.get(key.partition) == step:
+        running = self.batch.get(key.topic)
+        if (None if running is None else running.by_partition.get(key.partition)) == step:
             return
         scope.topics.add(key.topic)
+        if running is None:
+            running = self.batch[key.topic] = TopicBatch()
         if step is not None:
-            self.batch.setdefault(key.topic, running)[key.partition] = step
+            running.put(key.partition, step)
             return
-        del running[key.partition]
-        if not running:
+        running.drop(key.partition)
+        if not running.by_partition:
             del self.batch[key.topic]
 
     def _came_or_went(self, key: TopicPartition, which: Reassignment, chunk: Chunk, scope: Scope) -> None:
@@ -255,50 +213,23 @@ class ClusterView:
             self.queue.put(key, entry_of(key, after.target, None))
 
     def _list(self, key: TopicPartition, listing: Listing | None, scope: Scope) -> None:
-        partitions = self.topics.setdefault(key.topic, {})
-        if partitions.get(key.partition) != listing:
-            scope.topics.add(key.topic)
-            if listing is None:
-                del partitions[key.partition]
-            else:
-                partitions[key.partition] = listing
-        if not partitions:
+        listed = self.topics.get(key.topic)
+        if (None if listed is None else listed.by_partition.get(key.partition)) == listing:
+            return
+        scope.topics.add(key.topic)
+        if listed is None:
+            listed = self.topics[key.topic] = TopicListings()
+        if listing is not None:
+            listed.put(key.partition, listing)
+            return
+        listed.drop(key.partition)
+        if not listed.by_partition:
             del self.topics[key.topic]
 
 
 def chunk_of(reassignment: Reassignment) -> Chunk:
     """Tell which piece of its plan a reassignment is shown in."""
     return reassignment.plan, reassignment.number // CHUNK_PARTITIONS
-
-
-def listing_of(reassignment: Reassignment | None, unmanaged: UnmanagedMove | None) -> Listing | None:
-    """Tell what Kafka's topic znode would show of a partition, as far as the log knows; Drover's own move first."""
-    if reassignment is None:
-        return None if unmanaged is None else Listing(unmanaged.replicas, unmanaged.adding, unmanaged.removing)
-    topic_id, step = reassignment.topic_id, reassignment.step
-    if reassignment.phase in _RESTORED:
-        return Listing(reassignment.restoring or reassignment.destination, topic_id=topic_id)
-    if step is None or reassignment.phase not in _LISTED or reassignment.current == step.replicas:
-        return Listing(reassignment.current, topic_id=topic_id)
-    return _moving(step.expected, step.replicas, topic_id)
-
-
-def step_of(reassignment: Reassignment) -> BatchEntry | None:
-    """Tell which step of a reassignment Kafka may be carrying out; None between two steps and while it waits."""
-    step = reassignment.step
-    if reassignment.phase in _RESTORED:
-        return BatchEntry(reassignment.current, reassignment.restoring or reassignment.destination)
-    if step is None or reassignment.phase not in _LISTED or reassignment.current == step.replicas:
-        return None
-    return BatchEntry(step.expected, step.replicas)
-
-
-# A cluster has few different pairs of lists, and this is asked at every event of a partition.
-@lru_cache(maxsize=4096)
-def _moving(expected: tuple[int, ...], replicas: tuple[int, ...], topic_id: str) -> Listing:
-    removing = tuple(broker for broker in expected if broker not in replicas)
-    adding = tuple(broker for broker in replicas if broker not in expected)
-    return Listing((*replicas, *removing), adding, removing, topic_id)
 
 
 def entry_of(key: TopicPartition, replicas: Iterable[int], original: Iterable[int] | None) -> bytes:

@@ -10,6 +10,7 @@ import asyncio
 import functools
 import logging
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ _FOLLOW_UPS = (RolledBackError, RuntimeInconsistency)
 # How long a thread of this process may keep another one waiting. kazoo's sends and receives between our steps: by
 # Python's default of 5 ms a transaction would be made, and not be on its way before the next one is made as well.
 TURN_S = 0.0001
+# A request is on its way after a tenth of a millisecond; by then it is worked on, whether or not it was taken.
+TAKEN_WITHIN_S = 0.001
 # Requests of one read that are under way at a time.
 READS_AT_A_TIME = 200
 
@@ -106,12 +109,15 @@ class ZooKeeperStore:
     async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
         """Do all or nothing."""
         client = await self._connected()
-        taken = self._loop.create_future()
+        taken = threading.Event()
         data = encode(client.chroot, operations, self._acl)
         result = client.handler.async_result()
-        client._call(Multi(data, functools.partial(self._hand_over, _take_note, taken)), result)  # noqa: SLF001 - kazoo's own requests go this way
+        client._call(Multi(data, taken.set), result)  # noqa: SLF001 - kazoo's own requests go this way
+        # Blocks, for the moment in which kazoo's thread fetches it: to come back by the event loop takes far longer.
+        taken.wait(TAKEN_WITHIN_S)
+        meanwhile()
         try:
-            results = await self._answer(client, result, taken, meanwhile)
+            results = await self._answer(client, result)
         except _DENIALS as error:
             raise self._denied(operations[0].path, error) from error
         except (KazooException, TimeoutError) as error:
@@ -192,24 +198,12 @@ class ZooKeeperStore:
                 await asyncio.sleep(0.02)
             return client
 
-    async def _answer(
-        self,
-        client: Any,
-        result: Any,
-        taken: "asyncio.Future[None] | None" = None,
-        meanwhile: Callable[[], None] = nothing,
-    ) -> Any:
-        """Wait for kazoo's answer; raises what it raises, and TimeoutError.
-
-        `meanwhile` is called once kazoo has taken the request.
-        """
+    async def _answer(self, client: Any, result: Any) -> Any:
+        """Wait for kazoo's answer; raises what it raises, and TimeoutError."""
         future: asyncio.Future[Any] = self._loop.create_future()
         result.rawlink(functools.partial(self._hand_over, _settle, future))
         try:
             async with asyncio.timeout(self._options.request_timeout_s):
-                if taken is not None:
-                    await asyncio.wait((future, taken), return_when=asyncio.FIRST_COMPLETED)
-                    meanwhile()
                 return await future
         except TimeoutError:
             self._discard(client)
@@ -227,11 +221,6 @@ class ZooKeeperStore:
         ending = asyncio.create_task(asyncio.to_thread(_end, client))
         self._closing.add(ending)
         ending.add_done_callback(self._closing.discard)
-
-
-def _take_note(taken: "asyncio.Future[None]") -> None:
-    if not taken.done():
-        taken.set_result(None)
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any) -> None:

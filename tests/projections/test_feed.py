@@ -3,15 +3,17 @@
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from events.records import AnyEvent
 from projections.changes import absorb, changes, flat, left_by, transactions
 from projections.documents import documents
 from projections.feed import Feed, Group, weigh
+from projections.listings import listing_of
 from projections.position import Place
 from projections.store import MOST_BYTES, MOST_OPERATIONS, Operation, Znode, size_of
-from projections.view import ClusterView, Scope, chunk_of, listing_of
-from tests.projections.logs import feed_of, opened, prefixes, queued, recorded, rendered, walked_log
+from projections.view import ClusterView, Scope, chunk_of
+from tests.projections.logs import feed_of, opened, prefixes, queued, recorded, rendered, sent, walked_log
 from tests.shard.world import CLUSTER
 
 
@@ -26,7 +28,7 @@ def check_indexes(view: ClusterView) -> None:
     assert view.under_way == dict(Counter(key.topic for key in under_way))
     chunks = {(chunk, key) for chunk, entries in view.chunks.items() for key in entries.by_key}
     assert chunks == {(chunk_of(found), key) for key, found in under_way.items()}
-    listed = {(topic, number): entry for topic, entries in view.topics.items() for number, entry in entries.items()}
+    listed = {(topic, number): one for topic, some in view.topics.items() for number, one in some.by_partition.items()}
     shown = {*under_way, *state.unmanaged}
     assert listed == {key: listing_of(under_way.get(key), state.unmanaged.get(key)) for key in shown}
 
@@ -119,6 +121,25 @@ def test_large_documents_make_small_groups() -> None:
         *(queued(number, topic="t" * 249, original=wide) for number in range(1500)),
     )
     feed.offer(0, recorded(events))
+    for group in groups_of(feed):
+        size = sum(len(path) + len(data or b"") for path, data in group.documents.items())
+        assert size <= MOST_BYTES
+
+
+def test_long_lists_in_many_topics_make_small_groups() -> None:
+    """A topic's documents weigh what they are: with a guess for each partition, these groups had up to 860 kB."""
+    feed = Feed("prod")
+    before, after = tuple(range(10_000, 10_010)), tuple(range(20_000, 20_010))
+    moves = [
+        event
+        for number in range(60)
+        for topic in (f"topic-{count}" for count in range(40))
+        for event in (
+            replace(queued(number, topic), original=before, target=after),
+            replace(sent(number, topic), expected=before, replicas=after),
+        )
+    ]
+    feed.offer(0, recorded((opened(), *moves)))
     for group in groups_of(feed):
         size = sum(len(path) + len(data or b"") for path, data in group.documents.items())
         assert size <= MOST_BYTES

@@ -1,0 +1,65 @@
+"""PURE: the encoded pieces that documents are put together from, and how many bytes those are.
+
+Two orders: `Entries` keep the order in which they came, `Members` that of their keys. To change one piece costs the
+same however many there are; to join them costs little for each.
+"""
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from events.partitions import TopicPartition
+
+Key = TypeVar("Key", bound=Any)
+
+
+@dataclass(slots=True)
+class Entries:
+    """The encoded entries of one plan document, in their order, and how many bytes they are."""
+
+    by_key: dict[TopicPartition, bytes] = field(default_factory=dict)
+    size: int = 0
+
+    def put(self, key: TopicPartition, entry: bytes) -> None:
+        """Add an entry at the end, or replace one in its place."""
+        self.size += len(entry) + 1 - self._held(key)
+        self.by_key[key] = entry
+
+    def drop(self, key: TopicPartition) -> None:
+        """Remove an entry."""
+        self.size -= self._held(key)
+        self.by_key.pop(key, None)
+
+    def _held(self, key: TopicPartition) -> int:
+        before = self.by_key.get(key)
+        return 0 if before is None else len(before) + 1
+
+
+@dataclass(slots=True)
+class Members(Generic[Key]):
+    """The encoded members of an object or a list by the order of their keys, and how many bytes they are."""
+
+    by_key: dict[Key, bytes] = field(default_factory=dict)
+    size: int = 0
+    _keys: list[Key] = field(default_factory=list)
+
+    def put(self, key: Key, member: bytes) -> None:
+        """Add a member, or replace the one of this key."""
+        before = self.by_key.get(key)
+        if before is None:
+            insort(self._keys, key)
+            self.size += len(member) + 1
+        else:
+            self.size += len(member) - len(before)
+        self.by_key[key] = member
+
+    def drop(self, key: Key) -> None:
+        """Remove the member of a key, if there is one."""
+        before = self.by_key.pop(key, None)
+        if before is not None:
+            del self._keys[bisect_left(self._keys, key)]
+            self.size -= len(before) + 1
+
+    def joined(self) -> bytes:
+        """Return all of them with commas between."""
+        return b",".join(map(self.by_key.__getitem__, self._keys))

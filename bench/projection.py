@@ -28,7 +28,8 @@ from projections.writer import ClusterWriter, Role
 from projections.zookeeper import ZooKeeperStore
 
 EVENTS_PER_SECOND = 2_000
-ROUNDS = 5
+# One pair differs from the next by up to a fifth: the middle of five moved by 0.05 from run to run.
+ROUNDS = 11
 # A store of ours lets threads take turns more often; what is compared with it has Python's default.
 DEFAULT_TURN_S = sys.getswitchinterval()
 
@@ -252,7 +253,7 @@ async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
 METHOD = """\
 A real ZooKeeper 3.9.5 with its defaults, which writes each transaction to disk, on the same machine. *Nodes written*:
 a log like that of the replay benchmark waits in a projector, which folds, renders, compares and writes it; *baseline*:
-the very same transactions by kazoo alone, one after the other, at another place of the same ZooKeeper. Five pairs by
+the very same transactions by kazoo alone, one after the other, at another place of the same ZooKeeper. Eleven pairs by
 turns after one to warm up, the middle one by ratio. *Lag*: records are offered at a steady pace; from offering an event
 to the answer of the transaction that has it. *Rebuild*: the new tree is written aside, read back, and switched to, from
 a log whose reassignments are all under way."""

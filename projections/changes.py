@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from types import MappingProxyType
 
-from projections.documents import is_another
 from projections.ownership import depth_of
+from projections.reassignment_document import is_another
 from projections.store import MOST_BYTES, MOST_OPERATIONS, Create, Delete, Operation, Set, Znode, size_of
 
 # The position node is in every transaction.

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 
 from drover.plans.state import PlanStatus
-from drover.reassignment.values import Reassignment
 from projections.entries import Entries, Members
+from projections.ownership import REASSIGNMENTS
+from projections.reassignment_document import encode_reassignment
 from projections.view import ClusterView, Scope
 
 # ZooKeeper takes requests of at most 1 MiB. One event touches at most one document of KIP-236, one topic's, one piece
@@ -70,7 +71,7 @@ def reassignments(view: ClusterView, scope: Scope) -> Iterator[Document]:
     for key in scope.partitions:
         found = view.state.reassignments.get(key)
         path = f"{REASSIGNMENTS}/{key.topic}/{key.partition}"
-        yield (path, None if found is None else _encode(_reassignment(found)))
+        yield (path, None if found is None else _fitting(encode_reassignment(found)))
 
 
 def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -170,7 +171,6 @@ def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:
         yield (f"{PLANS}/{name}/{number:010d}", data)
 
 
-REASSIGNMENTS = "/admin/reassignments"
 PLANS = "/drover/plans"
 DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
     reassign_partitions,
@@ -199,47 +199,6 @@ def standing(view: ClusterView) -> tuple[str, ...]:
     return tuple(path for path, stands in there.items() if stands)
 
 
-class _Numbered(msgspec.Struct):
-    number: int = -1
-
-
-_numbered = msgspec.json.Decoder(_Numbered)
-
-
-def is_another(path: str, before: bytes, after: bytes) -> bool:
-    """Tell whether a node must be deleted and made again, since its czxid names another reassignment (R236-22)."""
-    if not path.startswith(f"{REASSIGNMENTS}/") or not before or not after:
-        return False
-    try:
-        return _numbered.decode(before).number != _numbered.decode(after).number
-    except (msgspec.DecodeError, msgspec.ValidationError):
-        return True  # somebody else wrote what is there
-
-
-def _reassignment(found: Reassignment) -> dict[str, Any]:
-    said: dict[str, Any] = {
-        "version": 1,
-        "number": found.number,
-        "plan": found.plan,
-        "state": found.phase,
-        "original_replicas": found.original,
-        "replicas": found.target,
-        "current_replicas": found.current,
-        "queued_ms": found.queued_ms,
-        "since_ms": found.since_ms,
-    }
-    if found.step is not None:
-        said["step"] = found.step.number
-        said["step_replicas"] = found.step.replicas
-    if found.cancel_mode is not None:
-        said["cancel"] = found.cancel_mode
-    if found.held_off is not None and found.asked is not None:
-        said["held_off"] = {"cancel": found.asked.mode, "by": found.asked.by, "why": found.held_off}
-    if found.block is not None:
-        said["blocked"] = found.block
-    return said
-
-
 def _object(members: Members[str]) -> msgspec.Raw:
     return msgspec.Raw(b"{%b}" % members.joined())
 
@@ -262,5 +221,8 @@ def _refused(limit_bytes: int, see: str) -> bytes:
 
 
 def _encode(said: object, limit_bytes: int = SMALL_LIMIT_BYTES, see: str = "drover history") -> bytes:
-    data = _encoder.encode(said)
+    return _fitting(_encoder.encode(said), limit_bytes, see)
+
+
+def _fitting(data: bytes, limit_bytes: int = SMALL_LIMIT_BYTES, see: str = "drover history") -> bytes:
     return data if len(data) <= limit_bytes else _refused(limit_bytes, see)

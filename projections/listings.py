@@ -116,6 +116,17 @@ def step_of(reassignment: Reassignment) -> BatchEntry | None:
     return BatchEntry(step.expected, step.replicas)
 
 
+def is_shown_alike(before: Reassignment, after: Reassignment) -> bool:
+    """Tell whether neither can have changed: most events of a step change its phase only."""
+    return (
+        before.step is after.step
+        and before.current is after.current
+        and before.topic_id is after.topic_id
+        and before.phase in _LISTED
+        and after.phase in _LISTED
+    )
+
+
 # A cluster has few different pairs of lists, and this is asked at every event of a partition.
 @lru_cache(maxsize=4096)
 def _moving(expected: tuple[int, ...], replicas: tuple[int, ...], topic_id: str) -> Listing:

@@ -10,11 +10,13 @@
 * Everything else below the chroot is nobody's business here: requests, their error nodes, notes of operators.
 """
 
+# Below it is a node per topic, and below those one per reassignment.
+REASSIGNMENTS = "/admin/reassignments"
 PARENTS = (
     "/admin",
     "/admin/failed_brokers",
     "/admin/reassignment_requests",
-    "/admin/reassignments",
+    REASSIGNMENTS,
     "/brokers",
     "/brokers/topics",
     "/config",
@@ -26,7 +28,7 @@ PARENTS = (
 )
 SUBTREES = (
     "/admin/failed_brokers",
-    "/admin/reassignments",
+    REASSIGNMENTS,
     "/brokers/topics",
     "/drover/current_batch",
     "/drover/heal",

@@ -47,14 +47,22 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
         return Place(self.offset, self.event_index)
 
 
-def mark_of(data: bytes, place: Place) -> str:
-    """Name a document that came to stand at a place: other bytes and another time are another name."""
-    return f"{_digest(data)}-{place.offset}.{place.event_index}"
+def mark_of(data: bytes, place: Place, before: str | None = None) -> str:
+    """Name a document that came to stand at a place: other bytes and another time are another name.
+
+    The same bytes as `before` keep that name.
+    """
+    digest = _digest(data)
+    return before if before is not None and _is_of(before, digest) else f"{digest}-{place.offset}.{place.event_index}"
 
 
 def is_marked(mark: str | None, data: bytes | None) -> bool:
     """Tell whether these are the bytes that a mark was made of."""
-    return mark is not None and data is not None and mark.partition("-")[0] == _digest(data)
+    return mark is not None and data is not None and _is_of(mark, _digest(data))
+
+
+def _is_of(mark: str, digest: str) -> bool:
+    return mark.partition("-")[0] == digest
 
 
 def _digest(data: bytes) -> str:

@@ -24,7 +24,7 @@ from events.reassignments import TargetReplaced
 from events.records import AnyEvent, FreezeEvent, PlanEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
 from projections.entries import Entries
-from projections.listings import BatchEntry, Listing, TopicBatch, TopicListings, listing_of, step_of
+from projections.listings import BatchEntry, Listing, TopicBatch, TopicListings, is_shown_alike, listing_of, step_of
 
 # A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
 CHUNK_PARTITIONS = 256
@@ -95,9 +95,12 @@ class ClusterView:
         if before is not None and type(event) in EVOLVING:
             # The most frequent by far: nothing comes or goes.
             apply(state, event, at_ms)
-            after = state.reassignments[before.key]
-            self._changed(before.key, before, after, scope)
-            self._list(before.key, listing_of(after, None), scope)
+            key = before.key
+            after = state.reassignments[key]
+            self._changed(key, before, after, scope)
+            if not is_shown_alike(before, after):
+                self._step(key, step_of(after), scope)
+                self._list(key, listing_of(after, None), scope)
             return
         self._apply_rarer(event, at_ms, scope)
 
@@ -108,6 +111,7 @@ class ClusterView:
         after = state.reassignments.get(key)
         if before is not after:
             self._changed(key, before, after, scope)
+            self._step(key, None if after is None else step_of(after), scope)
         if isinstance(event, QueueEntryAdded | QueueEntryRemoved):
             self._queued(key, waited, state.queue.get(key), scope)
         elif isinstance(event, TargetReplaced):
@@ -150,7 +154,6 @@ class ClusterView:
         self, key: TopicPartition, before: Reassignment | None, after: Reassignment | None, scope: Scope
     ) -> None:
         scope.partitions.add(key)
-        self._step(key, None if after is None else step_of(after), scope)
         cancelled = (after is not None and after.is_cancelled) - (before is not None and before.is_cancelled)
         if cancelled:
             self.cancelled += cancelled

@@ -22,7 +22,7 @@ from projections.documents import standing
 from projections.feed import Feed, Group, Recorded
 from projections.ownership import SHARED, is_projected
 from projections.patrol import Patrol
-from projections.position import START, Place, Position, is_marked, mark_of
+from projections.position import START, Place, Position, mark_of
 from projections.requests import NoRequests, Requests
 from projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError, nothing
 from projections.tree import BeatenError, Tree
@@ -347,9 +347,7 @@ class ClusterWriter:
         place = START if last is None else last.place
         marks = {} if self.tree.position is None else self.tree.position.standing
         changed = {
-            path: mark_of(data, place)
-            for path in shared
-            if (data := documents.get(path)) is not None and not is_marked(marks.get(path), data)
+            path: mark_of(data, place, marks.get(path)) for path in shared if (data := documents.get(path)) is not None
         }
         return Position(
             cluster=self.cluster,

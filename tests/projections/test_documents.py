@@ -24,6 +24,7 @@ from events.records import AnyEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
 from projections import documents
 from projections.documents import CHUNK_LIMIT_BYTES, PLAN_LIMIT_BYTES, SMALL_LIMIT_BYTES, TOPIC_LIMIT_BYTES
+from projections.reassignment_document import is_another
 from projections.store import MOST_BYTES
 from projections.view import Scope
 from tests.projections.logs import AT_MS, accepted, completed, opened, queued, sent, viewed
@@ -307,10 +308,10 @@ def test_a_topic_with_too_many_partitions_is_refused() -> None:
 
 def test_another_reassignment_of_a_partition_is_another_node() -> None:
     first, again = (tree(opened(), *events)["/admin/reassignments/orders/0"] for events in _twice())
-    assert documents.is_another("/admin/reassignments/orders/0", first, again)
-    assert not documents.is_another("/admin/reassignments/orders/0", first, first)
-    assert documents.is_another("/admin/reassignments/orders/0", b"by hand", again)
-    assert not documents.is_another("/admin/reassign_partitions", first, again)
+    assert is_another("/admin/reassignments/orders/0", first, again)
+    assert not is_another("/admin/reassignments/orders/0", first, first)
+    assert is_another("/admin/reassignments/orders/0", b"by hand", again)
+    assert not is_another("/admin/reassign_partitions", first, again)
 
 
 def _twice() -> tuple[tuple[AnyEvent, ...], tuple[AnyEvent, ...]]:

@@ -9,7 +9,7 @@ from events.records import AnyEvent
 from projections.changes import absorb, changes, flat, left_by, transactions
 from projections.documents import documents
 from projections.feed import Feed, Group, weigh
-from projections.listings import listing_of
+from projections.listings import listing_of, step_of
 from projections.position import Place
 from projections.store import MOST_BYTES, MOST_OPERATIONS, Operation, Znode, size_of
 from projections.view import ClusterView, Scope, chunk_of
@@ -31,6 +31,8 @@ def check_indexes(view: ClusterView) -> None:
     listed = {(topic, number): one for topic, some in view.topics.items() for number, one in some.by_partition.items()}
     shown = {*under_way, *state.unmanaged}
     assert listed == {key: listing_of(under_way.get(key), state.unmanaged.get(key)) for key in shown}
+    batch = {(topic, number): one for topic, some in view.batch.items() for number, one in some.by_partition.items()}
+    assert batch == {key: step for key, found in under_way.items() if (step := step_of(found)) is not None}
 
 
 @pytest.mark.parametrize("seed", range(8))

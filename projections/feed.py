@@ -6,6 +6,7 @@ tree is always the fold of a prefix of the events.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import get_args
 
@@ -14,6 +15,7 @@ import msgspec
 from drover.plans.evolve import Ending
 from drover.reassignment.evolve import EVOLVING
 from events.base import PartitionEvent
+from events.healing import HealAssignment, HealChunkPlanned
 from events.reassignments import ReassignmentAdopted, ReassignmentQueued
 from events.records import AnyEvent, Batch
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
@@ -37,6 +39,9 @@ EVOLVING_OPERATIONS = 7
 # What a document takes beside the words of people in it, and at most per character of those (escapes).
 DOCUMENT_BYTES = 500
 CHARACTER_BYTES = 6
+# What a partition's entry takes beside the topic's name, and each replica in a list.
+ENTRY_BYTES = 60
+BROKER_BYTES = 8
 OPERATION_BYTES = OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES
 
 COMES = ReassignmentQueued | ReassignmentAdopted
@@ -164,8 +169,11 @@ def weigh(view: ClusterView, scope: Scope) -> int:
         found = state.reassignments.get(key)
         if found is not None:
             block = found.block
-            total += 8 * (2 * len(found.target) + 2 * len(found.original))
+            total += BROKER_BYTES * (2 * len(found.target) + 2 * len(found.original))
             total += 0 if block is None else _weigh_words(block.detail)
+    total += sum(
+        _weigh_heal_chunk(state.heal_chunks[one].assignments) for one in scope.heal_chunks & state.heal_chunks.keys()
+    )
     if scope.freeze and state.freeze is not None:
         total += _weigh_words(state.freeze.by, state.freeze.reason)
     return total
@@ -177,6 +185,8 @@ def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
     if type(event) in SPEAKING:
         # Its own words, since they may become a document's.
         total += _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
+    if isinstance(event, HealChunkPlanned):
+        total += _weigh_heal_chunk(event.assignments)
     if not isinstance(event, PartitionEvent):
         return total
     if event.topic not in scope.topics:
@@ -205,6 +215,11 @@ def _weigh_topic(view: ClusterView, topic: str) -> int:
     listed, running = view.topics.get(topic), view.batch.get(topic)
     total = 0 if listed is None else min(TOPIC_LIMIT_BYTES, listed.size)
     return total + (0 if running is None else min(SMALL_LIMIT_BYTES, running.members.size))
+
+
+def _weigh_heal_chunk(assignments: Iterable[HealAssignment]) -> int:
+    entries = sum(ENTRY_BYTES + len(one.topic) + BROKER_BYTES * len(one.target) for one in assignments)
+    return min(CHUNK_LIMIT_BYTES, entries)
 
 
 def _weigh_words(*words: str) -> int:

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
+from events.healing import HealAssignment, HealChunkPlanned, HealPlanned
 from events.records import AnyEvent
 from projections.changes import absorb, changes, flat, left_by, transactions
 from projections.documents import documents
@@ -145,6 +146,26 @@ def test_long_lists_in_many_topics_make_small_groups() -> None:
     for group in groups_of(feed):
         size = sum(len(path) + len(data or b"") for path, data in group.documents.items())
         assert size <= MOST_BYTES
+
+
+def test_a_heal_of_many_large_chunks_makes_small_groups() -> None:
+    """Each chunk is a node: 100 of these would be 2 MB, and ZooKeeper would never take them."""
+    feed = Feed("prod")
+    planned = HealPlanned(cluster="prod", heal="heal-1", number=1, brokers=(3,), chunks=100, partitions=10_000)
+    chunks = (
+        HealChunkPlanned(
+            cluster="prod",
+            heal="heal-1",
+            chunk=number,
+            assignments=tuple(HealAssignment("t" * 150, one, "id", (3, 1, 2), (4, 1, 2)) for one in range(100)),
+        )
+        for number in range(1, 101)
+    )
+    feed.offer(0, recorded((planned, *chunks)))
+    groups = groups_of(feed)
+    assert sum(len(path.split("/")) == 4 for group in groups for path in group.documents) == 100
+    for group in groups:
+        assert sum(len(path) + len(data or b"") for path, data in group.documents.items()) <= MOST_BYTES
 
 
 def test_changes_are_done_from_the_leaves_up_and_from_the_top_down() -> None:

@@ -180,7 +180,7 @@ def weigh(view: ClusterView, scope: Scope) -> int:
 
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
-    """Estimate what documents of more than a few bytes one event may add that are not in the scope yet."""
+    """Estimate, rather too high, the large documents that one more event would bring into the scope, in bytes."""
     total = 0
     if type(event) in SPEAKING:
         # Its own words, since they may become a document's.

@@ -117,7 +117,7 @@ def step_of(reassignment: Reassignment) -> BatchEntry | None:
 
 
 def is_shown_alike(before: Reassignment, after: Reassignment) -> bool:
-    """Tell whether neither can have changed: most events of a step change its phase only."""
+    """Tell whether listing and running step are certainly the same: most events of a step change its phase only."""
     return (
         before.step is after.step
         and before.current is after.current

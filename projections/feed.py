@@ -15,7 +15,7 @@ import msgspec
 from drover.plans.evolve import Ending
 from drover.reassignment.evolve import EVOLVING
 from events.base import PartitionEvent
-from events.healing import HealAssignment, HealChunkPlanned
+from events.healing import HealAssignment, HealChunkPlanned, HealEnded, HealPlanned
 from events.reassignments import ReassignmentAdopted, ReassignmentQueued
 from events.records import AnyEvent, Batch
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
@@ -32,7 +32,8 @@ from projections.position import START, Place
 from projections.store import MOST_BYTES, MOST_OPERATIONS, OPERATION_OVERHEAD_BYTES
 from projections.view import CHUNK_PARTITIONS, ClusterView, Scope, chunk_of
 
-# One event changes at most its reassignment (twice), its topic's two nodes, its pieces, plans and the single nodes.
+# One event changes at most its reassignment (twice), its topic's three nodes, its pieces, plans and the single nodes;
+# only those that end a heal's plan change more, see `_most_operations`.
 EVENT_OPERATIONS = 14
 # One by which nothing comes or goes: its reassignment (twice), its topic's three nodes, a plan and the cancel node.
 EVOLVING_OPERATIONS = 7
@@ -127,8 +128,8 @@ class Feed:
         operations, left = MOST_OPERATIONS, MOST_BYTES
         while self.waiting:
             event = self.waiting[0].event
-            most = EVOLVING_OPERATIONS if type(event) in EVOLVING else EVENT_OPERATIONS
-            if operations <= most:
+            most = _most_operations(self.view, event)
+            if count and operations <= most:
                 operations = MOST_OPERATIONS - scope.most_operations
                 if operations <= most:
                     break
@@ -177,6 +178,14 @@ def weigh(view: ClusterView, scope: Scope) -> int:
     if scope.freeze and state.freeze is not None:
         total += _weigh_words(state.freeze.by, state.freeze.reason)
     return total
+
+
+def _most_operations(view: ClusterView, event: AnyEvent) -> int:
+    """Return how many changes of nodes one event may take."""
+    if type(event) in EVOLVING:
+        return EVOLVING_OPERATIONS
+    # The chunks that have not begun go at once.
+    return EVENT_OPERATIONS + (len(view.state.heal_chunks) if isinstance(event, HealPlanned | HealEnded) else 0)
 
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:

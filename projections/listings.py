@@ -4,7 +4,9 @@ Both are kept as the encoded pieces of their documents: one partition that moves
 others written anew.
 """
 
+from abc import ABC, abstractmethod
 from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -36,13 +38,52 @@ class BatchEntry(msgspec.Struct, frozen=True, gc=False):
     target: tuple[int, ...]
 
 
-class TopicListings:
-    """The listings of one topic by partition, and the members of the objects that show them, by Kafka's names."""
+Shown = TypeVar("Shown", Listing, BatchEntry)
+Pieces = TypeVar("Pieces", bound="TopicPieces[Any]")
 
-    __slots__ = ("adding", "by_partition", "partitions", "removing")
+
+class TopicPieces(ABC, Generic[Shown]):
+    """What is shown of each partition of one topic; how it is encoded is for those that inherit."""
+
+    __slots__ = ("by_partition",)
 
     def __init__(self) -> None:
-        self.by_partition: dict[int, Listing] = {}
+        self.by_partition: dict[int, Shown] = {}
+
+    def show(self, partition: int, shown: Shown | None) -> bool:
+        """Show this of a partition, None: nothing; returns whether that is a change."""
+        if self.by_partition.get(partition) == shown:
+            return False
+        if shown is None:
+            del self.by_partition[partition]
+            self._drop(partition)
+        else:
+            self.by_partition[partition] = shown
+            self._put(partition, shown)
+        return True
+
+    @abstractmethod
+    def _put(self, partition: int, shown: Shown) -> None: ...
+
+    @abstractmethod
+    def _drop(self, partition: int) -> None: ...
+
+
+def keep(by_topic: dict[str, Pieces], topic: str, pieces: Pieces) -> None:
+    """Keep the pieces of a topic while there are any."""
+    if pieces.by_partition:
+        by_topic[topic] = pieces
+    else:
+        by_topic.pop(topic, None)
+
+
+class TopicListings(TopicPieces[Listing]):
+    """The listings of one topic, and the members of the objects that show them, by Kafka's names."""
+
+    __slots__ = ("adding", "partitions", "removing")
+
+    def __init__(self) -> None:
+        super().__init__()
         # An object's members are in the order of their names: those are strings, and "10" comes before "9".
         self.partitions: Members[str] = Members()
         self.adding: Members[str] = Members()
@@ -53,44 +94,36 @@ class TopicListings:
         """How many bytes of members one document shows of them; it shows what comes and goes by two names (X15)."""
         return self.partitions.size + 2 * self.adding.size + 2 * self.removing.size
 
-    def put(self, partition: int, listing: Listing) -> None:
-        """List a partition, or list it anew."""
-        self.by_partition[partition] = listing
+    def _put(self, partition: int, shown: Listing) -> None:
         name = str(partition)
-        self.partitions.put(name, _member(partition, listing.replicas))
-        for members, brokers in ((self.adding, listing.adding), (self.removing, listing.removing)):
+        self.partitions.put(name, _member(partition, shown.replicas))
+        for members, brokers in ((self.adding, shown.adding), (self.removing, shown.removing)):
             if brokers:
                 members.put(name, _member(partition, brokers))
             else:
                 members.drop(name)
 
-    def drop(self, partition: int) -> None:
-        """Let a listed partition go."""
-        del self.by_partition[partition]
+    def _drop(self, partition: int) -> None:
         name = str(partition)
         for members in (self.partitions, self.adding, self.removing):
             members.drop(name)
 
 
-class TopicBatch:
-    """The steps that run in one topic by partition: what KIP-435 calls the current batch."""
+class TopicBatch(TopicPieces[BatchEntry]):
+    """The steps that run in one topic: what KIP-435 calls the current batch."""
 
-    __slots__ = ("by_partition", "members")
+    __slots__ = ("members",)
 
     def __init__(self) -> None:
-        self.by_partition: dict[int, BatchEntry] = {}
+        super().__init__()
         self.members: Members[int] = Members()
 
-    def put(self, partition: int, step: BatchEntry) -> None:
-        """Take in the step of a partition, in place of the one before."""
-        self.by_partition[partition] = step
-        current, target = _encoded(step.current), _encoded(step.target)
+    def _put(self, partition: int, shown: BatchEntry) -> None:
+        current, target = _encoded(shown.current), _encoded(shown.target)
         member = b'{"current_replicas":%b,"partition_index":%d,"target_replicas":%b}' % (current, partition, target)
         self.members.put(partition, member)
 
-    def drop(self, partition: int) -> None:
-        """Let the step of a partition go."""
-        del self.by_partition[partition]
+    def _drop(self, partition: int) -> None:
         self.members.drop(partition)
 
 

@@ -48,9 +48,9 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mark_of(data: bytes, place: Place, before: str | None = None) -> str:
-    """Name a document that came to stand at a place: other bytes and another time are another name.
+    """Return the mark of a document that is written at a place: a digest of its bytes, and the place.
 
-    The same bytes as `before` keep that name.
+    `before` is the mark of what the node holds now; it is returned as it is if it was made of the same bytes.
     """
     digest = _digest(data)
     return before if before is not None and _is_of(before, digest) else f"{digest}-{place.offset}.{place.event_index}"

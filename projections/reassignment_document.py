@@ -1,7 +1,7 @@
 """PURE: the document of one reassignment's node, and whether two of them are the same reassignment's.
 
-Fields are declared in the order of their names, so that a plain encoder writes canonical JSON. Most nodes that are
-written are these, and an encoder that sorts takes twice as long.
+Fields are declared in alphabetical order, so that a plain encoder writes canonical JSON: a sorting encoder takes twice
+as long, and most writes are of these nodes.
 """
 
 import msgspec
@@ -14,7 +14,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Blocked(msgspec.Struct, frozen=True, gc=False):
-    """What a reassignment waits for, in words and by its name, and since when."""
+    """Why a reassignment is blocked, with details, and since when (ms since the epoch, in log time)."""
 
     detail: str
     since_ms: int
@@ -22,7 +22,7 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldOff(msgspec.Struct, frozen=True, gc=False):
-    """A cancellation that waits: which one, who asked for it, and what it waits for."""
+    """The cancellation that is held off, who asked for it, and the guard that holds it off (R236-8)."""
 
     by: str
     cancel: str
@@ -30,7 +30,7 @@ class HeldOff(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReassignmentDocument(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the node of a reassignment says (R236-21); `projections/README.md` tells the fields."""
+    """The content of a reassignment's node (R236-21); `projections/README.md` documents the fields."""
 
     blocked: Blocked | UnsetType = UNSET
     cancel: str | UnsetType = UNSET

@@ -24,7 +24,16 @@ from events.reassignments import TargetReplaced
 from events.records import AnyEvent, FreezeEvent, PlanEvent
 from events.waiting import QueueEntryAdded, QueueEntryRemoved
 from projections.entries import Entries
-from projections.listings import BatchEntry, Listing, TopicBatch, TopicListings, is_shown_alike, listing_of, step_of
+from projections.listings import (
+    BatchEntry,
+    Listing,
+    TopicBatch,
+    TopicListings,
+    is_shown_alike,
+    keep,
+    listing_of,
+    step_of,
+)
 
 # A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
 CHUNK_PARTITIONS = 256
@@ -186,18 +195,10 @@ class ClusterView:
         self._came_or_went(key, before, chunk, scope)
 
     def _step(self, key: TopicPartition, step: BatchEntry | None, scope: Scope) -> None:
-        running = self.batch.get(key.topic)
-        if (None if running is None else running.by_partition.get(key.partition)) == step:
-            return
-        scope.topics.add(key.topic)
-        if running is None:
-            running = self.batch[key.topic] = TopicBatch()
-        if step is not None:
-            running.put(key.partition, step)
-            return
-        running.drop(key.partition)
-        if not running.by_partition:
-            del self.batch[key.topic]
+        running = self.batch.get(key.topic) or TopicBatch()
+        if running.show(key.partition, step):
+            scope.topics.add(key.topic)
+            keep(self.batch, key.topic, running)
 
     def _came_or_went(self, key: TopicPartition, which: Reassignment, chunk: Chunk, scope: Scope) -> None:
         scope.accepted = True
@@ -216,18 +217,10 @@ class ClusterView:
             self.queue.put(key, entry_of(key, after.target, None))
 
     def _list(self, key: TopicPartition, listing: Listing | None, scope: Scope) -> None:
-        listed = self.topics.get(key.topic)
-        if (None if listed is None else listed.by_partition.get(key.partition)) == listing:
-            return
-        scope.topics.add(key.topic)
-        if listed is None:
-            listed = self.topics[key.topic] = TopicListings()
-        if listing is not None:
-            listed.put(key.partition, listing)
-            return
-        listed.drop(key.partition)
-        if not listed.by_partition:
-            del self.topics[key.topic]
+        listed = self.topics.get(key.topic) or TopicListings()
+        if listed.show(key.partition, listing):
+            scope.topics.add(key.topic)
+            keep(self.topics, key.topic, listed)
 
 
 def chunk_of(reassignment: Reassignment) -> Chunk:

@@ -49,7 +49,7 @@ _FOLLOW_UPS = (RolledBackError, RuntimeInconsistency)
 # How long a thread of this process may keep another one waiting. kazoo's sends and receives between our steps: by
 # Python's default of 5 ms a transaction would be made, and not be on its way before the next one is made as well.
 TURN_S = 0.0001
-# A request is on its way after a tenth of a millisecond; by then it is worked on, whether or not it was taken.
+# How long a write waits for kazoo's thread to take its request; after that it goes on with `meanwhile` all the same.
 TAKEN_WITHIN_S = 0.001
 # Requests of one read that are under way at a time.
 READS_AT_A_TIME = 200
@@ -112,8 +112,8 @@ class ZooKeeperStore:
         taken = threading.Event()
         data = encode(client.chroot, operations, self._acl)
         result = client.handler.async_result()
-        client._call(Multi(data, taken.set), result)  # noqa: SLF001 - kazoo's own requests go this way
-        # Blocks, for the moment in which kazoo's thread fetches it: to come back by the event loop takes far longer.
+        client._call(Multi(data, taken.set), result)  # noqa: SLF001 - no public way to send encoded bytes (decision 7)
+        # Blocks the event loop until kazoo's thread has taken the request; a callback through the loop takes longer.
         taken.wait(TAKEN_WITHIN_S)
         meanwhile()
         try:

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from events.healing import HealAssignment, HealChunkPlanned, HealPlanned
+from events.healing import HealAssignment, HealChunkPlanned, HealEnd, HealEnded, HealPlanned
 from events.records import AnyEvent
 from projections.changes import absorb, changes, flat, left_by, transactions
 from projections.documents import documents
@@ -166,6 +166,25 @@ def test_a_heal_of_many_large_chunks_makes_small_groups() -> None:
     assert sum(len(path.split("/")) == 4 for group in groups for path in group.documents) == 100
     for group in groups:
         assert sum(len(path) + len(data or b"") for path, data in group.documents.items()) <= MOST_BYTES
+
+
+def test_the_end_of_a_heal_with_many_chunks_has_a_group_of_its_own() -> None:
+    """All its nodes go at once: beside a full group, 4,000 of them would be too much for one transaction."""
+    feed = Feed("prod")
+    planned = HealPlanned(cluster="prod", heal="heal-1", number=1, brokers=(3,), chunks=4_000, partitions=4_000)
+    chunks = (
+        HealChunkPlanned(
+            cluster="prod",
+            heal="heal-1",
+            chunk=number,
+            assignments=(HealAssignment("orders", number, "id", (3, 1, 2), (4, 1, 2)),),
+        )
+        for number in range(1, 4_001)
+    )
+    ended = HealEnded(cluster="prod", heal="heal-1", why=HealEnd.RETURNED, dropped=4_000)
+    feed.offer(0, recorded((planned, *chunks, opened(), queued(0), ended, queued(1))))
+    ending = [group for group in groups_of(feed) if len(group.documents) >= 4_000]
+    assert [group.events for group in ending] == [1]
 
 
 def test_changes_are_done_from_the_leaves_up_and_from_the_top_down() -> None:

@@ -5,6 +5,7 @@ import functools
 import gc
 import os
 import re
+import signal
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator, Iterable
@@ -75,6 +76,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep what the tests write in memory where there is plenty, unless PYTEST_DEBUG_TEMPROOT says where it goes."""
+    # In the background of a shell this process ignores Ctrl-C, as would all that it starts: some tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Collected tests live as long as the run, and garbage collection over them took a tenth of the time.
     gc.set_threshold(100_000, 20, 100)
     # Not for those that pytest starts: some tests run tests that are to fail.

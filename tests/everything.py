@@ -60,6 +60,8 @@ def main(lint: str) -> int:
     began = monotonic()
     FAILURES.write_text("", encoding="utf-8")
     mark_this_run()
+    # In the background of a shell this process ignores Ctrl-C, as would all that it starts: some tests send it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     succeeded = None
     # At Ctrl-C the checks get the signal as well and end what they started; `_ended` waits for them.
     with suppress(KeyboardInterrupt), ExitStack() as started:

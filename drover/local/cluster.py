@@ -36,8 +36,7 @@ from drover.local.wanted import DEFAULT_BROKERS, DEFAULT_RACKS, Wanted
 from events.topics import TopicNames
 
 SERVE_TIMEOUT_S = 120.0
-# With the data thrown away a clean stop is only courtesy; with the data kept it saves a recovery.
-GRACE_S = 3.0
+# A clean stop saves a recovery of the data that are kept.
 KEEP_GRACE_S = 30.0
 
 Node = int | str
@@ -146,14 +145,14 @@ class LocalCluster:
             files.check_directory(self._layout)
             known = read_spec(self._layout)
             if known is not None and not self.config_file.exists():
-                await self._take_down(keep=False, grace_s=0.0)
+                await self._take_down(keep=False)
                 known = None
             if known is not None:
                 wanted.check_same(known, self.directory)
                 if self._nodes.named():
                     return False
             async with AsyncExitStack() as undo:
-                undo.push_async_callback(self._take_down, keep=known is not None, grace_s=0.0)
+                undo.push_async_callback(self._take_down, keep=known is not None)
                 spec = known or wanted.reserve(self._layout)
                 await Start(self._layout, self._nodes, spec, await self._ready_programs(spec), timeout_s).run()
                 await self.wait_until_serving(timeout_s=timeout_s)
@@ -166,11 +165,15 @@ class LocalCluster:
     async def down(self, *, keep: bool = False) -> bool:
         """End every process of the cluster and remove its files (with `keep`, leave data and ports for the next `up`).
 
+        Data that are thrown away need no clean stop: with `keep` only, brokers hand over and close their logs first.
         Works whoever started it and whatever state it is in; True if there was anything to take down. Idempotent.
         """
         async with exclusive(self.directory):
             was_there = read_spec(self._layout) is not None or bool(self._nodes.all())
-            await self._take_down(keep=keep, grace_s=KEEP_GRACE_S if keep else GRACE_S)
+            await self._nodes.end_recorder(wake_paused=keep)
+            if self._layout.class_archive.exists():
+                await self._keep_class_archive()
+            await self._take_down(keep=keep, grace_s=KEEP_GRACE_S if keep else 0.0)
         return was_there
 
     async def status(self) -> ClusterStatus:
@@ -282,10 +285,8 @@ class LocalCluster:
         }
         await create_acls(self.bootstrap, sorted(needed), self.admin_options)
 
-    async def _take_down(self, *, keep: bool, grace_s: float) -> None:
+    async def _take_down(self, *, keep: bool, grace_s: float = 0.0) -> None:
         await self._nodes.end_all(grace_s=grace_s, wake_paused=keep)
-        if grace_s > 0 and self._layout.class_archive.exists():
-            await self._keep_class_archive()
         if not keep:
             files.remove_files(self._layout)
 

@@ -136,13 +136,21 @@ class Nodes:
         A paused process is woken for a clean stop only if `wake_paused`.
         """
         if grace_s > 0:
-            brokers = [child for name, child in self.named().items() if name != ZOOKEEPER and int(name) < CONTROLLER_ID]
-            recorders = [child for child in brokers if has_argument(child, RECORD_FLAG)]
-            await _ask_to_end(brokers, grace_s=grace_s, wake_paused=wake_paused)
-            await _wait_for_end(recorders, grace_s=RECORD_GRACE_S, wake_paused=wake_paused)
+            await _ask_to_end(self._brokers(), grace_s=grace_s, wake_paused=wake_paused)
             await _ask_to_end(self.all(), grace_s=grace_s, wake_paused=wake_paused)
         what = f"every process of {self._layout.directory} is gone"
         await wait_until(self._none_left, what=what, timeout_s=SIGNAL_TIMEOUT_S)
+
+    async def end_recorder(self, *, wake_paused: bool) -> None:
+        """End the broker that records what it loads, if there is one: a record is written only at a clean stop.
+
+        A paused one is left alone unless `wake_paused`.
+        """
+        recorders = [child for child in self._brokers() if has_argument(child, RECORD_FLAG)]
+        await _ask_to_end(recorders, grace_s=RECORD_GRACE_S, wake_paused=wake_paused)
+
+    def _brokers(self) -> list[Child]:
+        return [child for name, child in self.named().items() if name != ZOOKEEPER and int(name) < CONTROLLER_ID]
 
     def _none_left(self) -> bool:
         """Send SIGKILL to all that is left: again at each look, as a dying starter may have left one more."""
@@ -153,17 +161,11 @@ class Nodes:
 
 
 async def _ask_to_end(children: Sequence[Child], *, grace_s: float, wake_paused: bool) -> None:
-    """Send SIGTERM and wait up to the grace."""
+    """Send SIGTERM and wait up to the grace; a paused process that is not woken would not end, and is not asked."""
     asked = [child for child in children if wake_paused or state_of(child) is ProcessState.RUNNING]
     for child in asked:
         send(child, signal.SIGTERM)
         send(child, signal.SIGCONT)
-    await _wait_for_end(asked, grace_s=grace_s, wake_paused=wake_paused)
-
-
-async def _wait_for_end(children: Sequence[Child], *, grace_s: float, wake_paused: bool) -> None:
-    """Wait up to the grace; a paused process that is not woken will not end and is not waited for."""
-    asked = [child for child in children if wake_paused or state_of(child) is ProcessState.RUNNING]
     try:
         await wait_until(lambda: _all_dead(asked), what="a clean stop", timeout_s=grace_s)
     except ClusterUnavailableError:

@@ -40,6 +40,13 @@ broker.session.timeout.ms=3000
 metadata.max.idle.interval.ms=10000
 """
 
+# A broker whose time to find a controller is over asks again without a pause, and takes a whole core for it: while a
+# cluster starts, and while its controller is away. Before that it pauses, and finds a new leader as soon.
+OBSERVER = """\
+controller.quorum.election.timeout.ms=600000
+controller.quorum.fetch.timeout.ms=600000
+"""
+
 ZOOKEEPER_MODE = """\
 zookeeper.connect={zookeeper}
 zookeeper.session.timeout.ms=3000
@@ -94,7 +101,7 @@ def broker_settings(spec: ClusterSpec, layout: Layout, broker: BrokerSpec) -> st
             f"listener.name.client.{MECHANISM.lower()}.sasl.jaas.config="
             "org.apache.kafka.common.security.scram.ScramLoginModule required;\n"
         )
-    roles = "" if spec.in_zookeeper_mode else "process.roles=broker\n"
+    roles = "" if spec.in_zookeeper_mode else f"process.roles=broker\n{OBSERVER}"
     return (
         f"{roles}broker.rack={broker.rack}\nlisteners={listeners}\nadvertised.listeners={listeners}\n"
         f"{more}{_common_settings(spec, layout, str(broker.id))}"

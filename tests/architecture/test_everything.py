@@ -66,7 +66,9 @@ def test_ctrl_c_ends_every_check(checks: tuple[str, ...], patience_s: float, tmp
         f"everything.FAILURES = everything.LOGS / 'failures.log'; everything.PATIENCE_S = {patience_s}\n"
         "sys.exit(everything.main('exec sleep 60'))"
     )
-    run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True, process_group=0)
+    # As a shell starts it in the background: Ctrl-C is ignored until it says otherwise.
+    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", code]
+    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, process_group=0)
     assert run.stdout is not None
     while not run.stdout.readline().endswith(everything.SPARK + "\n"):
         assert run.poll() is None

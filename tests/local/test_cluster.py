@@ -18,7 +18,7 @@ from drover.cli.local import local
 from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.local import LocalCluster, Programs, probe
 from drover.local import local_cluster as run_local_cluster
-from drover.local.layout import Layout
+from drover.local.layout import CONTROLLER_ID, Layout
 from drover.local.processes import find_marked, spawn
 from drover.local.programs import mark
 from drover.local.waiting import wait_until
@@ -138,6 +138,23 @@ async def test_a_paused_broker_answers_nothing_until_it_is_resumed(cluster: Loca
 
 
 @pytest.mark.cluster
+async def test_brokers_wait_for_their_controller_without_taking_a_core_each(cluster: LocalCluster) -> None:
+    """With Kafka's own time-outs each of them asks for it without a pause, once two seconds have passed."""
+    brokers = [psutil.Process(cluster.pid(broker)) for broker in (1, 2, 3)]
+
+    def used_s() -> float:
+        return sum(broker.cpu_times().user + broker.cpu_times().system for broker in brokers)
+
+    await cluster.kill(CONTROLLER_ID)
+    await asyncio.sleep(3)  # the time that has to pass
+    used_before_s = used_s()
+    await asyncio.sleep(4)
+    used_without_s = used_s() - used_before_s
+    await cluster.start(CONTROLLER_ID)
+    await cluster.wait_until_serving()
+    assert used_without_s < 4 * 0.35, "three brokers that ask without a pause take all that they can get"
+
+
 async def test_logs_show_what_a_node_printed(cluster: LocalCluster) -> None:
     answer = await run_cli("logs", "1", "--dir", str(cluster.directory))
     assert "[KafkaRaftServer nodeId=1] Kafka Server started" in answer

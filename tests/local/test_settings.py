@@ -62,6 +62,7 @@ def test_more_controllers_vote_and_each_has_a_port_of_its_own() -> None:
     assert (broker["controller.quorum.voters"], broker["node.id"]) == (voters, "1")
     controller = properties(settings.controller_settings(spec, LAYOUT, "102"))
     assert (controller["controller.quorum.voters"], controller["node.id"]) == (voters, "102")
+    assert not {"controller.quorum.election.timeout.ms", "controller.quorum.fetch.timeout.ms"} & set(controller)
     assert controller["listeners"] == "CONTROLLER://127.0.0.1:23007"
 
 

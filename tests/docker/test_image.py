@@ -46,10 +46,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("image")
     source, where = home / "source", home / "environment"
     for file in files_of_the_image():
-        if "__pycache__" not in file.parts:
-            target = source / file.relative_to(ROOT)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, target)
+        # Byte code that this checkout has is not made again: it goes by the time of its source.
+        target = source / file.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, target)
     venv.create(where, with_pip=False)
     (site,) = where.glob("lib/python*/site-packages")
     for package in toml("pyproject.toml")["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:

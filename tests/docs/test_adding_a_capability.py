@@ -1,6 +1,5 @@
 """What the page on adding a capability says is done to a copy of the source, and works there."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -47,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in COPIED:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, root / name)  # with its byte code, which is made again for what is changed
         else:
             shutil.copy(ROOT / name, root / name)
     for file, kind, text in blocks():
@@ -63,11 +62,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(root: Path, *arguments: str) -> str:
     """Run a Python module in the copy, which comes first on the path; returns what it printed."""
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=root,
-        env=environment,
         capture_output=True,
         text=True,
         timeout=240,

@@ -9,8 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from drover.errors import ConfigurationError
 from drover.jars.cache import jars_directory
 from drover.local.layout import OPERATOR
+from spark.files import JobFiles
+from spark.sinks.sqlite import read_rows
+from spark.view import open_tables
 from tests.integration.support import wait_for
 from tests.secure.support import SecureCluster, Serving, command_lines
 
@@ -41,10 +45,13 @@ async def test_an_operator_keeps_the_tables_and_no_password_is_seen_of_it(servin
     async def has_rows() -> bool:
         assert job.returncode is None, (tmp_path / "said.log").read_text()
         seen.update(command_lines([child.pid for child in psutil.Process(job.pid).children(recursive=True)]))
-        shown = await secure.drover("progress", "--table", "takeovers", "-o", "json", config=config)
-        return shown.code == 0 and bool(json.loads(shown.output)["takeovers"])
+        with suppress(ConfigurationError), open_tables(JobFiles(tmp_path / "spark")) as tables:
+            return bool([*read_rows(tables, "takeovers")])
+        return False
 
     await wait_for(has_rows, "the first rows of the tables", timeout_s=150, pause_s=1.0)
+    shown = await secure.drover("progress", "--table", "takeovers", "-o", "json", config=config)
+    assert json.loads(shown.output)["takeovers"]
     # As systemd stops a service: the driver, its Java and the Python workers, all at once.
     driver = psutil.Process(job.pid)
     for process in [driver, *driver.children(recursive=True)]:

@@ -44,7 +44,7 @@ metadata.max.idle.interval.ms=10000
 # cluster starts, and while its controller is away. Before that it pauses, and finds a new leader as soon.
 OBSERVER = """\
 controller.quorum.election.timeout.ms=600000
-controller.quorum.fetch.timeout.ms=600000
+controller.quorum.fetch.timeout.ms=10000
 """
 
 ZOOKEEPER_MODE = """\

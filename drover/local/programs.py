@@ -17,7 +17,8 @@ JVM_FLAGS = (
     "-Xms64m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    # Compile sooner: what a broker does all the time, it does seldom. A third less while idle, a tenth more to start.
+    # A local broker calls most methods too seldom to have them compiled for minutes. With a fifth of the thresholds
+    # it takes almost a third less processor time while idle, and a tenth more to start.
     "-XX:CompileThresholdScaling=0.2",
     "-XX:-UsePerfData",  # would leave a file in the system's temporary directory when killed
     "-XX:+ExitOnOutOfMemoryError",

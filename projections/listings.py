@@ -43,7 +43,7 @@ Pieces = TypeVar("Pieces", bound="TopicPieces[Any]")
 
 
 class TopicPieces(ABC, Generic[Shown]):
-    """What is shown of each partition of one topic; how it is encoded is for those that inherit."""
+    """What the documents of one topic show, by partition; subclasses encode it."""
 
     __slots__ = ("by_partition",)
 

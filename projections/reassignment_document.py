@@ -14,7 +14,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class Blocked(msgspec.Struct, frozen=True, gc=False):
-    """Why a reassignment is blocked, with details, and since when (ms since the epoch, in log time)."""
+    """The reason why a reassignment is blocked, its details, and its start (ms since the epoch, log time)."""
 
     detail: str
     since_ms: int

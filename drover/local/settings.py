@@ -40,8 +40,9 @@ broker.session.timeout.ms=3000
 metadata.max.idle.interval.ms=10000
 """
 
-# A broker whose time to find a controller is over asks again without a pause, and takes a whole core for it: while a
-# cluster starts, and while its controller is away. Before that it pauses, and finds a new leader as soon.
+# A broker that has not reached a controller within these timeouts retries without backoff and uses a whole core. With
+# Kafka's defaults (1 and 2 s) that happens at every start and whenever the controller is down. A new leader among
+# several controllers is found as fast as with the defaults.
 OBSERVER = """\
 controller.quorum.election.timeout.ms=600000
 controller.quorum.fetch.timeout.ms=10000

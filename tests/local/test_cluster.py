@@ -155,6 +155,7 @@ async def test_brokers_wait_for_their_controller_without_taking_a_core_each(clus
     assert used_without_s < 4 * 0.35, "three brokers that ask without a pause take all that they can get"
 
 
+@pytest.mark.cluster
 async def test_logs_show_what_a_node_printed(cluster: LocalCluster) -> None:
     answer = await run_cli("logs", "1", "--dir", str(cluster.directory))
     assert "[KafkaRaftServer nodeId=1] Kafka Server started" in answer

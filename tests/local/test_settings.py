@@ -60,6 +60,8 @@ def test_more_controllers_vote_and_each_has_a_port_of_its_own() -> None:
     voters = "100@127.0.0.1:23005,101@127.0.0.1:23006,102@127.0.0.1:23007"
     broker = properties(settings.broker_settings(spec, LAYOUT, spec.brokers[0]))
     assert (broker["controller.quorum.voters"], broker["node.id"]) == (voters, "1")
+    assert broker["controller.quorum.election.timeout.ms"] == "600000"
+    assert broker["controller.quorum.fetch.timeout.ms"] == "10000"
     controller = properties(settings.controller_settings(spec, LAYOUT, "102"))
     assert (controller["controller.quorum.voters"], controller["node.id"]) == (voters, "102")
     assert not {"controller.quorum.election.timeout.ms", "controller.quorum.fetch.timeout.ms"} & set(controller)

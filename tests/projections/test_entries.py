@@ -61,6 +61,6 @@ def test_a_document_keeps_its_mark_while_its_bytes_stay_the_same() -> None:
     assert mark_of(b"plan", Place(8, 0), mark) == mark
     other = mark_of(b"another plan", Place(8, 0), mark)
     assert other != mark
-    assert mark_of(b"plan", Place(8, 0)) != mark, "it came to stand there anew"
+    assert mark_of(b"plan", Place(8, 0)) != mark, "a document that is created again gets a new mark"
     assert is_marked(mark, b"plan")
     assert not is_marked(other, b"plan")

@@ -148,20 +148,26 @@ def test_long_lists_in_many_topics_make_small_groups() -> None:
         assert size <= MOST_BYTES
 
 
+def a_heal(*chunks: tuple[HealAssignment, ...]) -> tuple[AnyEvent, ...]:
+    """The plan of a heal with these chunks."""
+    partitions = sum(map(len, chunks))
+    return (
+        HealPlanned(cluster="prod", heal="heal-1", number=1, brokers=(3,), chunks=len(chunks), partitions=partitions),
+        *(
+            HealChunkPlanned(cluster="prod", heal="heal-1", chunk=number, assignments=assignments)
+            for number, assignments in enumerate(chunks, start=1)
+        ),
+    )
+
+
+def assignments_of(topic: str, count: int) -> tuple[HealAssignment, ...]:
+    return tuple(HealAssignment(topic, number, "id", (3, 1, 2), (4, 1, 2)) for number in range(count))
+
+
 def test_a_heal_of_many_large_chunks_makes_small_groups() -> None:
     """Each chunk is a node: 100 of these would be 2 MB, and ZooKeeper would never take them."""
     feed = Feed("prod")
-    planned = HealPlanned(cluster="prod", heal="heal-1", number=1, brokers=(3,), chunks=100, partitions=10_000)
-    chunks = (
-        HealChunkPlanned(
-            cluster="prod",
-            heal="heal-1",
-            chunk=number,
-            assignments=tuple(HealAssignment("t" * 150, one, "id", (3, 1, 2), (4, 1, 2)) for one in range(100)),
-        )
-        for number in range(1, 101)
-    )
-    feed.offer(0, recorded((planned, *chunks)))
+    feed.offer(0, recorded(a_heal(*[assignments_of("t" * 150, 100)] * 100)))
     groups = groups_of(feed)
     assert sum(len(path.split("/")) == 4 for group in groups for path in group.documents) == 100
     for group in groups:
@@ -171,18 +177,9 @@ def test_a_heal_of_many_large_chunks_makes_small_groups() -> None:
 def test_the_end_of_a_heal_with_many_chunks_has_a_group_of_its_own() -> None:
     """All its nodes go at once: beside a full group, 4,000 of them would be too much for one transaction."""
     feed = Feed("prod")
-    planned = HealPlanned(cluster="prod", heal="heal-1", number=1, brokers=(3,), chunks=4_000, partitions=4_000)
-    chunks = (
-        HealChunkPlanned(
-            cluster="prod",
-            heal="heal-1",
-            chunk=number,
-            assignments=(HealAssignment("orders", number, "id", (3, 1, 2), (4, 1, 2)),),
-        )
-        for number in range(1, 4_001)
-    )
     ended = HealEnded(cluster="prod", heal="heal-1", why=HealEnd.RETURNED, dropped=4_000)
-    feed.offer(0, recorded((planned, *chunks, opened(), queued(0), ended, queued(1))))
+    heal = a_heal(*((one,) for one in assignments_of("orders", 4_000)))
+    feed.offer(0, recorded((*heal, opened(), queued(0), ended, queued(1))))
     ending = [group for group in groups_of(feed) if len(group.documents) >= 4_000]
     assert [group.events for group in ending] == [1]
 

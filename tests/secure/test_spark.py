@@ -9,14 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drover.errors import ConfigurationError
 from drover.jars.cache import jars_directory
 from drover.local.layout import OPERATOR
 from spark.files import JobFiles
-from spark.sinks.sqlite import read_rows
-from spark.view import open_tables
 from tests.integration.support import wait_for
 from tests.secure.support import SecureCluster, Serving, command_lines
+from tests.spark import live
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -42,14 +40,12 @@ async def test_an_operator_keeps_the_tables_and_no_password_is_seen_of_it(servin
     job = await secure.start("spark", "run", config=config, log=tmp_path / "said.log")
     seen: set[str] = set()
 
-    async def has_rows() -> bool:
+    async def wrote_rows() -> bool:
         assert job.returncode is None, (tmp_path / "said.log").read_text()
         seen.update(command_lines([child.pid for child in psutil.Process(job.pid).children(recursive=True)]))
-        with suppress(ConfigurationError), open_tables(JobFiles(tmp_path / "spark")) as tables:
-            return bool([*read_rows(tables, "takeovers")])
-        return False
+        return live.has_rows(JobFiles(tmp_path / "spark"), "takeovers")
 
-    await wait_for(has_rows, "the first rows of the tables", timeout_s=150, pause_s=1.0)
+    await wait_for(wrote_rows, "the first rows of the tables", timeout_s=150, pause_s=1.0)
     shown = await secure.drover("progress", "--table", "takeovers", "-o", "json", config=config)
     assert json.loads(shown.output)["takeovers"]
     # As systemd stops a service: the driver, its Java and the Python workers, all at once.

@@ -191,11 +191,16 @@ async def wait_for_batch(files: JobFiles, number: int, timeout_s: float = 60.0) 
     await wait_for(applied, f"batch {number}", timeout_s)
 
 
+def has_rows(files: JobFiles, table: str) -> bool:
+    """Tell whether the job has written rows of a table; False while there is no table."""
+    with suppress(ConfigurationError), open_tables(files) as connection:
+        return any(True for _ in read_rows(connection, table))
+    return False
+
+
 async def wait_for_rows(files: JobFiles, table: str, what: str, timeout_s: float = 60.0) -> None:
     async def there() -> bool:
-        with suppress(ConfigurationError), open_tables(files) as connection:
-            return any(True for _ in read_rows(connection, table))
-        return False  # there are none yet
+        return has_rows(files, table)
 
     await wait_for(there, what, timeout_s)
 

@@ -17,8 +17,8 @@ PAUSE_S = 0.2
 # A flood fills the inbox again and again: the connection is kept meanwhile.
 LINGER_S = 12.0
 RETRY_S = 5.0
-# So many are decoded before others may run.
-AT_A_TIME = 100
+# So many are decoded before others may run: ten milliseconds of work. A batch is decided in several times that.
+AT_A_TIME = 500
 _log = structlog.get_logger(__name__)
 
 

@@ -138,8 +138,8 @@ async def test_a_return_in_the_middle_stops_a_heal_and_two_dead_brokers_are_repl
     healing = {
         "failure_interval_ms": INTERVAL_MS // 2,
         "alarm_ms": ALARM_MS,
-        "chunk_partitions": 2,
-        "throttle_bytes_per_second": 300_000,
+        "chunk_partitions": 1,
+        "throttle_bytes_per_second": 150_000,
     }
     async with installation(five, tmp_path, "twice", healing=healing) as drover:
         topic, client = "twice-dead", ForeignClient(drover)

@@ -3,7 +3,6 @@
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from spark.heartbeat import JobState, heartbeat
 from spark.java_process import end_of_java
 from spark.only_one import only_job, remember_jvm
 from spark.reading import LogSource, read_stream
-from spark.session import jvm_pid, open_session
+from spark.session import close_session, jvm_pid, open_session
 from spark.sinks.parquet import ParquetSink
 from spark.sinks.port import Sink
 from spark.sinks.sqlite import SqliteSink
@@ -95,8 +94,7 @@ def run(
             if not stop.is_set():
                 raise SparkJobError(_why(str(error), files)) from error
         finally:
-            with suppress(Py4JError, ConnectionError):  # a Java that is gone needs no stop
-                session.stop()
+            close_session(session)
             for sink in opened:
                 sink.close()
 

@@ -6,12 +6,14 @@ import re
 import shlex
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from drover.jars import ensure
@@ -112,6 +114,17 @@ def open_session(
             session = builder.getOrCreate()
     keep_accumulators_quiet(session.sparkContext)
     return session
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop Spark; a Java that is gone already, or goes in the middle, needs no stop.
+
+    Whoever stops a whole group of processes, as systemd does, stops Java, too. PySpark then raises, or warns that Java
+    may have crashed if its call was under way.
+    """
+    with contextlib.suppress(Py4JError, ConnectionError), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)
+        session.stop()
 
 
 def _keep_in_scratch(options: dict[str, str], scratch: Path) -> None:

@@ -16,7 +16,7 @@ from spark.audit.parts import Wish
 from spark.audit.report import Report
 from spark.audit.shard_report import Wanted
 from spark.reading import LogSource, read_batch
-from spark.session import open_session
+from spark.session import close_session, open_session
 from spark.warming import workers_warmed_up
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Log:
             log = self.directory / "spark.log"
             raise SparkJobError(f"Spark could not read the log: {said[0]} (more in {log})") from error
         finally:
-            session.stop()
+            close_session(session)
 
 
 def audited(log: Log, wish: Wish, wanted: Wanted) -> Report:

@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from drover.errors import ConfigurationError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
+from drover.journal.leaders import learn_leaders
 from drover.journal.stale_leader import RETRY_S, Suspicion
 
 FETCH_BYTES = 8 * 1024 * 1024
@@ -105,6 +106,7 @@ class LogReader:
         if not shards:
             return {}
         try:
+            await learn_leaders(self._consumer, topic)
             ends = await self._consumer.end_offsets([KafkaPartition(topic, shard) for shard in shards])
         except (KafkaError, OSError) as error:
             raise unreachable(self._connection, error) from error
@@ -117,6 +119,7 @@ class LogReader:
         """
         partitions = [KafkaPartition(topic, shard) for shard in shards]
         try:
+            await learn_leaders(self._consumer, topic)
             if since_ms is None:
                 first = await self._consumer.beginning_offsets(partitions)
                 return {partition.partition: offset for partition, offset in first.items()}
@@ -142,15 +145,17 @@ class LogReader:
                 answered_s = time.monotonic()
             elif time.monotonic() - answered_s > STALL_S:
                 raise unreachable(self._connection, TimeoutError(f"nothing of {topic} came for {STALL_S:g} s"))
+            # Before the loop runs again: the consumer would fetch on, and a broker answers one request of a connection
+            # after the other. The next question would wait until that fetch is given up.
+            for shard in tuple(left):
+                # Positions and not offsets: the last offset before the end may be no record but a marker.
+                if await self._consumer.position(KafkaPartition(topic, shard)) >= ends[shard]:
+                    left.remove(shard)
+                    self._consumer.pause(KafkaPartition(topic, shard))
             for records in fetched:
                 wanted = tuple(record for record in records if record.offset < ends[record.shard])
                 if wanted:
                     yield wanted
-            # Positions and not offsets: the last offset before the end may be no record but a marker.
-            for shard in tuple(left):
-                if await self._consumer.position(KafkaPartition(topic, shard)) >= ends[shard]:
-                    left.remove(shard)
-                    self._consumer.pause(KafkaPartition(topic, shard))
 
     async def follow(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
         """Read these shards from these offsets for ever; waits for what is not written yet."""

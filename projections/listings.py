@@ -43,7 +43,7 @@ Pieces = TypeVar("Pieces", bound="TopicPieces[Any]")
 
 
 class TopicPieces(ABC, Generic[Shown]):
-    """What the documents of one topic show, by partition; subclasses encode it."""
+    """The entries of one topic's documents, keyed by partition; subclasses define the encoding."""
 
     __slots__ = ("by_partition",)
 

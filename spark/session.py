@@ -13,13 +13,14 @@ from typing import Any
 
 import psutil
 import pyspark
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
+from drover.errors import SparkJobError
 from drover.jars import ensure
 from spark.class_archive import java_options
 from spark.java_home import java_home
-from spark.java_process import keep_accumulators_quiet, start_java
+from spark.java_process import end_of_java, keep_accumulators_quiet, start_java
 from spark.warming import imported_meanwhile
 
 LOCAL_MASTER = "local[2]"
@@ -111,16 +112,23 @@ def open_session(
     else:
         with _handed_over(directory, own), imported_meanwhile(_NEEDED_BY_CALLS, *needed):
             start_java({**({} if master is None else {"spark.master": master}), **given}, directory / "java.log")
-            session = builder.getOrCreate()
+            session = _session_of(builder, directory / "java.log")
     keep_accumulators_quiet(session.sparkContext)
     return session
 
 
-def close_session(session: SparkSession) -> None:
-    """Stop Spark; a Java that is gone already, or goes in the middle, needs no stop.
+def _session_of(builder: Any, output: Path) -> SparkSession:
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkJobError(f"Spark did not start: {end_of_java() or error} (more in {output})") from error
+    return session
 
-    Whoever stops a whole group of processes, as systemd does, stops Java, too. PySpark then raises, or warns that Java
-    may have crashed if its call was under way.
+
+def close_session(session: SparkSession) -> None:
+    """Stop Spark; does nothing where its Java has ended, or ends meanwhile.
+
+    systemd stops all processes of a service at once. PySpark then raises, or warns that Java may have crashed.
     """
     with contextlib.suppress(Py4JError, ConnectionError), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM process", RuntimeWarning)

@@ -61,14 +61,18 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
 
     Never ends; close the generator. `news` holds what came since the last time, however long the caller took.
     """
-    async with LogReader(connection) as log_reader, LogReader(connection) as sample_reader:
+    async with (
+        LogReader(connection) as log_reader,
+        LogReader(connection) as sample_reader,
+        LogReader(connection) as end_reader,  # the fetches of those that follow would keep its questions waiting
+    ):
         view = await _opened(log_reader, connection, cluster)
         starts = await _read_samples(sample_reader, connection, view)
         fresh = asyncio.Event()
         following = (
             asyncio.create_task(_follow(log_reader, connection, view, fresh)),
             asyncio.create_task(_follow_samples(sample_reader, connection, view, starts)),
-            asyncio.create_task(_keep_counting(log_reader, connection, view)),
+            asyncio.create_task(_keep_counting(end_reader, connection, view)),
         )
         try:
             while True:

@@ -9,10 +9,11 @@ AT_MOST_S = 1.0
 
 
 async def learn_leaders(consumer: Any, topic: str) -> None:
-    """Have a consumer look up the leaders of a topic, unless it keeps them up to date already; never fails.
+    """Have a consumer fetch the metadata of a topic that it does not track yet; gives up after `AT_MOST_S`.
 
-    aiokafka 0.14 fails its first question for offsets of a topic that it does not know, and asks again after 100 ms.
+    aiokafka 0.14 fails the first ListOffsets for a topic that is not in its metadata, and retries after 100 ms.
+    Idempotent. Raises nothing when no broker answers.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(AT_MOST_S):
-            await consumer._client.add_topic(topic)  # noqa: SLF001 - it has no public way
+            await consumer._client.add_topic(topic)  # noqa: SLF001 - the consumer's own methods only read what is cached

@@ -145,8 +145,8 @@ class LogReader:
                 answered_s = time.monotonic()
             elif time.monotonic() - answered_s > STALL_S:
                 raise unreachable(self._connection, TimeoutError(f"nothing of {topic} came for {STALL_S:g} s"))
-            # Before the loop runs again: the consumer would fetch on, and a broker answers one request of a connection
-            # after the other. The next question would wait until that fetch is given up.
+            # Pause before the event loop runs again. Otherwise aiokafka sends another fetch, and since a broker answers
+            # the requests of a connection in order, the next ListOffsets waits for it, up to `POLL_MS`.
             for shard in tuple(left):
                 # Positions and not offsets: the last offset before the end may be no record but a marker.
                 if await self._consumer.position(KafkaPartition(topic, shard)) >= ends[shard]:

@@ -40,15 +40,15 @@ def _consumer(connection: LogConnection, client_id: str, isolation_level: str = 
 class LogTail:
     """All partitions of the event log, from their first record on unless told otherwise.
 
-    Offsets are asked for on connections of their own. A broker answers one request of a connection after the other, and
-    on those of the tail a fetch stands for half a second wherever nothing is new.
+    ListOffsets has connections of its own. A broker answers the requests of a connection in order, and on the tail's a
+    fetch waits up to `FETCH_WAIT_MS` for new records.
     """
 
     def __init__(self, connection: LogConnection, shards: int, client_id: str) -> None:
         self._connection = connection
         self._partitions = [TopicPartition(connection.topics.events, shard) for shard in range(shards)]
         self._consumer = _consumer(connection, client_id)
-        self._offsets = _consumer(connection, f"{client_id}-offsets")
+        self._offsets_consumer = _consumer(connection, f"{client_id}-offsets")
         self._suspicions: defaultdict[TopicPartition, Suspicion] = defaultdict(Suspicion)
 
     async def start(self) -> None:
@@ -56,7 +56,7 @@ class LogTail:
         try:
             self._consumer.assign(self._partitions)
             await self._consumer.start()
-            await self._offsets.start()
+            await self._offsets_consumer.start()
         except KafkaError as error:
             await self.close()
             raise await could_not_connect(self._connection, error) from error
@@ -108,9 +108,9 @@ class LogTail:
 
     async def _bounds(self, partitions: Sequence[TopicPartition]) -> tuple[tuple[int, int], ...]:
         try:
-            await learn_leaders(self._offsets, partitions[0].topic)
+            await learn_leaders(self._offsets_consumer, partitions[0].topic)
             first, end = await asyncio.gather(
-                self._offsets.beginning_offsets(partitions), self._offsets.end_offsets(partitions)
+                self._offsets_consumer.beginning_offsets(partitions), self._offsets_consumer.end_offsets(partitions)
             )
         except KafkaError as error:
             topic = partitions[0].topic
@@ -119,7 +119,7 @@ class LogTail:
 
     async def close(self) -> None:
         """Let go of the connections; idempotent."""
-        await asyncio.gather(self._consumer.stop(), self._offsets.stop())
+        await asyncio.gather(self._consumer.stop(), self._offsets_consumer.stop())
 
 
 async def first_offset(connection: LogConnection, topic: str, partition: int, at_least: int, isolation: str) -> int:

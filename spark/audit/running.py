@@ -15,6 +15,7 @@ from spark.audit.kept_files import KeptFiles
 from spark.audit.parts import Wish
 from spark.audit.report import Report
 from spark.audit.shard_report import Wanted
+from spark.java_process import end_of_java
 from spark.reading import LogSource, read_batch
 from spark.session import close_session, open_session
 from spark.warming import workers_warmed_up
@@ -55,10 +56,10 @@ class Log:
         try:
             with workers_warmed_up(session):
                 yield lambda starts: read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})
-        except (PySparkException, Py4JError) as error:
-            said = str(error).strip().splitlines() or ["it does not say why"]
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            said = [end_of_java() or "", *str(error).strip().splitlines(), "it does not say why"]
             log = self.directory / "spark.log"
-            raise SparkJobError(f"Spark could not read the log: {said[0]} (more in {log})") from error
+            raise SparkJobError(f"Spark could not read the log: {next(filter(None, said))} (more in {log})") from error
         finally:
             close_session(session)
 

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
-from drover.journal import tail
+from drover.journal import leaders, tail
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 from drover.journal.tail import LogTail
@@ -84,3 +84,10 @@ async def test_offsets_are_told_while_the_tail_waits_for_records(
                 assert await made.bounds(topic) == ((0, 0),) * SHARDS
     finally:
         await made.close()
+
+
+async def test_leaders_that_no_broker_tells_are_given_up(reader: LogReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaders, "AT_MOST_S", 0.01)
+    monkeypatch.setattr(reader._consumer._client, "add_topic", lambda _: asyncio.sleep(FOR_EVER_S))
+    async with asyncio.timeout(DEADLINE_S):
+        await leaders.learn_leaders(reader._consumer, "anything")

@@ -10,7 +10,8 @@ import pytest
 from pyspark import SparkContext
 
 from drover.errors import SparkJobError
-from spark import job
+from spark import job, session
+from spark.audit import running
 from spark.job import JobOptions
 from spark.reading import LogSource
 from spark.session import close_session
@@ -58,8 +59,8 @@ def test_pysparks_warning_of_a_java_that_ended_while_it_was_stopped_is_not_shown
             warnings.warn(f"{WARNED} It is possible that the process has crashed", RuntimeWarning, stacklevel=1)
 
     assert WARNED in inspect.getsource(SparkContext.stop)
-    session: Any = CutOff()
-    close_session(session)
+    stopped: Any = CutOff()
+    close_session(stopped)
 
 
 def test_other_warnings_of_a_stop_are_shown() -> None:
@@ -67,6 +68,29 @@ def test_other_warnings_of_a_stop_are_shown() -> None:
         def stop(self) -> None:
             warnings.warn("something else", RuntimeWarning, stacklevel=1)
 
-    session: Any = Warns()
+    stopped: Any = Warns()
     with pytest.warns(RuntimeWarning, match="something else"):
-        close_session(session)
+        close_session(stopped)
+
+
+def test_an_audit_whose_java_goes_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any, **__: Any) -> Gone:
+        return Gone()
+
+    monkeypatch.setattr(running, "open_session", gone)
+    monkeypatch.setattr(running, "end_of_java", lambda: "Java ended by SIGKILL")
+    log = running.Log(LogSource("127.0.0.1:1"), {}, {}, tmp_path)
+    with pytest.raises(SparkJobError, match="could not read the log: Java ended by SIGKILL"), log.reading() as read:
+        read({})
+
+
+def test_a_java_that_goes_before_spark_has_started_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Builder:
+        def getOrCreate(self) -> NoReturn:  # noqa: N802 - PySpark's name
+            raise ConnectionRefusedError("nobody is there")
+
+    monkeypatch.setattr(session, "end_of_java", lambda: "Java ended by SIGKILL")
+    with pytest.raises(SparkJobError, match=r"Spark did not start: Java ended by SIGKILL \(more in .*java\.log\)"):
+        session._session_of(Builder(), tmp_path / "java.log")

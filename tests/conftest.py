@@ -54,7 +54,6 @@ LONG_S = {
     "faults": 150,
     "secure": 145,
     "docs": 140,
-    "simulation/test_seeds": 80,
     "web/test_page": 80,
     "versions": 75,
     "reality": 60,

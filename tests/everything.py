@@ -1,4 +1,4 @@
-"""Check everything, as `make test` does: all but Spark's tests, then those, with hostile input and lint beside them.
+"""Check everything, as `make test` does: all but Spark's tests, then those, with lint, hostile input and seeds beside.
 
 `python -m tests.everything LINT`, where LINT is the shell command that checks format, style, types and layers. Real
 parts mostly wait, so that five processes share two cores. Spark's tests measure time, so that they run by themselves;
@@ -24,7 +24,9 @@ from bench.reference import Reference
 from tests.left_behind import kill_what_is_left, mark_this_run
 
 PROCESSES = 5
-SPARK, HOSTILE = "tests/spark", "tests/hostile"
+SPARK = "tests/spark"
+# What only computes. The seeds use every processor that they get, so that they come last.
+COMPUTING = ("tests/hostile", "tests/simulation/test_seeds.py")
 PYTEST = (str(Path(sys.executable).with_name("pytest")),)
 SHARED = ("--dist", "loadscope", "--no-loadscope-reorder")
 LOGS = Path(sys.prefix)
@@ -81,8 +83,9 @@ def _check(lint: str, started: ExitStack) -> bool:
     collected = _start((*PYTEST, "--collect-only", "--quiet", "--quiet"), started, subprocess.DEVNULL)
     results = [_run((sys.executable, "-m", "tests.recorded_classes"), started), collected.wait() == 0]
     together = ("--numprocesses", str(PROCESSES), *SHARED)
-    results.append(_run((*PYTEST, f"--ignore={SPARK}", f"--ignore={HOSTILE}", *together), started))
-    both = f"{shlex.join((*PYTEST, HOSTILE))}; status=$?; ({lint}) || status=1; exit $status"
+    later = (f"--ignore={path}" for path in (SPARK, *COMPUTING))
+    results.append(_run((*PYTEST, *later, *together), started))
+    both = f"({lint}); status=$?; {shlex.join((*PYTEST, *COMPUTING))} || status=1; exit $status"
     beside = _start_beside(("sh", "-c", both), started)
     results.append(_run((*PYTEST, SPARK), started))
     return all((*results, beside.end()))

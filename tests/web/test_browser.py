@@ -1,8 +1,13 @@
 """The browser that the tests drive: who has none, or another one than was pinned, is told what to do."""
 
+import hashlib
+import io
 import json
+import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
+import brotli
 import pytest
 
 from tests.web import browser
@@ -37,3 +42,39 @@ def test_a_package_with_another_hash_is_not_used(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(browser.BrowserMissingError, match=r"it is not used"):
         browser.find_browser()
     assert not list((tmp_path / "cache").rglob("chromium"))
+
+
+def _tar(files: Mapping[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return made.getvalue()
+
+
+def test_the_first_versions_of_python_3_11_unpack_it_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Those before 3.11.4 know no filter of what an archive may do; Debian 12 has 3.11.2."""
+    fonts, libraries = _tar({"fonts/fonts.conf": b"<fontconfig/>"}), _tar({"al2023/lib/libnspr4.so": b""})
+    parts = {"chromium": b"#!/bin/sh\n", "fonts.tar": fonts, "al2023.tar": libraries}
+    package = _tar({f"package/bin/{name}.br": brotli.compress(content) for name, content in parts.items()})
+    lock = {"package": "some", "version": "1", "file": "some-1.tgz", "sha256": hashlib.sha256(package).hexdigest()}
+    (tmp_path / "lock.json").write_text(json.dumps(lock))
+    (tmp_path / "some.tgz").write_bytes(package)
+    npm = tmp_path / "npm"
+    npm.write_text(f'#!/bin/sh\n/bin/cp {tmp_path}/some.tgz "$4/{lock["file"]}"\n')
+    npm.chmod(0o755)
+    extract_all = tarfile.TarFile.extractall
+
+    def extract_all_as_in_3_11_0(archive: tarfile.TarFile, path: str = ".") -> None:
+        extract_all(archive, path)
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", extract_all_as_in_3_11_0)
+    monkeypatch.setattr(browser, "LOCK", tmp_path / "lock.json")
+    monkeypatch.delenv(browser.VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(browser, "cache_directory", lambda: tmp_path / "cache")
+    program = browser.find_browser().program
+    assert program.read_bytes() == parts["chromium"]
+    assert (program.parent / "fonts" / "fonts.conf").read_bytes() == b"<fontconfig/>"

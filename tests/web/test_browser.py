@@ -19,13 +19,14 @@ def test_a_browser_that_was_named_and_is_not_there_is_not_replaced_by_another(mo
         browser.find_browser()
 
 
-def test_without_a_browser_and_npm_the_command_is_named_that_gets_one(
+def test_without_a_browser_and_the_network_the_command_is_named_that_gets_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv(browser.VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(browser, "cache_directory", lambda: tmp_path)
-    with pytest.raises(browser.BrowserMissingError, match=r"`make browser`, which needs npm"):
+    with pytest.raises(browser.BrowserMissingError, match=r"`make browser`, which needs the network\. pip said: "):
         browser.find_browser()
     assert "browser:" in (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
 
@@ -33,7 +34,7 @@ def test_without_a_browser_and_npm_the_command_is_named_that_gets_one(
 def test_a_package_with_another_hash_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lock = json.loads(browser.LOCK.read_text(encoding="utf-8"))
     npm = tmp_path / "npm"
-    # npm pack --silent --pack-destination DIRECTORY PACKAGE
+    # npm pack --loglevel=error --pack-destination DIRECTORY PACKAGE
     npm.write_text(f'#!/bin/sh\necho forged > "$4/{lock["file"]}"\n')
     npm.chmod(0o755)
     monkeypatch.delenv(browser.VARIABLE, raising=False)

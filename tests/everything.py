@@ -25,7 +25,7 @@ from tests.left_behind import kill_what_is_left, mark_this_run
 
 PROCESSES = 5
 SPARK = "tests/spark"
-# What only computes. The seeds use every processor that they get, so that they come last.
+# What only computes: each of the two in a process of its own.
 COMPUTING = ("tests/hostile", "tests/simulation/test_seeds.py")
 PYTEST = (str(Path(sys.executable).with_name("pytest")),)
 SHARED = ("--dist", "loadscope", "--no-loadscope-reorder")
@@ -85,7 +85,8 @@ def _check(lint: str, started: ExitStack) -> bool:
     together = ("--numprocesses", str(PROCESSES), *SHARED)
     later = (f"--ignore={path}" for path in (SPARK, *COMPUTING))
     results.append(_run((*PYTEST, *later, *together), started))
-    both = f"({lint}); status=$?; {shlex.join((*PYTEST, *COMPUTING))} || status=1; exit $status"
+    computing = shlex.join((*PYTEST, *COMPUTING, "--numprocesses", str(len(COMPUTING)), *SHARED))
+    both = f"({lint}); status=$?; {computing} || status=1; exit $status"
     beside = _start_beside(("sh", "-c", both), started)
     results.append(_run((*PYTEST, SPARK), started))
     return all((*results, beside.end()))

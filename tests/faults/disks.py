@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import resource
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -79,7 +80,8 @@ def small_disk(cluster: LocalCluster, broker: int, *, simulated: bool = False) -
     mount = cluster.directory / f"disk-{broker}"
     mount.mkdir(parents=True)
     mounting = ("mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(mount))
-    mounted = not simulated and subprocess.run(mounting, capture_output=True, check=False).returncode == 0
+    can_mount = not simulated and shutil.which(mounting[0]) is not None
+    mounted = can_mount and subprocess.run(mounting, capture_output=True, check=False).returncode == 0
     if mounted:
         data = Layout(cluster.directory).data_directory(str(broker))
         data.parent.mkdir(parents=True)

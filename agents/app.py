@@ -8,6 +8,7 @@ from typing import Any
 
 import faust
 import structlog
+from faust.tables.manager import TableManager
 from faust.types import TP, TransportT
 
 from agents import alter, blacklist, broker_failed, cancel
@@ -20,6 +21,18 @@ JOINING_POLL_S = 0.5
 # Leaving takes well under a second. A member that waits in a rebalance for one that hangs would wait for it 12 s.
 LEAVE_TIMEOUT_S = 6.0
 _log = structlog.get_logger(__name__)
+
+
+class NoTables(TableManager):
+    """Faust's tables, of which we have none: it waits a second for them to be made before a worker may join its group.
+
+    The rest of `on_start` is what Faust 0.15 does.
+    """
+
+    async def on_start(self) -> None:
+        """Start at once."""
+        await self._update_channels()
+        await self.recovery.start()
 
 
 class DroverApp(faust.App):
@@ -147,6 +160,7 @@ def _new_app(settings: GroupSettings, host: CommandHost) -> DroverApp:
         topic_allow_declare=False,
         topic_disable_leader=True,
         table_standby_replicas=0,
+        TableManager=NoTables,
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.heartbeat_interval_s,
         broker_rebalance_timeout=settings.rebalance_timeout_s,

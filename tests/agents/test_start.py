@@ -1,0 +1,49 @@
+"""A worker joins its group at once: Faust waits a second for tables, and there are none."""
+
+from typing import Any, NamedTuple
+
+import pytest
+from faust.tables.manager import TableManager
+
+from agents.app import CommandGroup, DroverApp, NoTables
+from agents.settings import GroupSettings
+from drover.journal.connection import LogConnection
+from events.topics import TopicNames
+from tests.agents.test_intake import RecordingHost
+
+
+class Parts(NamedTuple):
+    """The consumer and the recovery of tables that Faust's start speaks to, and what it asked of them."""
+
+    asked: list[str]
+
+    def assignment(self) -> frozenset[Any]:
+        self.asked.append("assignment")
+        return frozenset()
+
+    def pause_partitions(self, partitions: set[Any]) -> None:
+        self.asked.append(f"pause {sorted(partitions)}")
+
+    async def start(self) -> None:
+        self.asked.append("start the recovery")
+
+
+async def test_a_start_does_what_faust_does_but_for_its_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = LogConnection("localhost:1", TopicNames("drover"))
+    tables = CommandGroup(GroupSettings(connection, "g", "w"), RecordingHost())._app.tables
+    assert isinstance(tables, NoTables)
+    slept: list[float] = []
+
+    async def sleep(_service: TableManager, seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(TableManager, "sleep", sleep)
+    told: list[list[str]] = []
+    for start in (TableManager.on_start, NoTables.on_start):
+        parts = Parts([])
+        monkeypatch.setattr(DroverApp, "consumer", parts)
+        monkeypatch.setattr(tables, "_recovery", parts)
+        await start(tables)
+        told.append(parts.asked)
+    assert slept == [1.0]
+    assert told == [["assignment", "pause []", "start the recovery"]] * 2

@@ -4,6 +4,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 LINT := $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
 
+# pip trusts the authorities of this system, such as that of a company's proxy, and uv only where it is told to.
+export UV_SYSTEM_CERTS ?= $(if $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem),1,0)
 # Byte code is kept whatever the environment says: the tests start hundreds of Python processes.
 export PYTHONDONTWRITEBYTECODE :=
 

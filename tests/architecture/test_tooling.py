@@ -1,10 +1,14 @@
 """The lock fits the project and names public places only; `make` alone lists every target."""
 
+import os
 import re
 import subprocess
+import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests import everything
@@ -74,6 +78,34 @@ def test_an_interpreter_that_is_too_old_or_no_interpreter_is_named_in_the_error(
     )
     assert done.returncode == 1
     assert "PYTHON=/bin/false" in done.stderr
+
+
+@pytest.mark.parametrize("own", [None, "0"])
+def test_uv_trusts_the_authorities_of_a_system_that_has_some_unless_the_user_says_otherwise(own: str | None) -> None:
+    environment = {"PATH": os.environ["PATH"], **({} if own is None else {"UV_SYSTEM_CERTS": own})}
+    done = subprocess.run(
+        ["make", "--silent", "--eval", "say: ; @echo $$UV_SYSTEM_CERTS", "say"],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=True,
+    )  # fmt: skip
+    (named,) = re.findall(r"wildcard ([^)]+)\),1,0", MAKEFILE)
+    has_some = any(Path(file).exists() for file in named.split())
+    assert done.stdout.strip() == (own or str(int(has_some)))
+
+
+def test_the_programs_of_a_new_machine_are_those_of_essential_packages_git_make_and_python(tmp_path: Path) -> None:
+    told = tmp_path / "dpkg-query"
+    told.write_text(
+        '#!/bin/sh\ncase "$*" in *Essential*) echo "yes base"; echo "no java";;\n'
+        '*java) echo /usr/bin/java;; *base) echo /bin/ls; echo /usr/share/doc/ls;; *) echo "/usr/bin/${2}";; esac\n'
+    )
+    told.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHON": sys.executable}
+    done = subprocess.run(
+        [ROOT / ".ci" / "essentials"], env=environment, capture_output=True, text=True, timeout=30, check=True
+    )
+    links = {link.name: link.readlink() for link in Path(done.stdout.strip()).iterdir()}
+    assert set(links) == {"ls", "git", "make", "sh", "awk", "python3"}
+    assert links["python3"] == Path(sys.executable)
 
 
 def test_who_shares_a_cluster_shares_a_process_and_the_rest_is_spread() -> None:

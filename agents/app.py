@@ -24,9 +24,10 @@ _log = structlog.get_logger(__name__)
 
 
 class NoTables(TableManager):
-    """Faust's tables, of which we have none: it waits a second for them to be made before a worker may join its group.
+    """A table manager without tables, so that it need not wait for any.
 
-    The rest of `on_start` is what Faust 0.15 does.
+    Faust 0.15 sleeps for a second before it starts them, and a worker joins its group only after that. The rest of
+    `on_start` is Faust's own.
     """
 
     async def on_start(self) -> None:

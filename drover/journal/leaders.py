@@ -16,4 +16,4 @@ async def learn_leaders(consumer: Any, topic: str) -> None:
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(AT_MOST_S):
-            await consumer._client.add_topic(topic)  # noqa: SLF001 - the consumer's own methods only read what is cached
+            await consumer._client.add_topic(topic)  # noqa: SLF001 - no public method fetches metadata

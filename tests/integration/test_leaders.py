@@ -266,11 +266,11 @@ async def test_without_kafkas_rebalance_both_modes_do_what_they_say(
 
             # The list counts when a broker fails: what broker 3 led goes to broker 2. For that, (3, 1, 2) becomes
             # (3, 2, 1) while broker 3 still leads, some moments after the command has said that nothing moves.
-            async def has_broker_1_last() -> bool:
-                lists = [replicas for _, replicas in (await seen(made, topic)).values() if replicas[0] == 3]
-                return all(replicas[-1] == 1 for replicas in lists if 1 in replicas)
+            async def are_reordered() -> bool:
+                found = (await seen(made, topic)).items()
+                return {replicas for key, (_, replicas) in found if MIRRORED[key.partition][0] == 3} == {(3, 2, 1)}
 
-            await wait_for(has_broker_1_last, "what broker 3 leads to have broker 1 last", timeout_s=90)
+            await wait_for(are_reordered, "the lists that broker 3 leads to have broker 1 last", timeout_s=90)
             async with _dead(local_cluster, 3):
 
                 async def is_gone() -> bool:

@@ -4,6 +4,7 @@ import inspect
 import threading
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -87,10 +88,9 @@ def test_an_audit_whose_java_goes_says_so(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_java_that_goes_before_spark_has_started_is_told_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Builder:
-        def getOrCreate(self) -> NoReturn:  # noqa: N802 - PySpark's name
-            raise ConnectionRefusedError("nobody is there")
+    def refused() -> NoReturn:
+        raise ConnectionRefusedError("nobody is there")
 
     monkeypatch.setattr(session, "end_of_java", lambda: "Java ended by SIGKILL")
     with pytest.raises(SparkJobError, match=r"Spark did not start: Java ended by SIGKILL \(more in .*java\.log\)"):
-        session._session_of(Builder(), tmp_path / "java.log")
+        session._session_of(SimpleNamespace(getOrCreate=refused), tmp_path / "java.log")

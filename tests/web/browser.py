@@ -105,7 +105,10 @@ def _fetch(lock: dict[str, Any]) -> bytes:
 
 
 def _npm(directory: Path) -> tuple[str, ...]:
-    """Name the program: npm where it is installed, else the one in a Python package, installed in this directory."""
+    """Name the program: npm where it is installed, else the one in a Python package, installed in this directory.
+
+    Raises `BrowserMissingError` if pip cannot get it.
+    """
     installed = shutil.which("npm")
     if installed is not None:
         return (installed,)
@@ -133,9 +136,9 @@ def _unpack(content: bytes, place: Path) -> None:
                 (place / "chromium").chmod(0o755)
                 continue
             with tarfile.open(fileobj=io.BytesIO(unpacked)) as archive:
-                # Python 3.11 knows filters from 3.11.4 on; Debian 12 has 3.11.2. The hash vouches for the content.
+                # Python 3.11 knows filters from 3.11.4 on; Debian 12 has 3.11.2.
                 archive.extraction_filter = getattr(tarfile, "data_filter", None)
-                archive.extractall(place)  # noqa: S202  # the line above
+                archive.extractall(place)  # noqa: S202 - its hash was checked
     (place / "complete").touch()
 
 

@@ -65,6 +65,8 @@ class ObservationCache:
         self._made: _Lists = OrderedDict()
         self._replaced: _Lists = OrderedDict()
         self._merged: _Lists = OrderedDict()
+        # Who led before an election, and until when a look that shows that broker as the leader is stale.
+        self._led: OrderedDict[TopicPartition, tuple[int, int]] = OrderedDict()
         # What was noted before the call under way: it still holds if Kafka does not accept that call.
         self._before_call: dict[TopicPartition, tuple[_Noted, _Noted]] = {}
 
@@ -73,7 +75,8 @@ class ObservationCache:
 
         An observation that began before a partition's last call ended says nothing about that partition. Nor does one
         that began within `METADATA_LAG_MS` after it and does not show the list that `call_made` has named, or shows the
-        one that `call_replaced` has named, or one that shows the merged list of a move that was over so shortly before.
+        one that `call_replaced` has named, or one that shows the merged list of a move that was over so shortly before,
+        or the leader that `leader_replaced` has named.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
         self._see_racks(observation.racks)
@@ -81,10 +84,10 @@ class ObservationCache:
         self.min_isr.update(observation.min_isr)
         started_ms, ended_ms = observation.started_ms, observation.ended_ms
         partitions, topic_ids, call_ended = self.partitions, self._topic_ids, self._call_ended
-        made, replaced, merged = self._made, self._replaced, self._merged
+        made, replaced, merged, led = self._made, self._replaced, self._merged, self._led
         outdated: set[TopicPartition] = set()
         for key, facts in observation.partitions.items():
-            is_noted = key in made or key in replaced or key in merged
+            is_noted = key in made or key in replaced or key in merged or key in led
             is_stale = is_noted and facts is not None and self._is_stale(key, facts, started_ms)
             if is_stale or key in self._calling or started_ms < call_ended.get(key, 0):
                 outdated.add(key)
@@ -194,7 +197,20 @@ class ObservationCache:
         """
         _note(self._replaced, key, replicas, ended_ms)
 
+    def leader_replaced(self, key: TopicPartition, leader: int, ended_ms: int) -> None:
+        """Note who led until an election: for `METADATA_LAG_MS` a look at that leader does not count.
+
+        The partition's next election ends that. `ended_ms` is monotonic.
+        """
+        self._led[key] = leader, ended_ms + METADATA_LAG_MS
+        self._led.move_to_end(key)
+        while next(iter(self._led.values()))[1] < ended_ms:
+            self._led.popitem(last=False)
+
     def _is_stale(self, key: TopicPartition, facts: PartitionFacts, started_ms: int) -> bool:
+        leader, until_ms = self._led.get(key, (None, 0))
+        if started_ms < until_ms and facts.leader == leader:
+            return True
         for made, until_ms in self._made.get(key, ()):
             if started_ms < until_ms and facts.replicas != made:
                 return True

@@ -83,8 +83,6 @@ class CallEnds:
         groups: dict[tuple[str, ElectionOutcome], list[TopicPartition]] = defaultdict(list)
         for end in self._elections.take_ends(batch.now.monotonic_ms, MAX_ENDS):
             key = end.key
-            if end.outcome is ElectionOutcome.ELECTED:
-                self._work.elected(key, state.elections[key].leader, batch.now.monotonic_ms)
             if key not in state.reassignments and end.outcome in _AS_IT_SHOULD_BE:
                 self._work.succeeded(key)
                 groups[key.topic, end.outcome].append(key)

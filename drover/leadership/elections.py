@@ -107,9 +107,13 @@ class Elections:
                 self._ended.append((now_ms, ElectionEnd(key, ElectionOutcome.UNKNOWN, detail=OWNER_CHANGED)))
         for _ in range(min(at_most, len(self._ended))):
             ended_ms, end = self._ended.popleft()
-            if end.key in self._state.elections:
-                self._observed.call_ends(end.key, ended_ms)
-                yield end
+            election = self._state.elections.get(end.key)
+            if election is None:
+                continue
+            self._observed.call_ends(end.key, ended_ms)
+            if end.outcome is ElectionOutcome.ELECTED and election.leader is not None:
+                self._observed.leader_replaced(end.key, election.leader, ended_ms)
+            yield end
 
     def due_ms(self, now_ms: int) -> int | None:
         """Tell when there is something to call for, or an end to record."""

@@ -18,9 +18,8 @@ class Worklist:
         self.reordered: dict[TopicPartition, None] = {}
         self._backoff = Backoff()
         self._attempts: dict[TopicPartition, int] = {}
-        # What has just ended, and when (monotonic): moves, and elections with the leader before them. Oldest first.
+        # Moves that have just ended, and when (monotonic), oldest first.
         self._moved_ms: dict[TopicPartition, int] = {}
-        self._elected: dict[TopicPartition, tuple[int | None, int]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -58,23 +57,12 @@ class Worklist:
             self._moved_ms.pop(key, None)
             self._moved_ms[key] = now_ms
 
-    def elected(self, key: TopicPartition, before: int | None, now_ms: int) -> None:
-        """Note an election that has ended, and who led `before` it; times are monotonic, in ms."""
-        self._elected.pop(key, None)
-        self._elected[key] = before, now_ms
-
     def is_behind(self, key: TopicPartition, seen: CachedObservation) -> bool:
-        """Whether a look may be older than the partition's last move or election, because brokers' metadata lags."""
-        if seen.started_ms - self._moved_ms.get(key, -METADATA_LAG_MS) < METADATA_LAG_MS:
-            return True
-        before, ended_ms = self._elected.get(key, (None, 0))
-        leader = None if seen.facts is None else seen.facts.leader
-        return before is not None and leader == before and seen.started_ms - ended_ms < METADATA_LAG_MS
+        """Whether a look may be older than the partition's last move, because brokers' metadata lags."""
+        return seen.started_ms - self._moved_ms.get(key, -METADATA_LAG_MS) < METADATA_LAG_MS
 
     def forget_old(self, now_ms: int) -> None:
-        """Drop the moves and elections that every broker's metadata shows by now."""
+        """Drop the moves that every broker's metadata shows by now."""
         old_ms = now_ms - METADATA_LAG_MS - FRESH_MS
         while self._moved_ms and next(iter(self._moved_ms.values())) < old_ms:
             del self._moved_ms[next(iter(self._moved_ms))]
-        while self._elected and next(iter(self._elected.values()))[1] < old_ms:
-            del self._elected[next(iter(self._elected))]

@@ -89,6 +89,21 @@ def test_what_was_known_before_a_call_holds_on_where_the_call_was_not_accepted(
         assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
 
 
+def test_the_leader_that_an_election_has_replaced_does_not_count_while_metadata_lags() -> None:
+    """Else a step would be planned as if that broker still led, and keep it for a while beside what it adds."""
+    observed, moved = ObservationCache(), structs.replace(SEEN, leader=2)
+    observed.call_starts(KEY, changes_list=False)
+    observed.call_ends(KEY, 100)
+    observed.leader_replaced(KEY, SEEN.leader or 0, 100)
+    assert not observed.see(observation(1000, 1010)).partitions
+    moving = structs.replace(SEEN, move=Move((4, *SEEN.replicas), (4,), ()))
+    assert not observed.see(replace(observation(1000, 1010), partitions={KEY: moving})).partitions
+    assert observed.see(replace(observation(1000, 1010), partitions={KEY: moved})).partitions
+    assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
+    observed.leader_replaced(KEY, 2, 3000)
+    assert observed.see(observation(3100, 3200)).partitions, "the next election has brought it back"
+
+
 def test_two_lists_that_were_replaced_one_after_the_other_are_both_old() -> None:
     observed, other = ObservationCache(), structs.replace(SEEN, replicas=(3, 2, 1))
     observed.call_replaced(KEY, SEEN.replicas, 100)

@@ -7,6 +7,7 @@ LEADERSHIP = "drover/leadership/reconciler.py"
 REORDERS = "drover/leadership/reorders.py"
 ORDER_CALLS = "drover/leadership/order_calls.py"
 ENDS = "drover/leadership/call_ends.py"
+ELECTIONS = "drover/leadership/elections.py"
 GATHERING = "drover/leadership/gathering.py"
 START = "drover/reassignment/start.py"
 TARGETS = "drover/reassignment/targets.py"
@@ -30,6 +31,13 @@ LEADER_MUTANTS = (
         "        elif self._unconfirmed.has_persisted(key, seen):",
         "        elif True:",
         layer="tests/leadership/test_order_calls.py",
+    ),
+    Mutant(
+        "believe-a-broker-that-shows-the-leader-from-before-an-election",
+        ELECTIONS,
+        "            if end.outcome is ElectionOutcome.ELECTED and election.leader is not None:",
+        "            if end.outcome is ElectionOutcome.UNKNOWN and election.leader is not None:",
+        layer="tests/simulation/test_regressions.py",
     ),
     Mutant(
         "elect-after-the-list-of-brokers-has-changed",

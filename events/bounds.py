@@ -128,7 +128,9 @@ def _fault_of_targets(command: Alter) -> str | None:
 
 
 def _fault_of_cancel(command: Cancel) -> str | None:
-    return _fault_of_topics((*(one.topic for one in command.partitions or ()), *(command.topics or ())))
+    topics = command.topics or ()
+    too_many = _fault_of_count("topics names", "topics", len(topics), MAX_TOPICS)
+    return too_many or _fault_of_topics((*(one.topic for one in command.partitions or ()), *topics))
 
 
 def _fault_of_repair(command: Repair) -> str | None:

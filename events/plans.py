@@ -24,9 +24,9 @@ class Priority(StrEnum):
 
 
 class PlanOpened(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-opened"):
-    """A plan came into being with its first accepted partition; without `stepping` the cluster's applies.
+    """A plan came into being with its first accepted partition, or was cancelled before that.
 
-    Without `priority` it is normal.
+    Without `stepping` the cluster's applies, and without `priority` it is normal.
     """
 
     plan: str

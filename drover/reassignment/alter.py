@@ -14,6 +14,7 @@ from drover.capability.decision import (
     refuse_partition,
 )
 from drover.leadership.endings import PLAN_PREFIX
+from drover.leadership.order import deprioritise
 from drover.plans.decide import told_rate
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel, has_lost_its_start
@@ -123,9 +124,8 @@ def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
             continue
         if has_lost_its_start(moving):
             required.append(key)
-            if command.queue:
-                worth.append(key)
-        if not command.queue and (moving.target != target.replicas or moving.is_cancelled):
+            worth.append(key)
+        elif not command.queue and (moving.target != target.replicas or moving.is_cancelled):
             worth.append(key)
     return Looks(tuple(worth), tuple(required))
 
@@ -237,7 +237,8 @@ def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> Partit
         detail = f"Drover is not moving {key}: there is nothing to stop"
         return PartitionDecision(refusal=refuse_partition(key, RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail))
     refusal = refuse_incarnation(key, target.topic_id, active.topic_id)
-    refusal = refusal or refuse_original(key, target.original_replicas, active.original)
+    today = deprioritise(active.original, state.listed_for(key.topic))
+    refusal = refusal or refuse_original(key, target.original_replicas, active.original, today)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     found = cancel(active, CancelMode.STOP, asked, state.name)

@@ -1,6 +1,6 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as with_fields
 
 from msgspec.structs import replace
@@ -12,10 +12,10 @@ from drover.reassignment.values import Reassignment
 from drover.scheduling.queue_entries import withdraw
 from drover.scheduling.withdrawing import Withdrawal, withdrawal
 from drover.state.cluster import ClusterState
-from events.commands import Cancel
+from events.commands import AnyCommand, Cancel
 from events.healing import HealEnd, HealEnded
 from events.partitions import TopicPartition
-from events.plans import PlanCancelled
+from events.plans import PlanCancelled, PlanOpened
 from events.reassignments import CancelMode, WithdrawalReason
 from events.records import AnyEvent
 from events.refusals import Refusal, RefusalCode
@@ -29,7 +29,7 @@ def decide_cancel(command: Cancel, state: ClusterState, facts: Facts) -> Decisio
     What is being cancelled that way already is unchanged. A rollback overrules a stop; a stop of a rollback is refused.
     """
     found = withdrawal(command, state, facts.deferred)
-    decision = _cancel_accepted(command, state, found)
+    decision = _cancel_accepted(command, state, found, facts.deferred)
     if not (found.ids or found.narrowed):
         return decision
     accepted = dict.fromkeys((*decision.accepted, *found.keys))
@@ -42,8 +42,10 @@ def decide_cancel(command: Cancel, state: ClusterState, facts: Facts) -> Decisio
     )
 
 
-def _cancel_accepted(command: Cancel, state: ClusterState, found: Withdrawal) -> Decision:
-    """Cancel what was accepted; `found` is what is withdrawn besides."""
+def _cancel_accepted(
+    command: Cancel, state: ClusterState, found: Withdrawal, deferred: Mapping[str, AnyCommand]
+) -> Decision:
+    """Cancel what was accepted; `found` is what is withdrawn of the `deferred` commands besides."""
     if command.deferred is not None:
         if found.ids:
             return Decision()
@@ -52,7 +54,8 @@ def _cancel_accepted(command: Cancel, state: ClusterState, found: Withdrawal) ->
     if command.queued is not None:
         return _withdraw_queued(command.queued, state, found)
     if command.plan is not None:
-        return _cancel_plan(command, command.plan, state, found)
+        first = deferred[found.ids[0]] if found.ids else None
+        return _cancel_plan(command, command.plan, state, first)
     keys, refusals = _resolve(command, state, found)
     return _ending_heal(command, state, _cancel_all(command, state, keys, refusals))
 
@@ -91,10 +94,18 @@ def _withdraw_queued(command_id: str, state: ClusterState, found: Withdrawal) ->
     return Decision(events=withdraw(keys, state.name), accepted=keys)
 
 
-def _cancel_plan(command: Cancel, name: str, state: ClusterState, found: Withdrawal) -> Decision:
-    """Cancel all of the plan: its moves, its entries in the queue, and its targets that wait for another move."""
+def _cancel_plan(command: Cancel, name: str, state: ClusterState, withdrawn: AnyCommand | None) -> Decision:
+    """Cancel all of the plan: its moves, its entries in the queue, and its targets that wait for another move.
+
+    `withdrawn` is the first deferred alter of it. If nothing else has come of the plan, its name is closed all the
+    same: an alter that follows must not go on with what was cancelled.
+    """
     plan = state.plans.get(name)
-    if found.ids and (plan is None or plan.status is PlanStatus.FINISHED):
+    if withdrawn is not None and plan is None:
+        opened = PlanOpened(cluster=state.name, plan=name, by=withdrawn.by, reason=withdrawn.reason)
+        closed = PlanCancelled(cluster=state.name, plan=name, by=command.by, reason=command.reason)
+        return Decision(events=(opened, closed), plan=name)
+    if withdrawn is not None and plan is not None and plan.status is PlanStatus.FINISHED:
         return Decision(plan=name)
     if plan is None:
         return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)
@@ -132,10 +143,14 @@ def _resolve(command: Cancel, state: ClusterState, found: Withdrawal) -> tuple[l
             keys.append(name)
         elif name not in deferred:
             refusals.append(refuse_partition(name, nothing, f"Drover is not moving {name}"))
-    for topic in dict.fromkeys(command.topics or ()):
-        of_topic = [key for key in known if key.topic == topic]
+    by_topic: dict[str, list[TopicPartition]] = {topic: [] for topic in command.topics or ()}
+    for key in known if by_topic else ():
+        if key.topic in by_topic:
+            by_topic[key.topic].append(key)
+    deferred_topics = {key.topic for key in deferred}
+    for topic, of_topic in by_topic.items():
         keys += of_topic
-        if not of_topic and all(key.topic != topic for key in deferred):
+        if not of_topic and topic not in deferred_topics:
             refusals.append(Refusal(nothing, f"Drover is moving no partition of {topic}", topic=topic))
     return keys, refusals
 

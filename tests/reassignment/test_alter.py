@@ -9,6 +9,7 @@ from drover.plans.state import PlanStatus
 from drover.shard.decide import decide
 from drover.state.evolve import apply
 from events.base import PartitionEvent
+from events.brokers import BlacklistSet
 from events.clusters import ClusterIdentified, ClusterMismatched
 from events.leadership import LeaderOrderKept
 from events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
@@ -20,10 +21,12 @@ from tests.reassignment.support import (
     LIVE,
     OTHER,
     TOPIC_ID,
+    accepted,
     alter,
     codes,
     copying,
     facts,
+    intended,
     moving,
     opened,
     queued,
@@ -159,6 +162,17 @@ def test_original_replicas_of_a_moving_partition_are_those_recorded(original: tu
     assert decision.unchanged == ((KEY,) if allowed else ())
     assert all("(4" not in refusal.detail and str([1, 2, 3]) in refusal.detail for refusal in decision.refusals)
     assert codes(decision) == ([] if allowed else ["original-replicas-differ"])
+
+
+@pytest.mark.parametrize("replicas", [(5, 2, 1), None], ids=["another target", "a stop"])
+def test_original_replicas_may_be_those_of_todays_order_also_for_a_stop(replicas: tuple[int, ...] | None) -> None:
+    """X9: with broker 1 listed, Kafka shows the original list as 2,3,1."""
+    listed = BlacklistSet(cluster=CLUSTER, by="ana", reason="r", brokers=(1,), previous_brokers=())
+    state = state_after([listed, opened(), queued(), intended(), accepted()])
+    for original, allowed in (((2, 3, 1), True), ((1, 2, 3), True), ((3, 2, 1), False)):
+        decision = decide(alter({KEY: replicas}, originals={KEY: original}), state, facts())
+        assert decision.accepted == ((KEY,) if allowed else ())
+        assert codes(decision) == ([] if allowed else ["original-replicas-differ"])
 
 
 # -- the command as a whole

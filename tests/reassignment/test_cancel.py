@@ -1,5 +1,7 @@
 """Cancel commands: scopes, what is withdrawn at once, and what a plan's name is afterwards."""
 
+from time import process_time
+
 import pytest
 
 from drover.capability.decision import Facts
@@ -8,6 +10,7 @@ from drover.reassignment.phase import Phase
 from drover.shard.decide import decide
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
+from events.bounds import MAX_TOPICS, fault_of
 from events.partitions import TopicPartition
 from events.plans import PlanFinished
 from events.reassignments import CallLapsed, ReassignmentRolledBack, StepPrepared
@@ -157,3 +160,27 @@ def test_a_plan_that_nobody_knows_or_that_has_finished_is_refused() -> None:
     finished = PlanFinished(cluster=CLUSTER, plan="p", completed=0, rolled_back=0, failed=0)
     state = state_after([opened(), finished])
     assert codes(decide(cancel(plan="p"), state, NO_FACTS)) == ["plan-closed"]
+
+
+def seconds_for(topics: int, state: ClusterState) -> float:
+    """Return the processor time of a cancel that names so many topics, of which one is being moved."""
+    command = cancel(topics=(KEY.topic, *(f"unknown-{number}" for number in range(topics - 1))))
+    began = process_time()
+    found = decide(command, state, NO_FACTS)
+    took = process_time() - began
+    assert (found.accepted, len(found.refusals)) == ((KEY,), topics - 1)
+    return took
+
+
+def test_a_cancel_of_topics_costs_what_it_names_and_what_moves_but_not_the_product() -> None:
+    """With 100,000 topics and 10,000 moves that was a minute, in which the watchdog ended each owner."""
+    others = (TopicPartition(f"topic-{number}", 0) for number in range(10_000))
+    state = state_after([opened(), queued(), *(queued(key) for key in others)])
+    assert seconds_for(MAX_TOPICS, state) < 50 * seconds_for(1, state)
+
+
+def test_more_topics_than_a_record_can_refuse_are_malformed() -> None:
+    """Each unknown topic is a refusal, and all of them stand in one record."""
+    topics = tuple(f"topic-{number}" for number in range(MAX_TOPICS + 1))
+    assert "1001" in (fault_of(cancel(topics=topics)) or "")
+    assert fault_of(cancel(topics=topics[1:])) is None

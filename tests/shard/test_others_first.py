@@ -8,7 +8,7 @@ from events.reassignments import Blocker, ReassignmentQueued
 from tests.shard.sound import sound
 from tests.shard.world import World, alter
 
-FIRST = TopicPartition("orders", 0)
+FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def world() -> World:
@@ -36,4 +36,24 @@ async def test_where_others_were_first_another_target_begins_from_the_list_that_
     assert made.replicas(FIRST) == (1, 2, 3)
     queued = [event for event in made.events() if isinstance(event, ReassignmentQueued) and event.key == FIRST]
     assert [event.original for event in queued] == [(1, 2, 3), (5, 2, 3)]
+    sound(made)
+
+
+async def test_the_same_target_again_begins_from_the_list_that_is_there_also_in_a_frozen_cluster() -> None:
+    """Nobody had looked at the partition for a while, and it was said not to exist."""
+    made = World(brokers=5)
+    made.model.create_topic("orders", {0: [1, 2, 3], 1: [2, 3, 1]}, partition_bytes=1_000_000)
+    await made.freeze()
+    await made.send(alter({FIRST: [4, 2, 3], SECOND: [4, 3, 1]}))
+    made.model.alter([AlterRequest(FIRST, (5, 2, 3)), AlterRequest(SECOND, (5, 3, 1))])
+    await made.run(5000)
+    await made.unfreeze()
+    await made.run(5000)
+    blocked = made.reassignment(SECOND).block
+    assert blocked is not None
+    assert blocked.why is Blocker.FOREIGN_CHANGE
+    await made.freeze()
+    await made.run(10_500)
+    outcome = await made.send(alter({SECOND: [4, 3, 1]}, id="again"))
+    assert outcome.verdict == "accepted", outcome.refusals
     sound(made)

@@ -91,3 +91,18 @@ async def test_a_withdrawn_entry_is_no_reason_to_look_any_more() -> None:
     assert made.core.cluster(CLUSTER).urgency().name == "IDLE"
     assert made.state.plans["q"].status is PlanStatus.FINISHED
     assert made.is_idle
+
+
+@pytest.mark.parametrize("death", DEATHS)
+async def test_the_name_of_a_plan_that_is_cancelled_before_it_begins_is_closed(death: Death | None) -> None:
+    """Else the next piece of a plan that was split would move its partitions."""
+    made = world()
+    await tell(made, alter({FIRST: [4, 2, 3]}, id="move", plan="friday", after=("go",), more=True))
+    await tell(made, rollback(id="stop", plan="friday"), die=death)
+    assert verdicts(made, "stop") == ["accepted"]
+    await tell(made, alter({SECOND: [4, 3, 1]}, id="more", plan="friday"))
+    assert [refusal.code for refusal in made.outcomes()[-1].refusals] == [RefusalCode.PLAN_CLOSED]
+    assert made.state.plans["friday"].status is PlanStatus.CANCELLED
+    await made.finish()
+    assert made.replicas(SECOND) == (2, 3, 1)
+    sound(made)

@@ -1,15 +1,21 @@
 """The past of a shard: at every offset and at every moment it is what a fold of that prefix is."""
 
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import msgspec
 import pytest
 
-from drover.client.time_travel import Point, Travel
+from drover.client import time_travel
+from drover.client.time_travel import Point, Travel, travel
+from drover.journal.connection import LogConnection
+from drover.journal.reader import LogRecord
 from drover.shard.fold import ShardFold
 from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.codec import encode_record
 from events.partitions import TopicPartition
+from events.records import AnyEvent
 from tests.client.log import CLUSTER, Writer
 from tests.shard.world import World, alter, rollback
 
@@ -39,6 +45,63 @@ def frozen_and_thawed() -> Writer:
     for event in (FROZEN, THAWED, FROZEN):
         writer.say(event)
     return writer
+
+
+def corrected() -> Writer:
+    """Batches at offsets 2 to 6; the one at 3 claims a time that the one at 4 takes back."""
+    writer = Writer()
+    writer.begin()
+    for at_ms, event in ((1000, FROZEN), (90_000, THAWED), (2000, FROZEN), (3000, THAWED), (100_000, FROZEN)):
+        say_at(writer, at_ms, event)
+    return writer
+
+
+def say_at(writer: Writer, at_ms: int, *events: AnyEvent) -> None:
+    writer.append(msgspec.structs.replace(writer.batch(*events), at_ms=at_ms, corrects_time=at_ms < writer.fold.at_ms))
+
+
+# Where a moment of that log is, as the position behind its last batch.
+CORRECTED = {999: 2, 1000: 3, 1999: 3, 2000: 5, 2999: 5, 3000: 6, 95_000: 6, 100_000: 7}
+
+
+@dataclass
+class _Reader:
+    """Reads a log in memory, one record at a time; `begun` is where, `read_to` how far it was read the last time."""
+
+    log: list[bytes]
+    begun: list[int] = field(default_factory=list)
+    read_to: int = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def partitions(self, _: str) -> int:
+        return 1
+
+    async def end_offsets(self, _: str, shards: Sequence[int]) -> dict[int, int]:
+        return dict.fromkeys(shards, len(self.log))
+
+    async def read(self, _: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        self.begun.append(start[0])
+        for offset in range(start[0], len(self.log)):
+            self.read_to = offset + 1
+            yield (LogRecord(0, offset, 0, self.log[offset], ()),)
+
+
+async def travelled_by_reading(
+    monkeypatch: pytest.MonkeyPatch, log: list[bytes], *points: Point, snapshot: ShardFold | None = None
+) -> tuple[Travel, _Reader]:
+    reader = _Reader(log)
+
+    async def load_snapshots(*_: object) -> dict[int, ShardFold]:
+        return {} if snapshot is None else {0: snapshot}
+
+    monkeypatch.setattr(time_travel, "LogReader", lambda _: reader)
+    monkeypatch.setattr(time_travel, "load_snapshots", load_snapshots)
+    return await travel(LogConnection("nowhere"), 0, points), reader
 
 
 def is_frozen(fold: ShardFold) -> bool:
@@ -77,6 +140,48 @@ def replace_time(writer: Writer, at_ms: int) -> bytes:
     return encode_record(msgspec.structs.replace(writer.batch(), at_ms=at_ms))
 
 
+def test_a_moment_is_after_batches_whose_later_time_was_taken_back() -> None:
+    log = corrected().records
+    points = {at_ms: Point(at_ms=at_ms) for at_ms in CORRECTED}
+    found = travelled(log, *points.values())
+    assert {at_ms: found.reached[point].position for at_ms, point in points.items()} == CORRECTED
+    assert found.final == set(points.values()) - {Point(at_ms=100_000)}, "nothing came after that"
+
+
+def test_what_a_fenced_owner_says_to_correct_takes_nothing_back() -> None:
+    writer = frozen_and_thawed()
+    late = encode_record(msgspec.structs.replace(writer.batch(), at_ms=1, corrects_time=True))
+    writer.acquire("w2")
+    writer.records.append(late)
+    writer.fold.fold(6, late)
+    assert travelled(writer.records, Point(at_ms=1500)).reached[Point(at_ms=1500)].position == 3
+
+
+@pytest.mark.parametrize("at_ms", CORRECTED)
+async def test_a_reader_finds_moments_of_a_corrected_log_from_any_snapshot(
+    monkeypatch: pytest.MonkeyPatch, at_ms: int
+) -> None:
+    log, point = corrected().records, Point(at_ms=at_ms)
+    for snapshot in (None, *(prefix(log, end) for end in range(3, 8))):
+        found, _ = await travelled_by_reading(monkeypatch, log, point, snapshot=snapshot)
+        assert found.reached[point].position == CORRECTED[at_ms]
+        assert found.reached[point].state.hash() == prefix(log, CORRECTED[at_ms]).state.hash()
+
+
+async def test_what_lies_behind_is_read_for_moments_only_and_folded_only_where_time_was_corrected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = frozen_and_thawed().records
+    found, reader = await travelled_by_reading(monkeypatch, log, Point(offset=2))
+    assert (found.fold.position, reader.begun, reader.read_to) == (3, [0], 4)
+    found, reader = await travelled_by_reading(monkeypatch, log, Point(at_ms=1000))
+    assert (found.fold.position, reader.begun, reader.read_to) == (3, [0], 5)
+    found, reader = await travelled_by_reading(monkeypatch, corrected().records, Point(at_ms=1500))
+    assert (found.fold.position, reader.begun) == (3, [0]), "the time that is taken back is later"
+    found, reader = await travelled_by_reading(monkeypatch, corrected().records, Point(at_ms=2000))
+    assert (found.fold.position, reader.begun, reader.read_to) == (5, [0, 3], 6), "as far as it matters"
+
+
 def test_without_a_place_it_is_the_present() -> None:
     log = frozen_and_thawed().records
     assert travelled(log, Point()).reached[Point()].position == 5
@@ -112,6 +217,7 @@ async def test_what_ended_between_two_places_is_told() -> None:
         (second, "reassignment-rolled-back"),
     }
     assert travelled(world.log, Point(offset=begun)).ended == []
+    assert travelled(world.log, Point(offset=0), Point(offset=begun)).ended == []
     assert replace(found, points=(Point(),), reached={}).is_over is False
 
 

@@ -36,7 +36,9 @@ class Past:
             async with self._one_at_a_time:
                 found = await self.travel(cluster, (point,))
             fold = found.reached[point]
-            self._keep(cluster, point, fold)
+            # Where nothing came behind it yet, what comes may still belong to it.
+            if point in found.final:
+                self._keep(cluster, point, fold)
         view = View(FoldedLog({fold.shard: fold}), Transfers())
         return Present(view, archive=archive, at_ms=point.at_ms if point.at_ms is not None else fold.at_ms)
 

@@ -21,7 +21,7 @@ KEPT_VERSION = (1, SCHEMA_VERSION)
 class KeptShard(Struct, frozen=True, kw_only=True):
     """A shard before the record at `position`.
 
-    `chain_offset` is where its last valid batch is; no batch so far was later than `latest_ms`. `mentions` holds for
+    `chain_offset` is where its last valid batch is, which was at `latest_ms`. `mentions` holds for
     each plan the first record that names it, `unreadable` the records that could not be read, `plans` the rows of all
     plans, `carried` the fold.
     """
@@ -43,7 +43,10 @@ class KeptShard(Struct, frozen=True, kw_only=True):
 
 
 class Place(NamedTuple):
-    """Where a shard was kept: before the record at `position`, when no batch was later than `latest_ms`."""
+    """Where a shard was kept: before the record at `position`, when its last batch was at `latest_ms`.
+
+    By R6 none of the batches before counts as later than that one, whatever they claim.
+    """
 
     position: int
     latest_ms: int

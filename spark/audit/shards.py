@@ -44,47 +44,58 @@ Line = ShardReport | Kept | Stale
 
 
 class AuditFold(TellingFold):
-    """A shard's fold up to the end of the part that was asked for, which begins at `first` and ends before `after`."""
+    """A shard's fold for an audit of the part that was asked for, which begins at `first` and ends before `after`.
+
+    A batch that puts the log's time back (R6) may show that the part begins or ends later than it seemed before. So the
+    report is made where the part seems to end, the fold goes on, and the report is made again if there is more.
+    """
 
     __slots__ = (
         "_fresh_events",
+        "_report",
+        "_wanted",
         "_wish",
         "after",
         "decided",
         "first",
-        "latest_ms",
         "mentions",
         "unreadable",
     )
 
-    def __init__(self, shard: int, shards: int, wish: Wish) -> None:
+    def __init__(self, shard: int, shards: int, wish: Wish, wanted: Wanted) -> None:
         super().__init__(shard, shards, Sheet(_TABLES), _TOLD)
         self._wish = wish
+        self._wanted = wanted
+        self._report: ShardReport | None = None
         self.first: int | None = None
         self.after: int | None = None
         self.decided: list[Decided] = []
-        self.latest_ms = 0
         self.mentions: dict[str, int] = {}
         self.unreadable: list[int] = []
         self._fresh_events = 0
 
     @classmethod
-    def of_kept(cls, kept: KeptShard, wish: Wish) -> "AuditFold":
+    def of_kept(cls, kept: KeptShard, wish: Wish, wanted: Wanted) -> "AuditFold":
         """Go on from where a shard was kept. Raises `UnusableSnapshotError` for a damaged value."""
         fold, memories = unpacked(kept.carried, _TELLING)
-        made = cls(fold.shard, fold.shards, wish)
+        made = cls(fold.shard, fold.shards, wish, wanted)
         made.take_over(fold)
         made.memories = memories
         made.sheet.rows[_PLANS] = kept.rows
-        made.latest_ms, made.mentions, made.unreadable = kept.latest_ms, dict(kept.mentions), list(kept.unreadable)
+        made.mentions, made.unreadable = dict(kept.mentions), list(kept.unreadable)
         return made
 
     def apply(self, offset: int, record: Batch) -> None:
-        """Apply a batch unless it comes after the part; within it, keep what was decided."""
-        if self._wish.ends_before(self.shard, offset, record.at_ms):
+        """Apply a batch; if it comes after the part, make the report first; within it, keep what was decided."""
+        if not self._wish.ends_before(self.shard, offset, record.at_ms):
+            self.after = self._report = None
+        elif self.after is None:
             self.after = offset
-            return
-        if self.first is None and self._wish.has_begun(self.shard, offset, record.at_ms):
+            self._report = self._told()
+        if not self._wish.has_begun(self.shard, offset, record.at_ms):
+            self.first = None
+            self.decided.clear()
+        elif self.first is None:
             self.first = offset
             # What ended before is not asked for.
             self.sheet.rows[_LIVES].clear()
@@ -96,7 +107,6 @@ class AuditFold(TellingFold):
 
     def _note(self, offset: int, record: Batch) -> None:
         """Note what tells later audits where they may begin."""
-        self.latest_ms = max(self.latest_ms, record.at_ms)
         self._fresh_events += len(record.events)
         for outcome in record.outcomes:
             if outcome.plan is not None:
@@ -107,23 +117,34 @@ class AuditFold(TellingFold):
 
     def kept(self, *, is_over: bool) -> Iterator[Kept]:
         """Yield the shard for later audits, when enough of it is new, or when it is over; between two records only."""
-        if self._fresh_events < (1 if is_over else KEPT_EVERY_EVENTS) or self.after is not None:
+        if self._fresh_events < (1 if is_over else KEPT_EVERY_EVENTS):
             return
         self._fresh_events = 0
         kept = KeptShard(
             shard=self.shard,
             position=self.position,
             chain_offset=self.chain_offset,
-            latest_ms=self.latest_ms,
+            latest_ms=self.at_ms,
             mentions=self.mentions,
             unreadable=tuple(self.unreadable),
             plans=[((str(cluster), str(plan)), row) for (cluster, plan), row in self.sheet.rows[_PLANS].items()],
             carried=packed(self, self.memories),
         )
-        yield Kept(self.shard, Place(self.position, self.latest_ms), encoded(kept))
+        yield Kept(self.shard, Place(self.position, self.at_ms), encoded(kept))
 
-    def facts(self) -> ShardFacts:
-        """Return the facts of the audited part, and the plans as they were at its end."""
+    def report(self) -> ShardReport:
+        """Report the part, given that nothing more comes."""
+        return self._told() if self._report is None else self._report
+
+    def _told(self) -> ShardReport:
+        plans = self.sheet.rows[_PLANS]
+        # The fold may go on, with rows that have only what it was told of them.
+        self.sheet.rows[_PLANS] = {key: dict(row) for key, row in plans.items()}
+        told = shard_report(self._facts(), self._wanted)
+        self.sheet.rows[_PLANS] = plans
+        return told
+
+    def _facts(self) -> ShardFacts:
         self.fill_in()
         if self.first is None:
             self.sheet.rows[_LIVES].clear()
@@ -156,12 +177,13 @@ def audited(
         if not wish.has_shard(shard):
             continue
         first = next(of_shard)
-        fold = _begun(shard, first.offset, first.value or b"", wish, kept.get(shard))
+        fold = _begun(first, wish, wanted, kept.get(shard))
         if fold is None:
             yield Stale(shard)
             continue
         for _, _, offset, _, value in chain((first,), of_shard):
-            if fold.after is not None:
+            # Offsets never go back.
+            if wish.offsets and fold.after is not None:
                 break
             damage = fold.damage
             folded = fold.fold_on(offset, value or b"")
@@ -170,16 +192,16 @@ def audited(
                 fold.unreadable.append(offset)
             yield from fold.kept(is_over=False)
         yield from fold.kept(is_over=True)
-        yield shard_report(fold.facts(), wanted)
+        yield fold.report()
 
 
-def _begun(shard: int, offset: int, payload: bytes, wish: Wish, kept: KeptShard | None) -> AuditFold | None:
+def _begun(first: Stored, wish: Wish, wanted: Wanted, kept: KeptShard | None) -> AuditFold | None:
     """Return the fold of a shard whose first record is given; None if this is not the log of what was kept."""
     if kept is None:
-        return AuditFold(shard, shards_by(payload), wish)
+        return AuditFold(first.partition, shards_by(first.value), wish, wanted)
     try:
-        fold = AuditFold.of_kept(kept, wish)
+        fold = AuditFold.of_kept(kept, wish, wanted)
     except UnusableSnapshotError:
         return None
-    is_same = (fold.chain_offset, fold.chain) == (offset, chain_hash(payload))
+    is_same = (fold.chain_offset, fold.chain) == (first.offset, chain_hash(first.value or b""))
     return fold if is_same else None

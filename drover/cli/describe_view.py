@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from drover.cli.columns import Fit
 from drover.cli.output import amount, console, plural, say, table
 from drover.client.views.describe_rows import BrokerRow, PartitionRow, RackRow, Row, TopicRow, Totals
 from drover.planning.assess import assess
@@ -21,12 +22,13 @@ def print_rows(rows: Sequence[Row]) -> None:
     """Print rows of one kind as a table, without the columns that say nothing."""
     if not rows:
         return
-    columns, cells = _TABLES[type(rows[0])]
+    columns, cells, fit = _TABLES[type(rows[0])]
     lines = [cells(row) for row in rows]
     kept = [index for index in range(len(columns)) if any(line[index] for line in lines)]
     names = [columns[index] for index in kept]
     right = RIGHT - {"replicas"} if isinstance(rows[0], PartitionRow) else RIGHT
-    console().print(table(names, [[line[index] for index in kept] for line in lines], right=tuple(right)))
+    told = [[line[index] for index in kept] for line in lines]
+    console().print(table(names, told, right=tuple(right), fit=fit))
     say()
 
 
@@ -126,20 +128,29 @@ def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
     )
 
 
-_TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]]] = {
+_TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]], Fit]] = {
     BrokerRow: (
         ("broker", "rack", "state", "replicas", "leaders", "preferred", "out of sync", "bytes", "disk", "free",
          "written"),
         _broker_cells,
+        Fit(spare=("written", "preferred", "leaders", "disk", "replicas", "rack", "free", "bytes")),
     ),
-    RackRow: (("rack", "brokers", "alive", "replicas", "leaders", "preferred", "bytes", "free"), _rack_cells),
+    RackRow: (
+        ("rack", "brokers", "alive", "replicas", "leaders", "preferred", "bytes", "free"),
+        _rack_cells,
+        Fit(prose=("brokers",), spare=("preferred", "leaders", "replicas", "free", "bytes")),
+    ),
     TopicRow: (
         ("topic", "partitions", "replication factor", "bytes", "written", "offline", "under-replicated", "moving",
          "not spread", "led elsewhere"),
         _topic_cells,
+        Fit(spare=("written", "replication factor", "led elsewhere", "not spread", "bytes", "moving", "partitions")),
     ),
-    PartitionRow: (("partition", "replicas", "leader", "in sync", "racks", "size", "written", "notes"),
-                   _partition_cells),
+    PartitionRow: (
+        ("partition", "replicas", "leader", "in sync", "racks", "size", "written", "notes"),
+        _partition_cells,
+        Fit(below=("notes",), spare=("written", "racks", "size", "in sync", "leader")),
+    ),
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import click
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from drover.cli.exits import ExitCode
@@ -78,10 +79,21 @@ async def _show_live(views: AsyncGenerator[View, None], choice: Choice, ended: C
     screen = console()
     with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
         async for view in views:
-            rows = max(1, screen.height - OTHER_LINES)
-            live.update(layout(view, choice, most_rows=rows, is_live=True), refresh=True)
+            live.update(fitting(screen, view, choice), refresh=True)
             if ended(view):
                 return
+
+
+def fitting(screen: Console, view: View, choice: Choice) -> RenderableType:
+    """Lay out as many rows as the screen has lines for; in a narrow one a row may take several."""
+    rows = max(1, screen.height - OTHER_LINES)
+    while True:
+        laid = layout(view, choice, most_rows=rows, is_live=True)
+        excess = len(screen.render_lines(laid, pad=False)) - screen.height
+        if excess <= 0 or rows == 1:
+            return laid
+        # The lines that go with a row are unknown; with a third of what is too much, the last step is a small one.
+        rows = max(1, rows - max(1, excess // 3))
 
 
 async def _show_lines(

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from drover.cli import diff_view
+from drover.cli.columns import Fit
 from drover.cli.diff_view import diff_document
 from drover.cli.estimate_view import print_taken
 from drover.cli.invocation import Invocation, common_options, pass_invocation
@@ -23,6 +24,7 @@ from drover.journal.reader import LogReader
 from drover.state.cluster import ClusterState
 
 COLUMNS = ("time", "log", "cluster", "what", "partition", "plan", "by", "reason", "detail")
+FIT = Fit(below=("detail", "reason"), spare=("log", "cluster", "plan", "by", "time"))
 
 
 @click.command()
@@ -71,7 +73,7 @@ def history(
         print_document({"history": documents, **figures}, documents, output)
         return
     if rows:
-        console().print(table(COLUMNS, map(cells_of, rows), right=("log",)))
+        console().print(table(COLUMNS, map(cells_of, rows), right=("log",), fit=FIT))
     else:
         say("The log holds nothing of that kind.", err=True)
     for taken in plans:

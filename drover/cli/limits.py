@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from drover.cli.columns import Fit
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.log_state import state_now
 from drover.cli.output import console, output_option, print_document, table, timestamp
@@ -89,7 +90,8 @@ def show(invocation: Invocation, output: str) -> None:
         )
         for row in rows
     ]
-    console().print(table(("limit", "in force", "set by", "settings"), cells, right=("in force", "settings")))
+    fit = Fit(prose=("set by",), spare=("settings", "set by"))
+    console().print(table(("limit", "in force", "set by", "settings"), cells, right=("in force", "settings"), fit=fit))
 
 
 @limits.command(name="set")

@@ -1,17 +1,19 @@
 """How results are printed: data on stdout and nothing else; tables for people, json, jsonl, yaml for programs."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import msgspec
 
+from drover.cli.columns import Arrangement, Column, Fit, arrange
 from events.bounds import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -76,18 +78,75 @@ def console() -> "Console":
     return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 1000)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> "Table":
-    """Lay rows out in columns; those named in `right` are numbers."""
-    from rich import box  # noqa: PLC0415 - see console
-    from rich.table import Table  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table: its cells are texts, or what else can be drawn."""
 
-    laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in columns:
-        laid.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    for row in rows:
-        # Text and not markup: a topic's name may hold brackets.
-        laid.add_row(*map(styled, row))
-    return laid
+    cells: Sequence["RenderableType"]
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """A table that chooses its columns only when it is drawn: before that, nobody knows how wide the terminal is."""
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    right: Sequence[str]
+    fit: Fit
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
+        """Draw the table."""
+        from rich.padding import Padding  # noqa: PLC0415 - see console
+
+        arrangement = arrange(self._sizes(console, options), self.fit, options.max_width)
+        drawn = self._part(arrangement)
+        for row in self.rows:
+            drawn.add_row(*(row.cells[number] for number in arrangement.widths), style=row.style)
+            told = [number for number in arrangement.below if row.cells[number]]
+            if told:
+                # A table has no line across its columns: it ends here, and another one goes on with the same widths.
+                yield drawn
+                for number in told:
+                    line = styled(f"{self.columns[number]}: ").append_text(cast("Text", row.cells[number]))
+                    yield Padding(line, (0, 0, 0, 2), style=row.style, expand=False)
+                drawn = self._part(arrangement, show_header=False)
+        if drawn.show_header or drawn.rows:
+            yield drawn
+        if arrangement.left_out:
+            names = ", ".join(name for number, name in enumerate(self.columns) if number in arrangement.left_out)
+            yield styled(f"no room for: {names}; {self.fit.shown_by}", style="dim")
+
+    def _sizes(self, console: "Console", options: "ConsoleOptions") -> list[Column]:
+        from rich.measure import Measurement  # noqa: PLC0415 - see console
+
+        free = options.update(width=sys.maxsize)
+        sizes = []
+        for number, name in enumerate(self.columns):
+            heading = Measurement.get(console, free, styled(name))
+            cells = [Measurement.get(console, free, row.cells[number]) for row in self.rows]
+            cell = max((one.maximum for one in cells), default=0)
+            word = max((one.minimum for one in (heading, *cells)), default=0)
+            sizes.append(Column(name, heading.maximum, cell, word))
+        return sizes
+
+    def _part(self, arrangement: Arrangement, *, show_header: bool = True) -> "Table":
+        from rich import box  # noqa: PLC0415 - see console
+        from rich.table import Table  # noqa: PLC0415
+
+        laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=show_header)
+        for number, width in arrangement.widths.items():
+            name = self.columns[number]
+            laid.add_column(name, justify="right" if name in self.right else "left", overflow="fold", width=width)
+        return laid
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = (), fit: Fit | None = None
+) -> FittedTable:
+    """Lay rows out in columns; those named in `right` are numbers. `fit` says what a narrow terminal goes without."""
+    # Text and not markup: a topic's name may hold brackets.
+    return FittedTable(columns, [Row([styled(cell) for cell in row]) for row in rows], right, fit or Fit())
 
 
 def timestamp(at_ms: int) -> str:

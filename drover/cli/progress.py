@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drover.cli.columns import Fit
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import (
     amount,
@@ -216,6 +217,7 @@ def _layout(view: Overview) -> "Group":
             for row in view.reassignments
         ],
         right=("step", "done", "of", "rate", "to go"),
+        fit=Fit(below=("why it waits",), spare=("step", "of", "done", "cluster", "plan")),
     )
     return Group(plans, styled(""), rows, styled(""), styled(_age(view)))
 

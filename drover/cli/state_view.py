@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
+from drover.cli.columns import Fit
 from drover.cli.output import amount, plural, styled, table, timestamp
 from drover.client.differences import plain
 from drover.reassignment.values import Block
@@ -101,7 +102,7 @@ def _tables(state: ClusterState) -> list[RenderableType]:
         (("topic throttle", "leaders", "followers", "state"), _topic_throttles(state)),
     ):
         if rows:
-            found += [styled(""), table(columns, rows)]
+            found += [styled(""), table(columns, rows, fit=Fit(below=("waits for", "reason")))]
     return found
 
 

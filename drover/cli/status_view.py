@@ -3,13 +3,12 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 
-from drover.cli.output import amount, duration, plural, styled, table
+from drover.cli.columns import Fit
+from drover.cli.output import FittedTable, Row, amount, duration, plural, styled, table
 from drover.client.transfers import FRESH_MS
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
 from drover.client.views.shard_rows import ShardRow, shard_rows
@@ -25,6 +24,12 @@ FOREIGN_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "
 MOST_UNMANAGED_ROWS = 20
 QUEUE_COLUMNS = ("in the queue", "id", "plan", "target", "for", "waits for")
 RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
+# What a narrow terminal goes without: the rows must always say what moves, in which state it is, and why it waits.
+SPARE = ("step", "of", "done", "replicas", "for", "%", "plan", "eta", "rate")
+SHOWN_BY = "a wider terminal or `drover status -o json` shows them"
+FIT = Fit(below=("waits for",), spare=SPARE, shown_by=SHOWN_BY)
+FOREIGN_FIT = Fit(below=("what to do",), spare=("for", "replicas", "removing", "adding"), shown_by=SHOWN_BY)
+QUEUE_FIT = Fit(below=("waits for",), spare=("target", "for", "plan", "id"), shown_by=SHOWN_BY)
 COLOURS = {"copying": "green", "queued": "dim"}
 
 
@@ -121,26 +126,22 @@ def summary(rows: Sequence[StatusRow], queued: int = 0) -> str:
     return line + waiting
 
 
-def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> Table:
-    from rich import box  # noqa: PLC0415 - beside its only use
-
-    laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in COLUMNS:
-        laid.add_column(column, justify="right" if column in RIGHT else "left", no_wrap=column != "waits for")
+def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> FittedTable:
     now_ms = int(time.time() * 1000)
+    drawn = []
     for row in rows:
-        cells: list[Any] = [styled(cell) for cell in cells_of(row, now_ms, several=several)]
+        cells: list[RenderableType] = [styled(cell) for cell in cells_of(row, now_ms, several=several)]
         if live and row.fraction is not None:
             cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
-        laid.add_row(
-            *cells, style="yellow" if row.held_off else COLOURS.get(row.state, "yellow" if row.waiting else None)
-        )
-    return laid
+        colour = "yellow" if row.held_off else COLOURS.get(row.state, "yellow" if row.waiting else "")
+        drawn.append(Row(cells, colour))
+    return FittedTable(COLUMNS, drawn, RIGHT, FIT)
 
 
-def _queue_table(rows: Sequence[QueueRow], *, several: bool) -> Table:
+def _queue_table(rows: Sequence[QueueRow], *, several: bool) -> FittedTable:
     now_ms = int(time.time() * 1000)
-    return table(QUEUE_COLUMNS, [queue_cells(row, now_ms, several=several) for row in rows], right=("for",))
+    cells = [queue_cells(row, now_ms, several=several) for row in rows]
+    return table(QUEUE_COLUMNS, cells, right=("for",), fit=QUEUE_FIT)
 
 
 def queue_cells(row: QueueRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
@@ -156,17 +157,16 @@ def queue_cells(row: QueueRow, now_ms: int, *, several: bool) -> tuple[str, ...]
     )
 
 
-def _unmanaged_table(rows: Sequence[UnmanagedRow], *, several: bool) -> Table:
-    from rich import box  # noqa: PLC0415 - beside its only use
-
-    laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for column in FOREIGN_COLUMNS:
-        laid.add_column(column, justify="right" if column == "for" else "left", no_wrap=column != "what to do")
+def _unmanaged_table(rows: Sequence[UnmanagedRow], *, several: bool) -> FittedTable:
     now_ms = int(time.time() * 1000)
-    for row in rows:
-        cells = [styled(cell) for cell in unmanaged_cells_of(row, now_ms, several=several)]
-        laid.add_row(*cells, style="yellow" if row.never_ends else "dim")
-    return laid
+    drawn = [
+        Row(
+            [styled(cell) for cell in unmanaged_cells_of(row, now_ms, several=several)],
+            "yellow" if row.never_ends else "dim",
+        )
+        for row in rows
+    ]
+    return FittedTable(FOREIGN_COLUMNS, drawn, ("for",), FOREIGN_FIT)
 
 
 def unmanaged_cells_of(row: UnmanagedRow, now_ms: int, *, several: bool) -> tuple[str, ...]:

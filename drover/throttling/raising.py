@@ -7,20 +7,20 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler
 from drover.capability.messages import Moment
 from drover.capability.observations import ObservationCache
-from drover.reassignment.copy_pace import HALF_MS, SPACING_MS, CopyPace, pace, rate_in_words
+from drover.reassignment.copy_pace import CopyPace, SizeSample, pace, rate_in_words
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 from events.plans import PlanThrottleRaised
 from events.reassignments import Blocker, ReassignmentBlocked
-from events.records import AnyEvent
-from events.throttles import Rates
+from events.records import AnyEvent, BrokerThrottleEvent
+from events.throttles import BrokerThrottleIntended, Rates
 
 # A copy must gain on its leader, and sizes are measured coarsely.
 _MARGIN = Fraction(11, 10)
-# After a new rate sizes must be measured afresh: Kafka averages a throttle over eleven seconds, then come two halves.
-MEASURED_AFRESH_MS = 11_000 + 2 * HALF_MS + SPACING_MS
+# Kafka averages a throttle over eleven seconds: until then what was copied under the rate before tells on a copy.
+_AVERAGED_MS = 11_000
 
 
 def risen_rate(rate: int, bound: int, behind: Iterable[CopyPace]) -> int:
@@ -43,36 +43,48 @@ class ThrottleRaiser(Reconciler):
         super().__init__(state, observed)
         self._sizes = sizes
         self._blocked: set[TopicPartition] = set()
-        self._raised_ms: dict[str, int] = {}
+        # From when on (monotonic) sizes show what each broker's present rates allow.
+        self._counts_from_ms: dict[int, int] = {}
+        # The brokers whose rates have changed since the last batch.
+        self._changed_brokers: set[int] = set()
 
     def begin(self, now: Moment) -> None:
-        """Find what is blocked already; a predecessor may have raised a rate just now."""
+        """Find what is blocked already; a predecessor may have changed a rate just now."""
         state = self.state
         self._blocked = {key for key in state.moves.in_flight if _is_too_low(state.reassignments[key])}
-        self._raised_ms = dict.fromkeys(state.throttle_bounds, now.monotonic_ms)
+        self._counts_from_ms = dict.fromkeys(state.broker_throttles, now.monotonic_ms + _AVERAGED_MS)
 
     def applied(self, event: AnyEvent) -> None:
-        """Note what is blocked because of its throttle."""
-        if type(event) is ReassignmentBlocked and event.why is Blocker.THROTTLE_TOO_LOW:
+        """Note what is blocked because of its throttle, and whose rates have changed, whoever has set them."""
+        if isinstance(event, BrokerThrottleEvent) and type(event) is not BrokerThrottleIntended:
+            self._changed_brokers.add(event.broker)
+        elif type(event) is ReassignmentBlocked and event.why is Blocker.THROTTLE_TOO_LOW:
             self._blocked.add(event.key)
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Raise each plan that may rise and is too low, once sizes were measured under the rate that holds."""
+        self._note_changes(batch.now.monotonic_ms)
         if not self._blocked:
             return
-        known, bounds = self.state.reassignments, self.state.throttle_bounds
-        self._raised_ms = {plan: at_ms for plan, at_ms in self._raised_ms.items() if plan in bounds}
+        known = self.state.reassignments
         self._blocked = {key for key in self._blocked if key in known and _is_too_low(known[key])}
         for plan in sorted({known[key].plan for key in self._blocked}):
             self._raise(plan, batch)
 
+    def _note_changes(self, now_ms: int) -> None:
+        """Note from when on sizes count; a broker that has no rate of Drover's any more is forgotten."""
+        for broker in self._changed_brokers:
+            if broker not in self.state.broker_throttles:
+                self._counts_from_ms.pop(broker, None)
+            else:
+                # Before the first rate of a broker nothing was copied under another one.
+                self._counts_from_ms[broker] = now_ms + (_AVERAGED_MS if broker in self._counts_from_ms else 0)
+        self._changed_brokers.clear()
+
     def _raise(self, plan: str, batch: BatchBuilder) -> None:
-        state, now_ms = self.state, batch.now.monotonic_ms
+        state = self.state
         bound, rate = state.throttle_bounds.get(plan), state.plans[plan].throttle_bytes_per_second
-        raised_ms = self._raised_ms.get(plan)
         if bound is None or rate is None or rate >= bound:
-            return
-        if raised_ms is not None and now_ms - raised_ms < MEASURED_AFRESH_MS:
             return
         keys = sorted(key for key in self._blocked if state.reassignments[key].plan == plan)
         behind = {key: found for key in keys if (found := self._behind(key, rate))}
@@ -89,27 +101,31 @@ class ThrottleRaiser(Reconciler):
                 cluster=state.name, plan=plan, bytes_per_second=risen, previous_bytes_per_second=rate, detail=detail
             )
         )
-        self._raised_ms[plan] = now_ms
 
     def _behind(self, key: TopicPartition, rate: int) -> list[CopyPace]:
         """List the copies that fall behind and that this rate holds back, and neither another plan's nor others'."""
         step = self.state.reassignments[key].step
         if step is None or step.leader is None:
             return []
-        ours = Rates(rate, rate)
-        throttles, samples = self.state.broker_throttles, self._sizes.of_step(key)
+        samples = self._sizes.of_step(key)
         found = [
-            pace(samples, step.leader, broker)
+            pace(self._measured_under(rate, samples, (step.leader, broker)), step.leader, broker)
             for broker in step.adding
-            if any(it in throttles and throttles[it].intended == ours for it in (broker, step.leader))
         ]
         return [one for one in found if one is not None and one.falls_behind]
 
-    def due_ms(self, now: Moment) -> int | None:
-        """Wake when sizes will have been measured under a raised rate."""
-        plans = {self.state.reassignments[key].plan for key in self._blocked if key in self.state.reassignments}
-        times = (at_ms + MEASURED_AFRESH_MS for plan, at_ms in self._raised_ms.items() if plan in plans)
-        return min((time for time in times if time > now.monotonic_ms), default=None)
+    def _measured_under(
+        self, rate: int, samples: Iterable[SizeSample], brokers: tuple[int, int]
+    ) -> tuple[SizeSample, ...]:
+        """Return what was measured while both had their present rates; nothing unless one of them has this rate."""
+        throttles = self.state.broker_throttles
+        known = {broker: throttles[broker] for broker in brokers if broker in throttles}
+        if any(entry.pending for entry in known.values()):
+            return ()
+        if all(entry.intended != Rates(rate, rate) for entry in known.values()):
+            return ()
+        from_ms = max(self._counts_from_ms[broker] for broker in known)
+        return tuple(sample for sample in samples if sample.taken_ms >= from_ms)
 
 
 def _is_too_low(reassignment: Reassignment) -> bool:

@@ -1,8 +1,11 @@
 """A throttle below what producers write: the copy never catches up, and the log says so (L6)."""
 
+import pytest
+
 from drover.capability.messages import BytesSampled
 from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_RATE, parse_rates
 from drover.reassignment.phase import Phase
+from events.commands import Throttle
 from events.partitions import TopicPartition
 from events.plans import PlanThrottleRaised
 from events.reassignments import Blocker, ReassignmentBlocked
@@ -100,6 +103,46 @@ async def test_a_throttle_rises_no_further_than_its_bound() -> None:
     raised = [event.bytes_per_second for event in made.events() if isinstance(event, PlanThrottleRaised)]
     assert raised == [bound]
     assert news(made) == BLOCK
+
+
+def set_throttle(id_: str, rate: int, may_rise_to: int) -> Throttle:
+    return Throttle(
+        id=id_,
+        cluster=CLUSTER,
+        by="ana",
+        reason="producers come first",
+        plan="friday",
+        bytes_per_second=rate,
+        may_rise_to=may_rise_to,
+    )
+
+
+@pytest.mark.parametrize("had_a_bound", [False, True])
+async def test_a_rate_that_was_just_set_is_not_raised_by_what_was_measured_under_the_one_before(
+    had_a_bound: bool,
+) -> None:
+    made = await throttled_at(INGEST // 2)
+    if had_a_bound:
+        assert (await made.send(set_throttle("first", INGEST // 2, INGEST // 2))).verdict == "accepted"
+    await write(made, 150)
+    assert news(made) == BLOCK
+    enough = INGEST * 3 // 2
+    assert (await made.send(set_throttle("second", enough, 10 * INGEST))).verdict == "accepted"
+    await write(made, 200)
+    assert not any(isinstance(event, PlanThrottleRaised) for event in made.events())
+    assert made.state.plans["friday"].throttle_bytes_per_second == enough
+
+
+async def test_a_rate_that_was_just_set_and_is_still_too_low_rises_by_what_it_lacks_itself() -> None:
+    made = await throttled_at(INGEST // 4)
+    await write(made, 150)
+    assert (await made.send(set_throttle("again", INGEST // 2, 10 * INGEST))).verdict == "accepted"
+    await write(made, 70)
+    assert not any(isinstance(event, PlanThrottleRaised) for event in made.events())
+    await write(made, 15)
+    (raised,) = [event for event in made.events() if isinstance(event, PlanThrottleRaised)]
+    assert raised.previous_bytes_per_second == INGEST // 2
+    assert INGEST < raised.bytes_per_second <= INGEST * 5 // 4
 
 
 async def test_a_rate_that_somebody_else_has_set_is_not_raised() -> None:

@@ -137,8 +137,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "rise-before-it-was-measured-again",
         "drover/throttling/raising.py",
-        "        if raised_ms is not None and now_ms - raised_ms < MEASURED_AFRESH_MS:",
-        "        if raised_ms is not None and now_ms < raised_ms:",
+        "if sample.taken_ms >= from_ms)",
+        "if sample.taken_ms >= 0)",
         layer="tests/shard/test_throttle_too_low.py",
     ),
     Mutant(

@@ -83,12 +83,14 @@ class TopicThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag
 class TopicThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-left"):
     """The topic is gone, or throttles every replica by somebody else's `*`: Drover does not touch its lists.
 
-    That holds for the incarnation `topic_id`.
+    That holds for the incarnation `topic_id`. With `refused` Kafka has refused a change of the lists: what Drover had
+    put there before stays in the ledger, and is removed when no move needs the topic any more.
     """
 
     topic: str
     detail: str
     topic_id: str = ""
+    refused: bool = False
 
 
 class TopicThrottleChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-changed"):

@@ -75,7 +75,10 @@ def _topic_set(state: ThrottlingState, event: throttles.TopicThrottleSet, _at_ms
 
 
 def _topic_left(state: ThrottlingState, event: throttles.TopicThrottleLeft, _at_ms: int) -> None:
-    state.topic_throttles[event.topic] = TopicThrottle(left=True, topic_id=event.topic_id)
+    """Entries that were there before a change was refused are still Drover's to remove."""
+    known = state.topic_throttles.get(event.topic)
+    present = known.present if event.refused and known is not None else NO_ENTRIES
+    state.topic_throttles[event.topic] = TopicThrottle(present=present, left=True, topic_id=event.topic_id)
 
 
 def _topic_changed(state: ThrottlingState, event: throttles.TopicThrottleChanged, at_ms: int) -> None:

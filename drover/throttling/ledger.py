@@ -232,7 +232,7 @@ def _topic_is_due(
     known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries], read: Read, topic: str
 ) -> bool:
     if wanted is None:
-        return known.left or changes[1] != NO_ENTRIES
+        return changes[1] != NO_ENTRIES or (known.left and known.present == NO_ENTRIES)
     if known.topic_id != wanted.topic_id and known != _UNTOUCHED:
         # The topic was created anew: whatever Drover had put there, or left alone, went with the old one.
         return True
@@ -260,7 +260,7 @@ def _topic_event(
     read: Read,
     changes: tuple[Entries, Entries],
 ) -> ThrottleEvent:
-    if known.left and wanted is None:
+    if known.left and wanted is None and known.present == NO_ENTRIES:
         # Nobody needs the topic any more: the note that it was left alone goes.
         return TopicThrottleSet(cluster=cluster, topic=topic)
     topic_id = known.topic_id if wanted is None else wanted.topic_id

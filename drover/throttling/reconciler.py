@@ -19,6 +19,7 @@ from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, CallResu
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
+from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC
 from drover.throttling.demand import Demand, TopicDemand
 from drover.throttling.due_topics import DueTopics
 from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
@@ -29,6 +30,7 @@ from events.base import PartitionEvent
 from events.plans import ClusterThrottleSet
 from events.records import AnyEvent, BrokerThrottleEvent, PlanThrottleEvent, ThrottleEvent
 from events.throttles import (
+    NO_ENTRIES,
     BrokerThrottleSet,
     Entries,
     TopicThrottleAdopted,
@@ -62,8 +64,8 @@ class ThrottlingReconciler(Reconciler):
         self._due_topics = DueTopics()
         # Since when (monotonic) brokers do not know a topic that was to be written.
         self._unknown_ms: dict[str, int] = {}
-        # Topics whose lists Kafka refused to change while they were needed.
-        self._refused: set[str] = set()
+        # Topics whose lists Kafka refused to change while they were needed, and how many entries moves needed then.
+        self._refused: dict[str, int] = {}
         # Until when (monotonic) each topic keeps entries that are only to be removed, the earliest first.
         self._removals: dict[str, int] = {}
         # The topics for which that time has come.
@@ -151,9 +153,19 @@ class ThrottlingReconciler(Reconciler):
             self._recent_writes.wrote_entries(topic, known.add, known.remove, now_ms)
             batch.emit(TopicThrottleSet(cluster=self.state.name, topic=topic))
         elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
-            detail = f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip()
-            self._refused.add(topic)
-            batch.emit(TopicThrottleLeft(cluster=self.state.name, topic=topic, detail=detail, topic_id=known.topic_id))
+            wanted = self._demand.topics.get(topic)
+            # What was there stays in the ledger, unless its last removal is refused, which would be tried for ever.
+            keeps = result.code == _INVALID_CONFIG and (wanted is not None or known.add != NO_ENTRIES)
+            self._refused[topic] = 0 if wanted is None else wanted.needed
+            batch.emit(
+                TopicThrottleLeft(
+                    cluster=self.state.name,
+                    topic=topic,
+                    detail=f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip(),
+                    topic_id=known.topic_id,
+                    refused=keeps,
+                )
+            )
 
     def applied(self, event: AnyEvent) -> None:
         """Follow what changes the demand, and the ledger itself."""
@@ -204,7 +216,7 @@ class ThrottlingReconciler(Reconciler):
             self._to_read = ((), ())
             return
         demand.changed_brokers, demand.changed_topics = set(), set()
-        self._refused &= demand.topics.keys()
+        self._refused = {topic: entries for topic, entries in self._refused.items() if not self._may_retry(topic)}
         now_ms = batch.now.monotonic_ms
         read = replace(
             self._readings.recent(now_ms),
@@ -222,6 +234,11 @@ class ThrottlingReconciler(Reconciler):
             self._due_topics.put(topic, now_ms + FRESH_MS + 1)
         for topic in plan.delayed_removals:
             self._due_topics.put(topic, self._recent_writes.shown_ms(topic))
+
+    def _may_retry(self, topic: str) -> bool:
+        """Whether lists that were refused are needed no more, or were too long and have room again."""
+        wanted = self._demand.topics.get(topic)
+        return wanted is None or wanted.needed <= MAX_ENTRIES_PER_TOPIC < self._refused[topic]
 
     def _remove_overdue(self, now_ms: int) -> None:
         """Compare the topics again whose removals have waited long enough."""

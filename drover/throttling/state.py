@@ -88,8 +88,9 @@ class _Side(NamedTuple):
 class TopicThrottle(Struct, frozen=True, gc=False):
     """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now.
 
-    `left` says that Drover left the topic alone as it is; `topic_id` is the incarnation that it last wrote to or left
-    alone. `times_deleted` counts how often others deleted Drover's entries, the last time at `deleted_ms` (log time).
+    `left` says that Drover leaves the topic alone as it is, for now with what it has put there before; `topic_id` is
+    the incarnation that it last wrote to or left alone. `times_deleted` counts how often others deleted Drover's
+    entries, the last time at `deleted_ms` (log time).
     """
 
     present: Entries = NO_ENTRIES

@@ -45,4 +45,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     "topic-throttle-left": throttles.TopicThrottleLeft(
         cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
     ),
+    "topic-throttle-refused": throttles.TopicThrottleLeft(
+        cluster="local", topic="orders", detail="Kafka refuses its lists: code 40", topic_id="id-1", refused=True
+    ),
 }

@@ -142,6 +142,27 @@ THROTTLE_MUTANTS = (
         layer="tests/shard/test_throttle_too_low.py",
     ),
     Mutant(
+        "forget-what-a-refused-list-holds",
+        "drover/throttling/evolve.py",
+        "    present = known.present if event.refused and known is not None else NO_ENTRIES",
+        "    present = known.present if not event.refused and known is not None else NO_ENTRIES",
+        layer="tests/shard/test_refused_lists.py",
+    ),
+    Mutant(
+        "leave-a-refused-list-alone-although-it-has-room",
+        "drover/throttling/reconciler.py",
+        "        return wanted is None or wanted.needed <= MAX_ENTRIES_PER_TOPIC < self._refused[topic]",
+        "        return wanted is None",
+        layer="tests/shard/test_refused_lists.py",
+    ),
+    Mutant(
+        "try-a-refused-removal-for-ever",
+        "drover/throttling/reconciler.py",
+        "            keeps = result.code == _INVALID_CONFIG and (wanted is not None or known.add != NO_ENTRIES)",
+        "            keeps = result.code == _INVALID_CONFIG",
+        layer="tests/shard/test_refused_lists.py",
+    ),
+    Mutant(
         "take-a-new-topic-for-a-deleted-one",
         "drover/throttling/ledger.py",
         "    if wanted is not None and read.topics.get(topic) is None:",

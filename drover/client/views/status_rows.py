@@ -10,7 +10,7 @@ import msgspec
 from drover.client.differences import plain
 from drover.client.transfers import Transfer, Transfers
 from drover.client.views.heal_rows import outage_rows
-from drover.client.views.throttle_rows import notices_of_others
+from drover.client.views.throttle_rows import notices_of_others, notices_of_unthrottled
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
@@ -290,6 +290,7 @@ def notices(
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
         yield f"{state.name}: throttles must still be put back on broker {brokers} (on a dead one, once it returns)"
     yield from notices_of_others(state)
+    yield from notices_of_unthrottled(state)
     if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):
         said = (
             f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"

@@ -1,11 +1,11 @@
 """PURE: the throttle ledger of a cluster as rows: what was found, what is wanted, and what is left over."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from drover.state.cluster import ClusterState
-from events.throttles import NO_RATES
+from events.throttles import NO_ENTRIES, NO_RATES
 
 _SHOWN_TOPICS = 5
 
@@ -114,8 +114,10 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
     moving = {key.topic for key in state.reassignments}
     rows = []
     for topic, throttle in sorted(state.topic_throttles.items()):
-        if throttle.left:
-            says = "left alone: the topic is gone, or throttles every replica by somebody else's *"
+        if throttle.left and throttle.present != NO_ENTRIES:
+            says = "in force, but Kafka has refused to add others: copies without an entry run unthrottled"
+        elif throttle.left:
+            says = "left alone: the topic is gone, has somebody else's * for every replica, or Kafka refuses its lists"
         elif throttle.pending:
             says = "entries are being changed"
         else:
@@ -135,6 +137,16 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
     return rows
 
 
+def notices_of_unthrottled(state: ClusterState) -> Iterator[str]:
+    """Yield a line for topics of which some copies may run without the throttle that was asked for."""
+    topics = [topic for topic, known in sorted(state.topic_throttles.items()) if known.left]
+    if topics and state.reassignments:
+        yield (
+            f"{state.name}: Drover cannot throttle all copies of topic {_named(topics)}: Kafka refuses its lists, or "
+            "they hold somebody's * (`drover throttles`)"
+        )
+
+
 def notices_of_others(state: ClusterState) -> Iterator[str]:
     """Yield a line for what others have done to throttles that moves need."""
     changed = {it: known.others for it, known in sorted(state.broker_throttles.items()) if known.others is not None}
@@ -152,6 +164,12 @@ def notices_of_others(state: ClusterState) -> Iterator[str]:
         )
     topics = [topic for topic, known in sorted(state.topic_throttles.items()) if known.times_deleted]
     if topics:
-        more = len(topics) - _SHOWN_TOPICS
-        shown = ", ".join(topics[:_SHOWN_TOPICS]) + (f" and {more:,} more" if more > 0 else "")
-        yield f"{state.name}: somebody else has deleted throttled replicas of topic {shown}: Drover puts them back"
+        yield (
+            f"{state.name}: somebody else has deleted throttled replicas of topic {_named(topics)}: "
+            "Drover puts them back"
+        )
+
+
+def _named(topics: Sequence[str]) -> str:
+    more = len(topics) - _SHOWN_TOPICS
+    return ", ".join(topics[:_SHOWN_TOPICS]) + (f" and {more:,} more" if more > 0 else "")

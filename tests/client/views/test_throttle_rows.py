@@ -1,7 +1,7 @@
 """What people see of throttles that others have changed."""
 
 from drover.client.views.status_rows import notices
-from drover.client.views.throttle_rows import broker_throttle_rows, topic_throttle_rows
+from drover.client.views.throttle_rows import broker_throttle_rows, notices_of_unthrottled, topic_throttle_rows
 from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
 from events.throttles import NO_RATES, Entries, Rates
@@ -41,6 +41,19 @@ def test_each_broker_says_what_others_did_and_whose_its_rates_are() -> None:
 def test_a_topic_says_that_its_entries_were_deleted() -> None:
     (row,) = topic_throttle_rows(changed())
     assert row.says == "in force; somebody else has deleted it once, and it was put back"
+
+
+def test_a_topic_of_which_copies_run_unthrottled_says_so_and_the_status_too() -> None:
+    state = ClusterState("east")
+    state.topic_throttles["long"] = TopicThrottle(present=Entries(("0:1",), ("0:2",)), left=True)
+    state.topic_throttles["star"] = TopicThrottle(left=True)
+    first, second = topic_throttle_rows(state)
+    assert first.says == "in force, but Kafka has refused to add others: copies without an entry run unthrottled"
+    assert second.says.startswith("left alone: ")
+    assert not any("throttle all copies" in line for line in notices(state))
+    state.reassignments = {(): ()}  # type: ignore[dict-item]
+    (told,) = notices_of_unthrottled(state)
+    assert told.startswith("east: Drover cannot throttle all copies of topic long, star: ")
 
 
 def test_the_notices_of_the_status_name_brokers_and_topics() -> None:

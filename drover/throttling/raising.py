@@ -124,7 +124,7 @@ class ThrottleRaiser(Reconciler):
             return ()
         if all(entry.intended != Rates(rate, rate) for entry in known.values()):
             return ()
-        from_ms = max(self._counts_from_ms[broker] for broker in known)
+        from_ms = max(self._counts_from_ms.get(broker, 0) for broker in known)
         return tuple(sample for sample in samples if sample.taken_ms >= from_ms)
 
 

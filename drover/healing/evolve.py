@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from drover.healing.state import Absence, Brake, Heal, HealChunk, HealingState, LeftBehind, RunningChunk
+from drover.scheduling.limit_names import MOST_RETURNS
 from events import healing
 from events.base import Event
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
@@ -13,8 +14,6 @@ from events.partitions import TopicPartition
 
 HOUR_MS = 3_600_000
 _DAY_HOURS = 24
-# More returns than anybody asks for are not counted.
-_MOST_RETURNS = 20
 
 
 def brake_key(why: healing.BrakeReason, broker: int | None) -> str:
@@ -47,7 +46,7 @@ def _ended(state: HealingState, event: healing.BrokerOutageEnded, at_ms: int) ->
         state.emptied_brokers.pop(event.broker, None)
         if was_seen:
             earlier = state.recent_returns.get(event.broker, ())
-            state.recent_returns[event.broker] = (*earlier, at_ms)[-_MOST_RETURNS:]
+            state.recent_returns[event.broker] = (*earlier, at_ms)[-MOST_RETURNS:]
 
 
 def _alarmed(state: HealingState, event: healing.BrokerOutageAlarmed, _at_ms: int) -> None:

@@ -23,6 +23,8 @@ HEALING = "heal."
 MOST_COUNT = 2**31 - 1
 MOST_MS = 2**53
 MOST_BYTES = 2**63 - 1
+# So many returns of a broker are remembered: with a larger limit none would ever flap.
+MOST_RETURNS = 20
 
 
 class Unit(Enum):
@@ -171,7 +173,9 @@ KNOWN: tuple[KnownLimit, ...] = (
     KnownLimit(
         "heal.max_bytes_per_day", "bytes that heals begin to copy in a day", Unit.BYTES, 1, MOST_BYTES, "no bound"
     ),
-    KnownLimit("heal.flapping_returns", "so many returns of a broker within the window are flapping"),
+    KnownLimit(
+        "heal.flapping_returns", "so many returns of a broker within the window are flapping", most=MOST_RETURNS
+    ),
     KnownLimit("heal.flapping_window_ms", "the window in which returns are counted", Unit.MS, 1, MOST_MS),
     KnownLimit(
         "heal.rolls_back_on_return", "whether a running chunk is rolled back when its broker is back", Unit.SWITCH

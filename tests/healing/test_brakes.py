@@ -2,9 +2,31 @@
 
 from collections import Counter
 
+from msgspec import structs
+
+from drover.healing.evolve import brake_key
+from events.commands import ChangeLimits
 from events.healing import BrakeReason, HealEnd, HealEnded, HealingBraked, HealingReleased, HealPlanned, LeftReason
 from events.reassignments import RollbackRequested, RollbackSkipped
 from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
+from tests.shard.world import CLUSTER, World
+
+FLAPPING_3 = brake_key(BrakeReason.FLAPPING, 3)
+
+
+async def flapping() -> World:
+    """Make a world in which broker 3 is away and has come back three times, which is flapping by default."""
+    world = healing_world()
+    await world.run(1000)
+    for _ in range(3):
+        world.model.stop_broker(3)
+        await world.run(6000)
+        world.model.start_broker(3)
+        await world.run(3000)
+    world.model.stop_broker(3)
+    await world.run(6000)
+    assert FLAPPING_3 in world.state.healing_brakes
+    return world
 
 
 async def test_more_dead_brokers_than_allowed_stop_all_healing_until_some_are_back() -> None:
@@ -166,6 +188,28 @@ async def test_somebody_may_start_what_flaps() -> None:
     await world.run(5000)
     await world.send(heal_command("start", 3))
     await heal_to_the_end(world, 3, within_ms=20_000)
+
+
+async def test_settings_that_allow_more_returns_release_a_broker_that_flaps_after_a_restart() -> None:
+    world = await flapping()
+    assert world.limits.healing is not None
+    world.limits = structs.replace(world.limits, healing=structs.replace(world.limits.healing, flapping_returns=5))
+    for _ in range(3):
+        world.crash()
+        await world.turn()  # the first pass of an owner comes before its first look at the cluster
+    await world.run(2000)
+    assert FLAPPING_3 not in world.state.healing_brakes
+    await heal_to_the_end(world, 3)
+
+
+async def test_a_command_that_allows_more_returns_releases_a_broker_that_flaps_also_after_a_takeover() -> None:
+    world = await flapping()
+    world.crash()
+    values = {"heal.flapping_returns": 5}
+    await world.send(ChangeLimits(id="more", cluster=CLUSTER, by="ana", reason="patience", values={**values}))
+    await world.run(2000)
+    assert FLAPPING_3 not in world.state.healing_brakes
+    await heal_to_the_end(world, 3)
 
 
 async def test_a_chunk_that_cannot_be_taken_back_yet_is_asked_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from drover.client.views.limit_rows import limit_rows
 from drover.client.views.status_rows import notices
 from drover.reassignment.phase import Phase
-from drover.scheduling.limit_names import KNOWN, find, of_settings, value_of, with_values
+from drover.scheduling.limit_names import KNOWN, MOST_RETURNS, find, of_settings, value_of, with_values
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
@@ -134,6 +134,13 @@ async def test_what_makes_no_sense_is_refused_as_a_whole(values: dict[str, Any],
     assert made.state.limits == Limits()
 
 
+async def test_more_returns_of_a_broker_than_are_remembered_are_refused() -> None:
+    made = await seen(world(Limits(healing=HealingLimits())))
+    assert (await change(made, "most", values={"heal.flapping_returns": MOST_RETURNS})).verdict == "accepted"
+    (refusal,) = (await change(made, values={"heal.flapping_returns": MOST_RETURNS + 1})).refusals
+    assert refusal.detail == "heal.flapping_returns must be at most 20, and is 21"
+
+
 async def test_what_changes_nothing_is_said_and_not_recorded() -> None:
     made = world()
     await change(made, values={"max_moves_per_broker": 7})
@@ -194,7 +201,8 @@ def test_every_limit_can_be_set_and_is_read_back() -> None:
     limits = Limits(healing=HealingLimits())
     for known in KNOWN:
         before = value_of(limits, known.name)
-        value: Any = "swap" if isinstance(before, str) else not before if isinstance(before, bool) else 77
+        number = min(77, known.most)
+        value: Any = "swap" if isinstance(before, str) else not before if isinstance(before, bool) else number
         changed = with_values(limits, {known.name: known.read(value)})
         assert value_of(changed, known.name) == value
         assert changed != limits

@@ -108,6 +108,13 @@ HEALING_MUTANTS = (
         layer="tests/healing/test_clocks.py",
     ),
     Mutant(
+        "count-on-more-returns-than-there-were",
+        HEAL_TIMERS,
+        "            if len(returns) >= limits.flapping_returns:\n                waits",
+        "            if returns:\n                waits",
+        layer="tests/healing/test_brakes.py",
+    ),
+    Mutant(
         "believe-an-absence-from-the-future",
         HEAL_TIMERS,
         "        if outage.since_ms > now.wall_ms:",

@@ -7,10 +7,12 @@ from msgspec.structs import replace
 
 from drover.healing.state import Absence, Brake, Heal, HealChunk, HealingState, LeftBehind, RunningChunk
 from drover.scheduling.limit_names import MOST_RETURNS
+from drover.state.cluster import ClusterState
 from events import healing
 from events.base import Event
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from events.partitions import TopicPartition
+from events.reassignments import ReassignmentQueued, ReassignmentRolledBack
 
 HOUR_MS = 3_600_000
 _DAY_HOURS = 24
@@ -106,7 +108,7 @@ def _chunk_taken_back(state: HealingState, _event: healing.HealChunkTakenBack, _
 
 def _chunk_ended(state: HealingState, event: healing.HealChunkEnded, _at_ms: int) -> None:
     running, heal = state.heal_running, state.heal
-    state.heal_running = None
+    state.heal_running, state.heal_superseded = None, {}
     if heal is not None and heal.name == event.heal:
         own = running is not None and running.is_taken_back
         state.heal = replace(
@@ -125,6 +127,33 @@ def _heal_ended(state: HealingState, event: healing.HealEnded, _at_ms: int) -> N
                 state.absent_brokers[broker] = replace(state.absent_brokers[broker], choice=healing.HealChoice.SKIP)
     state.heal, state.heal_chunks = None, {}
 
+
+def _rolled_back(state: ClusterState, event: ReassignmentRolledBack, _at_ms: int) -> None:
+    """Note what gives way: a target waits for its end, or nobody asked for a rollback.
+
+    In the second case nothing has been moved yet. The list stays as it is, unless the next event queues another target.
+    """
+    running = state.heal_running
+    if running is None:
+        return
+    before = state.reassignments[event.key]
+    if before.plan == running.plan and before.replacement is not None:
+        state.heal_superseded[before.key] = before.replacement.target
+    elif before.plan == running.plan and before.cancel_mode is None:
+        state.heal_superseded[before.key] = event.replicas
+
+
+def _queued(state: ClusterState, event: ReassignmentQueued, _at_ms: int) -> None:
+    """Note the target to which a partition of the chunk has given way."""
+    if state.heal_superseded and event.key in state.heal_superseded:
+        state.heal_superseded[event.key] = event.target
+
+
+# What this capability keeps of reassignments; called before their own rules, with the state as it was.
+BEFORE_REASSIGNMENTS: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
+    ReassignmentRolledBack: _rolled_back,
+    ReassignmentQueued: _queued,
+}
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     BrokerFailureRecorded: _failed,

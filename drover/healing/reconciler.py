@@ -147,7 +147,7 @@ class HealingReconciler(Reconciler):
             return
         plan = state.plans.get(running.plan)
         if plan is None or plan.is_idle:
-            cancelled = 0 if plan is None else plan.rolled_back + plan.stopped + plan.withdrawn
+            cancelled = 0 if plan is None else plan.rolled_back + plan.stopped + plan.withdrawn - _superseded(state)
             batch.emit(
                 HealChunkEnded(
                     cluster=state.name,
@@ -312,3 +312,13 @@ class HealingReconciler(Reconciler):
 def _keys_of_next(state: ClusterState) -> tuple[TopicPartition, ...]:
     chunk = next_chunk(state)
     return () if chunk is None else keys_of(chunk)
+
+
+def _superseded(state: ClusterState) -> int:
+    """Count what gave way to a target without the brokers of the heal: that was moved, not cancelled.
+
+    A target that names one of them wants the partition to stay there, as a cancel does.
+    """
+    running = state.heal_running
+    assert running is not None, "there is a chunk to follow"
+    return sum(set(running.brokers).isdisjoint(asked) for asked in state.heal_superseded.values())

@@ -79,7 +79,9 @@ class HealingState(ClusterSlice):
     """Failed brokers with the time that the first report named, absences, and the heal under way.
 
     `recent_returns` are the last returns of each broker (ms of log time); `emptied_brokers` were healed completely and
-    have not come back since; `heal_bytes` is what was begun per hour since the epoch, for a day.
+    have not come back since; `heal_bytes` is what was begun per hour since the epoch, for a day. `heal_superseded` are
+    the partitions of the running chunk that gave way to another target, with the list that was asked for. The fold
+    decides nothing by it, so no hash covers it; snapshots keep it.
     """
 
     failed_brokers: dict[int, int] = recorded(
@@ -100,6 +102,7 @@ class HealingState(ClusterSlice):
         "heal_chunks", factory=dict, content=items_by_key, told_as=("chunk of the heal", "planned", "begun or dropped")
     )
     heal_running: RunningChunk | None = recorded("heal_running", told_as=("running chunk",))
+    heal_superseded: dict[TopicPartition, tuple[int, ...]] = recorded("heal_superseded", factory=dict, hashed=False)
     heal_left: LeftBehind | None = recorded("heal_left", told_as=("partitions that cannot be healed",))
     heal_bytes: dict[int, int] = recorded("heal_bytes", factory=dict, content=items_by_key)
     heals_planned: int = recorded("heals_planned", 0)

@@ -29,8 +29,19 @@ _RULES = (
     drover.unmanaged.evolve.APPLYING,
     reassignments.APPLYING,
 )
-APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
-    kind: rule for rules in _RULES for kind, rule in rules.items()
+_Rule = Callable[[Any, Any, int], None]
+
+
+def _both(first: _Rule, second: _Rule) -> _Rule:
+    def rule(state: Any, event: Any, at_ms: int) -> None:
+        first(state, event, at_ms)
+        second(state, event, at_ms)
+
+    return rule
+
+
+APPLYING: Mapping[type[Event], _Rule] = {kind: rule for rules in _RULES for kind, rule in rules.items()} | {
+    kind: _both(rule, reassignments.APPLYING[kind]) for kind, rule in drover.healing.evolve.BEFORE_REASSIGNMENTS.items()
 }
 _EVOLVING = reassignments.EVOLVING
 

@@ -50,6 +50,7 @@ SILENT = {
     "lists_dropped_ms",
     "heals_planned",
     "heal_bytes",
+    "heal_superseded",
     "recent_returns",
 }
 

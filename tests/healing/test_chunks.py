@@ -221,6 +221,49 @@ async def test_a_partition_that_somebody_cancelled_is_left_alone_after_the_other
     assert world.state.absent_brokers[3].choice == "skip"
 
 
+@pytest.mark.parametrize("limits", [{}, {"max_partitions_in_flight": 1}], ids=["moving", "untouched"])
+async def test_another_target_for_a_partition_that_is_being_healed_leaves_the_rest_to_later_heals(
+    limits: dict[str, Any],
+) -> None:
+    """What waits for a second dead broker is healed in its time: nobody has cancelled anything."""
+    world = healing_world(model=SLOW, partitions=0, brokers=7, **limits)
+    for number in range(2):
+        world.model.create_topic(f"one-{number}", {0: [1, 2, 3]}, partition_bytes=4_000_000)
+    world.model.create_topic("both", {0: [1, 3, 4]}, partition_bytes=100_000)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(INTERVAL_MS // 2)
+    world.model.stop_broker(4)
+    await world.run(INTERVAL_MS // 2 + 6000)
+    assert world.state.heal_running is not None
+    key = world.state.heal_running.partitions[-1]
+    known = world.reassignment(key)
+    assert known.in_flight != bool(limits)
+    other = 7 if known.target[2] != 7 else 6
+    await world.send(alter({key: [1, 2, other]}))
+    await heal_to_the_end(world, 3, within_ms=10 * INTERVAL_MS)
+    await heal_to_the_end(world, 4, within_ms=10 * INTERVAL_MS)
+    assert world.replicas(key) == (1, 2, other)
+    assert not any(event.leaves_rest for event in told(world, HealEnded))
+    assert not any(event.cancelled for event in told(world, HealChunkEnded))
+
+
+@pytest.mark.parametrize("then_cancel", [False, True])
+async def test_a_target_that_names_the_dead_broker_or_is_cancelled_itself_is_a_cancel(*, then_cancel: bool) -> None:
+    world = await in_chunk(1)
+    assert world.state.heal_running is not None
+    (key,) = world.state.heal_running.partitions
+    known = world.reassignment(key)
+    kept = [broker for broker in known.original if broker != 3]
+    other = next(one for one in (1, 2, 4, 5, 6) if one not in {*known.original, *known.target})
+    await world.send(alter({key: [*kept, other] if then_cancel else known.original}))
+    if then_cancel:
+        await world.send(cancel(key, mode="rollback"))
+    await world.run(4 * INTERVAL_MS)
+    assert holders(world, 3) == [key]
+    assert world.state.absent_brokers[3].choice == "skip"
+
+
 async def test_stop_drops_the_chunks_and_rollback_takes_the_running_one_back() -> None:
     world = await in_chunk(2)
     outcome = await world.send(heal_command("stop", rollback=True))

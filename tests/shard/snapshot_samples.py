@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from drover.adaptation.state import Allowance, Suspension
-from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
 from drover.identity.state import Outage
 from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
 from drover.reassignment.phase import Phase
@@ -23,7 +22,6 @@ from drover.state.cluster import ClusterState
 from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.clusters import Budgets, HoldRole
-from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.partitions import TopicPartition
 from events.plans import BrokerBytes, PlanEstimate, Priority, Stepping
 from events.reassignments import Blocker, CancelMode, SkipReason
@@ -31,6 +29,7 @@ from events.records import Cursor
 from events.throttles import Entries, Rates
 from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
+from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal
 from tests.shard.snapshot_leaders import with_intended_orders, with_leaders
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -148,27 +147,7 @@ def _on_its_way_back_by_steps() -> ShardFold:
 
 
 def _with_a_heal() -> ShardFold:
-    """A broker is away, a chunk of its heal is under way, and another waits."""
-    fold = _on_its_way_back_by_steps()
-    state, at_ms = fold.state.cluster("prod"), 1_790_000_000_960
-    state.limits = msgspec.structs.replace(
-        state.limits, healing=HealingLimits(60_000, 30_000, 5, 2, 10, 1_000_000, 4, 7_200_000, True, 50_000)
-    )
-    state.absent_brokers[3] = Absence(at_ms, seen=True, is_alarmed=True, choice=HealChoice.START)
-    state.absent_brokers[9] = Absence(at_ms)
-    state.recent_returns[3] = (at_ms - 2, at_ms - 1)
-    state.emptied_brokers[8] = at_ms
-    state.healing_brakes["flapping:9"] = Brake(BrakeReason.FLAPPING, "it came back 4 times", at_ms, 9)
-    state.heal = Heal("drover-heal-7", (3,), 4, 17, 900_000, at_ms, 4, 5, 1, 2, 3)
-    assignment = HealAssignment("logs", 1, "AAAAAAAAAAAAAAAAAAAAAw", (1, 2, 3), (1, 2, 5), 1000)
-    state.heal_chunks[4] = HealChunk("drover-heal-7", 4, (assignment,))
-    state.heal_running = RunningChunk(
-        "drover-heal-7", 3, 4, "drover-heal-7-3", (3,), (TopicPartition("logs", 0),), at_ms, is_taken_back=True
-    )
-    state.heal_left = LeftBehind(1, (LeftPartition("logs", 2, LeftReason.NO_LEADER, "it has no leader"),))
-    state.heal_bytes[at_ms // 3_600_000] = 700_000
-    state.heals_planned = 7
-    return fold
+    return with_a_heal(_on_its_way_back_by_steps())
 
 
 def _in_the_middle_of_a_large_cancel() -> ShardFold:
@@ -347,6 +326,10 @@ def _with_lists_before() -> ShardFold:
     return fold
 
 
+def _with_a_superseded_heal() -> ShardFold:
+    return with_a_superseded_heal(_with_lists_before())
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -373,6 +356,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_adaptation": _adapting,
     "snapshot_lists_left": _with_lists_left,
     "snapshot_lists_before": _with_lists_before,
+    "snapshot_superseded_heal": _with_a_superseded_heal,
 }
 
 

@@ -108,6 +108,13 @@ HEALING_MUTANTS = (
         layer="tests/healing/test_clocks.py",
     ),
     Mutant(
+        "take-another-target-for-a-cancel",
+        "drover/healing/evolve.py",
+        "    elif before.plan == running.plan and before.cancel_mode is None:",
+        "    elif before.plan == running.plan and before.cancel_mode is not None:",
+        layer="tests/healing/test_chunks.py",
+    ),
+    Mutant(
         "count-on-more-returns-than-there-were",
         HEAL_TIMERS,
         "            if len(returns) >= limits.flapping_returns:\n                waits",

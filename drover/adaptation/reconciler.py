@@ -34,6 +34,8 @@ class AdaptationReconciler(Reconciler):
         self._last_cause_ms: dict[int, int] = {}
         # One partition of each topic whose min.insync.replicas is to be read.
         self._asked: dict[TopicPartition, None] = {}
+        # When (monotonic ms) each topic was asked for last.
+        self._asked_ms: dict[str, int] = {}
         self._next_survey_ms = 0
         self._is_new = False
 
@@ -72,11 +74,24 @@ class AdaptationReconciler(Reconciler):
             for replica, since_ms in self._lagging_since_ms.items()
             if survey.ended_ms - since_ms >= LAGGING_FOR_MS
         )
-        by_topic = {key.topic: key for key in self._under_replicated}
-        self._asked = dict.fromkeys(list(by_topic.values())[:MOST_ASKED])
+        self._asked = dict.fromkeys(self._to_ask())
+        self._asked_ms.update((key.topic, survey.ended_ms) for key in self._asked)
         self._is_new = True
 
+    def _to_ask(self) -> list[TopicPartition]:
+        """Choose one partition of each topic whose turn it is; every topic has its turn, those never asked for first.
+
+        Of these, the topics that have the fewest replicas of a partition in sync: they are the likeliest to lack some.
+        """
+        weakest: dict[str, tuple[int, TopicPartition]] = {}
+        for key, facts in self._under_replicated.items():
+            found = (len(facts.isr), key)
+            weakest[key.topic] = min(found, weakest.get(key.topic, found))
+        ranked = sorted(weakest.values(), key=lambda each: (self._asked_ms.get(each[1].topic, -1), each))
+        return [key for _, key in ranked[:MOST_ASKED]]
+
     def _forget(self) -> None:
+        self._asked_ms = {}
         self._under_replicated, self._lagging_since_ms, self._lagging = {}, {}, frozenset()
         self._last_cause_ms, self._asked, self._is_new = {}, {}, False
 

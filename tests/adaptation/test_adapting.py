@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from drover.adaptation.judging import LOWER_EVERY_MS, RECOVER_EVERY_MS
-from drover.adaptation.reconciler import SURVEY_EVERY_MS
+from drover.adaptation.reconciler import MOST_ASKED, SURVEY_EVERY_MS
 from drover.client.views.status_rows import notices
 from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
@@ -91,6 +91,38 @@ async def test_no_copy_begins_while_a_partition_has_too_few_in_sync_but_one_that
     await made.run(LOOK_MS)
     assert len(changes(made, StartsResumed)) == 1
     assert KEYS[1] in made.state.moves.in_flight
+
+
+def create_others(made: World, count: int) -> None:
+    """Create topics that lack one replica and have as many as they need, once broker 6 is dead."""
+    for number in range(count):
+        made.model.create_topic(f"other-{number:03}", {0: (1, 2, 6)}, configs={"min.insync.replicas": "2"})
+    made.model.stop_broker(6)
+
+
+async def test_a_partition_with_too_few_in_sync_is_seen_among_many_topics_that_lack_a_replica() -> None:
+    made = world(min_isr=3)
+    create_others(made, MOST_ASKED + 10)
+    await made.send(alter({KEYS[0]: [1, 2, 4]}))
+    await made.run(LOOK_MS // 2)
+    assert changes(made, StartsSuspended) == [], "as many are in sync as elsewhere: its turn comes with the next look"
+    await made.run(LOOK_MS)
+    (suspended,) = changes(made, StartsSuspended)
+    assert (suspended.count, [one.key for one in suspended.partitions]) == (1, [STILL])
+    await made.send(alter({KEYS[1]: [1, 2, 4]}))
+    await made.run(2000)
+    assert set(made.state.moves.in_flight) == {KEYS[0]}
+
+
+async def test_topics_with_the_fewest_replicas_in_sync_are_asked_for_first() -> None:
+    made = world(min_isr=2)
+    create_others(made, 3 * MOST_ASKED)
+    lag(made)
+    await made.run(1000)
+    await made.send(alter({KEYS[0]: [1, 2, 4]}))
+    await made.run(LOOK_MS // 2)
+    (suspended,) = changes(made, StartsSuspended)
+    assert [one.key for one in suspended.partitions] == [STILL]
 
 
 async def test_switched_off_by_a_command_everything_begins_again() -> None:

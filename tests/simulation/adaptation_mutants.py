@@ -49,6 +49,13 @@ ADAPTATION_MUTANTS = (
         layer=ADAPTING,
     ),
     Mutant(
+        "ask-for-the-same-topics-each-time",
+        "drover/adaptation/reconciler.py",
+        "key=lambda each: (self._asked_ms.get(each[1].topic, -1), each)",
+        "key=lambda each: (0 * self._asked_ms.get(each[1].topic, -1), each)",
+        layer=ADAPTING,
+    ),
+    Mutant(
         "begin-while-too-few-are-in-sync",
         "drover/scheduling/step_needs.py",
         "        if step.adding and state.is_suspended(key):\n",

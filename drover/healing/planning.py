@@ -79,9 +79,10 @@ def _moves(
         crowded = {move for move in whole if relaxed is _as_it_is and held and _loses_a_rack(move, model)}
         made = [move for move in whole if move not in crowded]
         moves += made
-        unmet += proposal.unmet
+        left = _by_name(proposal, names)
+        unmet += left
         named = {(move.topic, move.partition) for move in made}
-        names = tuple(sorted({*_tight(proposal), *((move.topic, move.partition) for move in crowded)} - named))
+        names = tuple(sorted({*_tight(left), *((move.topic, move.partition) for move in crowded)} - named))
         if not names:
             break
         model = _after(model, made)
@@ -100,10 +101,17 @@ def _loses_a_rack(move: Move, model: ClusterModel) -> bool:
     return len(after) < len(before)
 
 
-def _tight(proposal: Proposal) -> set[tuple[str, int]]:
+def _by_name(proposal: Proposal, names: Collection[tuple[str, int]]) -> Collection[Unmet]:
+    """Return what is unmet; a refusal, as when all brokers are spared, names no partition and is about all of them."""
+    if not proposal.refused:
+        return proposal.unmet
+    return [replace(one, topic=topic, partition=number) for one in proposal.unmet for topic, number in names]
+
+
+def _tight(unmet: Collection[Unmet]) -> set[tuple[str, int]]:
     return {
         (one.topic, one.partition)
-        for one in proposal.unmet
+        for one in unmet
         if one.code in _TIGHT and one.topic is not None and one.partition is not None
     }
 

@@ -89,6 +89,26 @@ def test_a_broker_that_does_not_show_its_disks_is_spared() -> None:
     assert targets(plan_heal(replace(seen, brokers={**seen.brokers, 4: silent}), DUE, 85)) == {KEY: (1, 2, 5)}
 
 
+def test_where_all_living_brokers_are_spared_one_of_them_is_taken() -> None:
+    seen = inventory({KEY: (1, 2, 3), OTHER: (2, 1, 3)}, ALIKE)
+    lists = targets(plan_heal(seen, replace(DUE, spared=frozenset((1, 2, 4, 5))), 85))
+    assert {key: (kept, new in {4, 5}) for key, (*kept, new) in lists.items()} == {
+        KEY: ([1, 2], True),
+        OTHER: ([2, 1], True),
+    }
+    silent = {number: replace(broker, directories=None) for number, broker in seen.brokers.items()}
+    plan = plan_heal(replace(seen, brokers=silent, replica_bytes={}), DUE, 85)
+    assert set(targets(plan)) == {KEY, OTHER}
+    assert not plan.left
+
+
+def test_partitions_are_named_with_the_reason_where_no_broker_may_receive_anything() -> None:
+    seen = inventory({KEY: (1, 2, 3), OTHER: (2, 1, 3)}, ALIKE)
+    plan = plan_heal(seen, replace(DUE, distrusted=frozenset((1, 2, 4, 5))), 85)
+    said = [(one.partition, one.why, one.detail) for one in plan.left]
+    assert said == [(number, LeftReason.NO_BROKER, "no broker may receive replicas") for number in (0, 1)]
+
+
 def test_what_kafka_moves_already_is_left() -> None:
     seen = inventory({KEY: (1, 2, 3)}, ALIKE)
     moving = structs.replace(seen.partitions[KEY], move=Move((1, 2, 3, 4), (4,), (3,)))

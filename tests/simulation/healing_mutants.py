@@ -94,6 +94,13 @@ HEALING_MUTANTS = (
         layer="tests/healing/test_brakes.py",
     ),
     Mutant(
+        "give-up-where-all-are-spared",
+        HEAL_PLANNING,
+        "    if not proposal.refused:\n        return proposal.unmet",
+        "    if proposal is not None:\n        return proposal.unmet",
+        layer="tests/healing/test_planning.py",
+    ),
+    Mutant(
         "begin-a-chunk-twice",
         "drover/healing/evolve.py",
         "    chunk = state.heal_chunks.pop(event.chunk)",

@@ -70,7 +70,8 @@ class Layout:
                 self.leaders[replicas[0]] += 1
 
     def _fair_shares(self) -> Shares:
-        kept = [number for number in self.count if number in self.alive - self.receives - self.leaving]
+        # Also what stays on dead brokers: nobody else is to hold it.
+        kept = [number for number in self.count if number not in self.receives | self.leaving]
         return fair_shares(
             {number: self.rack[number] for number in self.receivers},
             [len(replicas) for replicas in self.original],

@@ -19,7 +19,8 @@ class Leading:
     def __init__(self, layout: Layout, partitions: Iterable[int]) -> None:
         self.layout = layout
         counting = [broker.id for broker in layout.model.brokers if broker.alive and broker.id not in layout.leaving]
-        total = sum(layout.leaders.values())
+        # What a dead broker heads stays with it, unless it is being emptied: nobody else is to lead it.
+        total = sum(layout.leaders.get(number, 0) for number in {*counting, *layout.leaving})
         self.mean = total / max(1, len(counting))
         self.high = max(math.ceil(self.mean), math.floor(self.mean * (1 + layout.limits.leaders_above)))
         self.low = math.floor(self.mean * (1 - layout.limits.below))

@@ -25,7 +25,7 @@ def fair_shares(
     """Divide what the receiving brokers hold, or will, among them.
 
     `racks` has the rack of each receiver, `replicas` the number of replicas of each partition, `loads` what one replica
-    of each weighs, as sizes and as rates; `kept` are the replicas, bytes and rates that stay on other living brokers.
+    of each weighs, as sizes and as rates; `kept` are the replicas, bytes and rates that stay on other brokers.
     A rack must hold a replica of every partition that has as many replicas as there are racks, so brokers in a small
     rack have a larger fair share than others.
     """

@@ -27,6 +27,12 @@ def set_replication_factor(layout: Layout, solution: Solution, budget: Budget, t
         else:
             _lower(layout, solution, partition, factor)
     improve(layout, solution.items, budget)
+    for partition in sorted(solution.reasons):
+        replicas = layout.ordered(partition)
+        if layout.racks.excess(replicas):
+            names = ", ".join(map(str, replicas))
+            text = f"{layout.name(partition)} ends on fewer racks than possible, on brokers {names}"
+            solution.unmet.append(unmet(layout, UnmetCode.RACK_SPREAD, text, partition))
 
 
 def _raise(layout: Layout, solution: Solution, partition: int, factor: int) -> None:
@@ -43,18 +49,21 @@ def _raise(layout: Layout, solution: Solution, partition: int, factor: int) -> N
 def _lower(layout: Layout, solution: Solution, partition: int, factor: int) -> None:
     """Drop what is missed least: dead replicas, then those out of sync, then those that share a rack, never the leader.
 
-    A leader that is dead is dropped like any other.
+    A leader that is dead is dropped like any other. Brokers that are excluded or held keep what they have before others
+    do, for they would not get it back; only what is out of sync is not kept at the price of what is in sync.
     """
     isr = layout.model.partitions[partition].isr
+    kept = {broker.id for broker in layout.model.brokers if broker.excluded or broker.held}
     while len(layout.replicas[partition]) > factor:
         replicas = layout.replicas[partition]
 
-        def missed(broker: int, replicas: list[int] = replicas) -> tuple[bool, bool, int, bool, float, int]:
+        def missed(broker: int, replicas: list[int] = replicas) -> tuple[bool, bool, bool, int, bool, float, int]:
             rest = [other for other in replicas if other != broker]
             first = broker == layout.first[partition]
             return (
                 broker in layout.alive,
                 broker in isr,
+                broker in kept,
                 layout.racks.pairs(rest),
                 first,
                 -layout.standing(broker),

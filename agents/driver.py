@@ -26,6 +26,7 @@ from agents.ports import CommandHost
 from agents.records import Delivered, Records, delivered, in_groups
 from agents.settings import GroupSettings
 from drover.journal.access import AUTHORIZATION_ERRORS, unreachable
+from drover.journal.consumer import new_consumer
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):
@@ -142,7 +143,7 @@ class Transport(driver.Transport):
 
 def new_group_consumer(settings: GroupSettings) -> AIOKafkaConsumer:
     """Make the consumer of the command topics."""
-    return AIOKafkaConsumer(
+    return new_consumer(
         client_id=settings.client_id,
         group_id=settings.group,
         group_instance_id=settings.instance_id,

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from drover.errors import ConfigurationError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.connection import LogConnection
+from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders
 from drover.journal.stale_leader import RETRY_S, Suspicion
 
@@ -63,7 +63,7 @@ class LogReader:
 
     async def __aenter__(self) -> Self:
         """Connect."""
-        self._consumer = AIOKafkaConsumer(
+        self._consumer = new_consumer(
             **self._connection.client_options,
             group_id=None,
             enable_auto_commit=False,

@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from drover.errors import CorruptLogError, LogUnavailableError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
 from drover.journal.connection import LogConnection
+from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders
 from drover.journal.port import TailRecord
 from drover.journal.stale_leader import RETRY_S, Suspicion
@@ -23,7 +24,7 @@ DIRECT_READ_TIMEOUT_S = 20.0
 
 
 def _consumer(connection: LogConnection, client_id: str, isolation_level: str = "read_uncommitted") -> AIOKafkaConsumer:
-    return AIOKafkaConsumer(
+    return new_consumer(
         client_id=client_id,
         enable_auto_commit=False,
         # A position that the log does not have is an error to be seen, never to be papered over.

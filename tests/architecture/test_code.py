@@ -81,6 +81,14 @@ def test_every_file_that_may_catch_broadly_does() -> None:
     assert idle == [], "take them off the list"
 
 
+def test_consumers_of_kafka_are_made_in_one_place_only() -> None:
+    # `AIOKafkaConsumer` itself stops at a header whose name is not UTF-8.
+    ours = [path for path in python_files() if path.parts[0] in TOP_LEVEL]
+    calls = ((path, node) for path in ours for node in nodes_of(path) if isinstance(node, ast.Call))
+    makers = {str(path) for path, call in calls if ast.unparse(call.func).endswith("AIOKafkaConsumer")}
+    assert makers == {"drover/journal/consumer.py"}
+
+
 def test_every_module_has_a_docstring() -> None:
     assert [str(path) for path in python_files() if not ast.get_docstring(tree_of(path))] == []
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgpack
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 
 from drover.journal.connection import LogConnection
+from drover.journal.consumer import new_consumer
 from events.topics import COMMAND_KINDS, DEFAULT_SHARDS
 
 ENDS = ("call-accepted", "call-rejected", "call-lapsed", "call-outcome-lost")
@@ -53,7 +54,7 @@ async def read_all(connection: LogConnection, topic: str) -> dict[int, list[Any]
 
 
 async def _read_once(connection: LogConnection, topic: str, stall: asyncio.Timeout) -> dict[int, list[Any]]:
-    consumer = AIOKafkaConsumer(**connection.client_options, enable_auto_commit=False, group_id=None)
+    consumer = new_consumer(**connection.client_options, enable_auto_commit=False, group_id=None)
     await consumer.start()
     try:
         places = [TopicPartition(topic, number) for number in range(DEFAULT_SHARDS)]

@@ -27,6 +27,7 @@ from events.records import Batch
 from events.topics import DEFAULT_SHARDS, shard_of
 from tests.integration.story import read_all
 from tests.integration.support import MANAGED, Installation, installation, wait_for
+from tests.journal.batches import send_spoilt
 
 pytestmark = pytest.mark.cluster
 
@@ -234,6 +235,25 @@ async def test_a_freeze_behind_100_000_commands_of_others_in_its_partition_acts_
     record_property("undecided", undecided)
     assert undecided > HIGH_COUNT, "it was found only once the inbox had room for it"
     assert (await drover.managed()).freezes
+    assert drover.workers["only"].returncode is None
+
+
+async def test_a_header_whose_name_is_no_utf_8_stops_no_worker_and_no_reader(served: Installation) -> None:
+    drover = served
+    one_partition = {drover.names.dead_letters, drover.names.progress}
+    for topic in sorted(drover.names.own):
+        partition = 0 if topic in one_partition else SHARD
+        await send_spoilt(drover.connection.client_options, topic, partition, b"nonsense")
+    named = encode_command(Freeze(id="named", **{**WHO, "by": "named"}))
+    await send_spoilt(drover.connection.client_options, drover.names.commands[CANCEL], SHARD, named)
+
+    async def is_decided() -> bool:
+        return (await drover.log()).folds[SHARD].known.get((MANAGED, "named")) is not None
+
+    await wait_for(is_decided, "the command with that header to be decided")
+    for command in (("status",), ("dead-letters", "list")):
+        assert (await drover.drover(*command)).code == 0
+    assert (await drover.drover("unfreeze", "--all", "--reason", "a test")).code == 0
     assert drover.workers["only"].returncode is None
 
 

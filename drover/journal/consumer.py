@@ -1,0 +1,98 @@
+"""The consumer of aiokafka, made here only: it reads every record that a broker takes.
+
+Kafka does not look at the names of headers; aiokafka decodes them strictly, in the middle of a fetch. One record with a
+name that is not UTF-8 would end whoever reads its topic, and everyone who reads it after that. aiokafka has no setting
+for it, so `new_consumer` gives its fetcher another class for what a broker answers with. Only a batch in which a name
+cannot be decoded is read again, by aiokafka's reader in Python; in those names U+FFFD stands for each wrong byte.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Any, cast
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.consumer import fetcher
+from aiokafka.record.default_records import _DefaultRecordBatchPy
+from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import decode_varint
+
+_LENGTH = struct.Struct(">i")
+# A batch begins with its offset; its length, which follows, counts what comes after itself.
+_LENGTH_AT = 8
+_HEAD_BYTES = 12
+
+
+def new_consumer(**options: Any) -> AIOKafkaConsumer:
+    """Make a consumer with these options of aiokafka's."""
+    fetcher.MemoryRecords = Fetched
+    return AIOKafkaConsumer(**options)
+
+
+class Fetched:
+    """The batches that a broker answered with, as aiokafka's `MemoryRecords` gives them."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = memoryview(content)
+        self._batches = MemoryRecords(content)
+        self._place = 0
+
+    def size_in_bytes(self) -> int:
+        """Return the size of the answer, a last batch that was cut off included."""
+        return cast("int", self._batches.size_in_bytes())
+
+    def has_next(self) -> bool:
+        """Whether another whole batch is there."""
+        return cast("bool", self._batches.has_next())
+
+    def next_batch(self) -> Any:
+        """Return the next batch."""
+        batch = self._batches.next_batch()
+        begin = self._place
+        self._place += _HEAD_BYTES + _LENGTH.unpack_from(self._content, begin + _LENGTH_AT)[0]
+        # Control batches are the broker's own; aiokafka takes their record in another way.
+        return batch if batch.is_control_batch else _Batch(batch, self._content[begin : self._place])
+
+
+class _Batch:
+    """A batch of aiokafka's, all of whose records can be read."""
+
+    def __init__(self, batch: Any, content: memoryview) -> None:
+        self._batch = batch
+        self._content = content
+
+    def __getattr__(self, name: str) -> Any:
+        """Know of itself what aiokafka's batch knows."""
+        return getattr(self._batch, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        given = 0
+        try:
+            for record in self._batch:
+                given += 1
+                yield record
+        except UnicodeDecodeError:
+            yield from _rest_of(self._content, given)
+
+
+def _rest_of(content: memoryview, given: int) -> Iterator[Any]:
+    """Read the records of a batch that follow the first ones."""
+    batch: Any = iter(_DefaultRecordBatchPy(content))
+    # The reader has no public way to begin at a record, or to decode in another way. By now it has uncompressed.
+    place = batch._pos  # noqa: SLF001 - see above
+    for _ in range(given):
+        length, begin = decode_varint(batch._buffer, place)  # noqa: SLF001 - see above
+        place = begin + length
+    batch._buffer = _Lenient(batch._buffer)  # noqa: SLF001 - see above
+    batch._pos, batch._next_record_index = place, given  # noqa: SLF001 - see above
+    return cast("Iterator[Any]", batch)
+
+
+class _Lenient(bytearray):
+    """Bytes whose slices decode whatever they are."""
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        return _Lenient(found) if isinstance(place, slice) else found
+
+    def decode(self, encoding: str = "utf-8", errors: str = "replace") -> str:
+        return super().decode(encoding, errors)

@@ -32,7 +32,7 @@ STALL_S = 30.0
 class LogRecord:
     """One record of a topic; `shard` is its partition, `payload` is empty for a tombstone.
 
-    `key` is empty for a record that has none.
+    `key` is empty for a record that has none. A header without a value, which Kafka allows, is left out.
     """
 
     shard: int
@@ -187,7 +187,7 @@ class LogReader:
                     record.offset,
                     record.timestamp,
                     record.value or b"",
-                    tuple(record.headers),
+                    tuple((name, value) for name, value in record.headers if value is not None),
                     record.key or b"",
                 )
                 for record in records

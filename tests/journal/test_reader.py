@@ -63,6 +63,16 @@ async def test_after_a_reading_nothing_is_asked_that_the_next_question_would_hav
     assert not reader._consumer._fetcher._in_flight
 
 
+async def test_a_header_without_a_value_is_left_out(connection: LogConnection, reader: LogReader) -> None:
+    topic = connection.topics.dead_letters
+    headers: list[tuple[str, bytes | None]] = [("content-type", None), ("more", b"1")]
+    async with AIOKafkaProducer(bootstrap_servers=connection.bootstrap) as producer:
+        written = await producer.send_and_wait(topic, b"letter", partition=0, headers=headers)
+    async for (record,) in reader.read(topic, {0: written.offset}):
+        assert record.headers == (("more", b"1"),)
+        assert record.header("content-type") is None
+
+
 async def test_offsets_are_told_while_the_tail_waits_for_records(
     connection: LogConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,26 @@
-"""Samples of moving partitions, projections and workers: telemetry on its own topic, never folded into the state."""
+"""Samples of moving partitions, projections and workers: telemetry on its own topic, never folded into the state.
 
-from msgspec import Struct
+Whoever may write to that topic can send anything, so each number has the bounds of what it stands for: a sample with
+another one is as good as unreadable. No table holds more than 63 bits, and no calendar a year of five digits.
+"""
 
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from events.fields import BrokerId, Index
 from events.partitions import TopicPartition
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+# The last moment of the year 9999.
+WallClock = Annotated[int, Meta(ge=0, le=253_402_300_799_999)]
 
 
 class ReplicaBytes(Struct, frozen=True):
     """What one added replica has on disk."""
 
-    broker: int
-    bytes: int
+    broker: BrokerId
+    bytes: Count
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="progress"):
@@ -23,14 +34,14 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
 
     cluster: str
     topic: str
-    partition: int
-    epoch: int
-    at_ms: int
-    step: int
-    bytes_done: int
-    bytes_total: int
+    partition: Index
+    epoch: Count
+    at_ms: WallClock
+    step: Count
+    bytes_done: Count
+    bytes_total: Count
     adding: tuple[ReplicaBytes, ...]
-    leader: int | None = None
+    leader: BrokerId | None = None
 
     @property
     def key(self) -> TopicPartition:
@@ -49,25 +60,25 @@ class ProjectionSample(Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     cluster: str
     writer: str
     role: str
-    at_ms: int
-    lag_events: int
-    lag_ms: int
-    drifted: int = 0
+    at_ms: WallClock
+    lag_events: Count
+    lag_ms: Count
+    drifted: Count = 0
     error: str | None = None
 
 
 class OwnedShard(Struct, frozen=True):
     """A shard that a worker owns, and under which epoch."""
 
-    shard: int
-    epoch: int
+    shard: Index
+    epoch: Count
 
 
 class WorkerSample(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="worker"):
     """A sign of life: a worker runs at `at_ms` (its wall clock, since epoch) and owns these shards."""
 
     worker: str
-    at_ms: int
+    at_ms: WallClock
     shards: tuple[OwnedShard, ...]
 
 

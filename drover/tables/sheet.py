@@ -8,6 +8,8 @@ from drover.tables.schema import Merge, Table
 Key = tuple[str | int, ...]
 Row = dict[str, Any]
 _REPLACE, _SUM, _MAX = Merge.REPLACE, Merge.SUM, Merge.MAX
+# What a column of integers holds at most. Anybody's samples are summed up: a sum stops here, and no table does.
+MOST = 2**63 - 1
 
 
 class Sheet:
@@ -40,7 +42,7 @@ class Sheet:
             elif old is None or (merge is not _SUM and merge is not _MAX):
                 row[name] = value
             elif merge is _SUM:
-                row[name] = old + value
+                row[name] = min(old + value, MOST)
             elif value > old:
                 row[name] = value
 
@@ -60,7 +62,7 @@ def joined(merge: Merge, old: Any, new: Any) -> Any:
     """Join one value into what is there, as every sink does."""
     match merge:
         case Merge.SUM:
-            return (old or 0) + (new or 0)
+            return min((old or 0) + (new or 0), MOST)
         case Merge.MAX:
             return max((value for value in (old, new) if value is not None), default=None)
         case Merge.KEEP:

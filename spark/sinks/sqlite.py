@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from drover.tables.schema import Column, Merge, Table
+from drover.tables.sheet import MOST
 from spark.merging import Row
 from spark.schema import BOUNDED, SCHEMA_VERSION, TABLES
 from spark.sinks.port import Applied, Position, Standing, check_follows
@@ -21,7 +22,8 @@ _KEPT = {
 }
 # What to do with the value that is there and the one that comes, as SQL.
 _JOIN = {
-    Merge.SUM: "coalesce(old.{0}, 0) + coalesce(excluded.{0}, 0)",
+    # SQLite adds integers as numbers with a point where their sum has no room: see `sheet.MOST`.
+    Merge.SUM: f"min(coalesce(old.{{0}}, 0) + coalesce(excluded.{{0}}, 0), {MOST})",
     Merge.MAX: "max(coalesce(old.{0}, excluded.{0}), coalesce(excluded.{0}, old.{0}))",
     Merge.KEEP: "coalesce(excluded.{0}, old.{0})",
     Merge.REPLACE: "excluded.{0}",

@@ -282,6 +282,24 @@ def test_a_byte_sample_that_cannot_be_read_is_passed_over() -> None:
     assert decode_progress(packed({**with_independent_codec(PROGRESS["progress"]), "kind": "newer"})) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "field", "number"),
+    [
+        ("progress", "bytes_done", 2**63),
+        ("progress", "partition", 2**31),
+        ("projection", "lag_events", 2**63),
+        ("projection", "lag_ms", -1),
+        ("projection", "at_ms", 2**53),
+        ("worker", "at_ms", -(2**63)),
+        ("worker", "shards", [{"shard": 0, "epoch": 2**63}]),
+    ],
+)
+def test_a_sample_with_a_number_that_stands_for_nothing_is_passed_over(name: str, field: str, number: object) -> None:
+    content = with_independent_codec(PROGRESS[name])
+    assert decode_progress(packed(content)) == PROGRESS[name]
+    assert decode_progress(packed({**content, field: number})) is None
+
+
 def test_the_headers_repeat_what_readers_filter_by() -> None:
     assert record_headers(RECORDS["genesis"]) == (("kind", b"genesis"), ("schema", b"1"))
     assert record_headers(RECORDS["acquire"]) == (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.tables.sheet import joined
+from drover.tables.sheet import MOST, joined
 from spark.files import JobFiles
 from spark.merging import Part
 from spark.schema import SCHEMA_VERSION, TABLES
@@ -72,6 +72,14 @@ def test_batches_are_joined_by_the_columns_own_rules(make: Make) -> None:
     row = only(sink, "brokers")
     assert (row["moves_in_most"], row["moves_in_last"], row["bytes_in"]) == (3, 2, 12)
     assert row["moves_out_last"] is None
+    sink.close()
+
+
+def test_a_sum_that_no_column_holds_stops_at_the_most_that_one_does(make: Make) -> None:
+    sink = make()
+    for number in range(FILES_PER_LEVEL + 1):
+        assert sink.apply(FIRST, batch(number, brokers=broker(bytes_in=MOST - 5)))
+    assert only(sink, "brokers")["bytes_in"] == MOST
     sink.close()
 
 

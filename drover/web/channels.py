@@ -87,10 +87,11 @@ class Channel:
 
 @dataclass(slots=True)
 class Channels:
-    """All channels; `build` computes the document of a query."""
+    """All channels; `build` computes the document of a query. `viewers` also counts those who wait for a channel."""
 
     boot: str
     build: Callable[[Query], Document]
+    viewers: int = 0
     _channels: dict[Query, Channel] = field(default_factory=dict)
     _opened: int = 0
 
@@ -114,7 +115,11 @@ class Channels:
                 continue
             channel.publish(self.build(query))
 
-    @property
-    def viewers(self) -> int:
-        """How many viewers there are."""
-        return sum(channel.viewers for channel in self._channels.values())
+    @contextmanager
+    def viewer(self) -> Iterator[None]:
+        """Count one viewer, who need not have a channel yet."""
+        self.viewers += 1
+        try:
+            yield
+        finally:
+            self.viewers -= 1

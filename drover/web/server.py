@@ -73,7 +73,8 @@ class Server:
             [
                 web.get("/", self._show_page),
                 web.get("/static/{path:.+}", self._show_file),
-                web.get("/api/stream", self._stream),
+                # Without a body, a stream would have no end.
+                web.get("/api/stream", self._stream, allow_head=False),
                 web.get("/api/document", self._document),
                 web.get("/api/strip", self._strip),
                 web.get("/api/plots", self._plots),
@@ -102,9 +103,15 @@ class Server:
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         # A viewer may leave at any moment, also before the first byte.
-        with contextlib.suppress(ConnectionError):
+        with self.page.channels.viewer(), contextlib.suppress(ConnectionError):
             await self._ready(request, response)
-            channel = self.page.channels.channel(query)
+            try:
+                channel = self.page.channels.channel(query)
+            except TooManyChannelsError:
+                # Part of the answer is sent: it only ends. The browser asks again, and then is refused.
+                if response.prepared:
+                    return response
+                raise
             if not response.prepared:
                 await response.prepare(request)
             await self._follow(request, response, channel)

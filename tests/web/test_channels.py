@@ -78,7 +78,7 @@ def test_equal_queries_share_one_channel_and_its_work() -> None:
     assert channels.channel(Query(ViewName.NOW)) is first
     with first.viewer(), first.viewer():
         channels.refresh(1.0)
-        assert (counting.builds, channels.viewers) == (2, 2)
+        assert (counting.builds, first.viewers) == (2, 2)
 
 
 def test_a_channel_is_forgotten_when_nobody_has_looked_for_a_while() -> None:

@@ -1,0 +1,81 @@
+"""Who looks at a stream: how many at a time, from when they count, and how an answer ends that cannot go on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+import pytest
+
+from drover.web import channels as web_channels
+from drover.web import server as web_server
+from drover.web.page_state import PageState
+from drover.web.past import Past
+from drover.web.server import Server
+from drover.web.serving import listening
+from tests.web.scene import Scene
+from tests.web.showing import showing
+
+
+@asynccontextmanager
+async def reading(page: PageState) -> AsyncIterator[str]:
+    """Serve a page whose log is still being read, until it is begun; yields the address of its stream."""
+    server = Server(page, Past(lambda *_: asyncio.sleep(0)), "test")  # type: ignore[arg-type]  # nobody travels
+    async with listening(server, "127.0.0.1", 0) as port:
+        yield f"http://127.0.0.1:{port}/api/stream"
+
+
+async def seen(response: aiohttp.ClientResponse, name: str) -> None:
+    """Read up to an event of that name."""
+    async with asyncio.timeout(60):
+        while (await response.content.readline()).decode().rstrip("\n") != f"event: {name}":
+            assert not response.content.at_eof(), f"the stream ended before {name}"
+
+
+async def test_the_bound_of_viewers_holds_while_the_log_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "MAX_VIEWERS", 5)
+    page, scene = PageState(), Scene()
+    async with reading(page) as stream, aiohttp.ClientSession() as http:
+        async with AsyncExitStack() as stack:
+            answers = [await stack.enter_async_context(http.get(stream)) for _ in range(8)]
+            assert [one.status for one in answers] == [200] * 5 + [503] * 3
+            page.begin(scene.view)
+            for one in answers[:5]:
+                await seen(one, "snapshot")
+            assert page.channels.viewers == 5
+            async with http.get(stream) as late:
+                assert late.status == 503
+            for one in answers:
+                one.close()
+        async with asyncio.timeout(60):
+            while page.channels.viewers:  # noqa: ASYNC110 - the server tells nobody who has gone
+                await asyncio.sleep(0.05)
+        async with http.get(stream) as next_one:
+            assert next_one.status == 200
+            await seen(next_one, "snapshot")
+            next_one.close()
+
+
+async def test_a_stream_that_has_begun_and_gets_no_channel_just_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_channels, "MAX_CHANNELS", 0)
+    page, scene = PageState(), Scene()
+    async with reading(page) as stream, aiohttp.ClientSession() as http:
+        async with http.get(stream) as response:
+            await seen(response, "beat")
+            page.begin(scene.view)
+            async with asyncio.timeout(60):
+                rest = await response.read()
+        assert b"HTTP/1.1" not in rest
+        assert page.channels.viewers == 0
+        async with http.get(stream) as again:
+            assert (again.status, "too many" in await again.text()) == (503, True)
+
+
+async def test_only_get_opens_a_stream() -> None:
+    """The answer to HEAD has no body, and would never end."""
+    async with showing(Scene()) as shown, aiohttp.ClientSession() as http:
+        async with http.head(f"{shown.address}/api/stream") as response:
+            assert response.status == 405
+        assert shown.page.channels.viewers == 0
+        async with http.head(f"{shown.address}/api/document") as response:
+            assert response.status == 200

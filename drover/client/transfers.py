@@ -104,10 +104,15 @@ class Transfers:
         for place in old:
             del self._samples[place]
 
-    def arriving(self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0) -> Arriving | None:
-        """Tell who sends this step's copies and how fast each broker receives; None without enough samples."""
-        samples = self._samples.get((cluster, key))
-        if not samples or samples[-1].step != step:
+    def arriving(
+        self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0, since_ms: int = 0
+    ) -> Arriving | None:
+        """Tell who sends this step's copies and how fast each broker receives; None without enough samples.
+
+        What was sampled before `since_ms`, when the reassignment was accepted, is another one's.
+        """
+        samples = self._of(cluster, key, step, since_ms)
+        if not samples:
             return None
         last = samples[-1]
         recent = [sample for sample in samples if last.at_ms - sample.at_ms <= WINDOW_MS]
@@ -122,10 +127,15 @@ class Transfers:
         }
         return Arriving(last.leader, rates)
 
-    def transfer(self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0) -> Transfer | None:
-        """Tell how far this step of a partition is at `now_ms` (wall clock); None without a sample of it."""
-        samples = self._samples.get((cluster, key))
-        if not samples or samples[-1].step != step:
+    def transfer(
+        self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0, since_ms: int = 0
+    ) -> Transfer | None:
+        """Tell how far this step of a partition is at `now_ms` (wall clock); None without a sample of it.
+
+        What was sampled before `since_ms`, when the reassignment was accepted, is another one's.
+        """
+        samples = self._of(cluster, key, step, since_ms)
+        if not samples:
             return None
         last = samples[-1]
         recent = [sample for sample in samples if last.at_ms - sample.at_ms <= WINDOW_MS]
@@ -137,6 +147,13 @@ class Transfers:
         return Transfer(
             step, last.bytes_done, last.bytes_total, rate, closing_rate, last.at_ms, falls_behind, has_stalled
         )
+
+    def _of(self, cluster: str, key: TopicPartition, step: int, since_ms: int) -> Sequence[Progress]:
+        samples = self._samples.get((cluster, key), ())
+        if not samples or samples[-1].step != step:
+            return ()
+        # A sample does not say whose it is: the same partition may have been moved by this step a moment before.
+        return samples if samples[0].at_ms >= since_ms else [one for one in samples if one.at_ms >= since_ms]
 
 
 def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | None]:

@@ -60,7 +60,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
         if entry.step is None or entry.phase not in COPYING:
             continue
         copies_in.update(entry.step.adding)
-        arriving = transfers.arriving(state.name, key, entry.step.number, now_ms)
+        arriving = transfers.arriving(state.name, key, entry.step.number, now_ms, entry.queued_ms)
         source = entry.step.leader if arriving is None else arriving.source
         if source is not None:
             copies_out[source] += len(entry.step.adding)

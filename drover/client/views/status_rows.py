@@ -87,7 +87,7 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
     step = entry.step
     transfer = None
     if step is not None and entry.phase in COPYING:
-        transfer = transfers.transfer(state.name, entry.key, step.number, now_ms)
+        transfer = transfers.transfer(state.name, entry.key, step.number, now_ms, entry.queued_ms)
     done, total = _bytes(entry, transfer)
     reason = waiting_reason(state, entry.key)
     held_off = held_off_reason(entry)

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from drover.cli.status_view import cells_of, summary, unmanaged_cells_of
 from drover.client.transfers import Transfers
+from drover.client.views.broker_rows import broker_rows
 from drover.client.views.status_rows import cluster_document, notices, status_rows, totals, unmanaged_rows
 from drover.identity.state import Outage
 from drover.plans.state import Plan
@@ -17,7 +18,7 @@ from drover.unmanaged.state import UnmanagedMove
 from events.clusters import Budgets
 from events.partitions import TopicPartition
 from events.plans import Stepping
-from events.progress import Progress, ProjectionSample
+from events.progress import Progress, ProjectionSample, ReplicaBytes
 from events.reassignments import Blocker
 from events.throttles import Rates
 
@@ -32,11 +33,11 @@ def move(partition: int, phase: Phase, step: Step | None = None, block: Block | 
 FIRST_STEP = Step(number=1, final=False, expected=(1, 2), replicas=(1, 2, 3), leader=1)
 
 
-def copying() -> ClusterState:
+def copying(queued_ms: int = 0) -> ClusterState:
     state = ClusterState("prod")
     state.plans["p"] = Plan("p", "ana", "r", 0)
     state.put(move(0, Phase.PENDING))
-    state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50))
+    state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50, queued_ms=queued_ms))
     return state
 
 
@@ -137,6 +138,31 @@ def test_bytes_of_the_past_have_no_rate_and_say_since_when() -> None:
     assert (row.rate, row.eta_ms, row.seen_ms, row.bytes_done) == (None, None, 1000, 350)
     assert "last seen 41s ago" in cells_of(row, 42_000, several=False)
     assert summary([row]) == "1 reassignment: 1 copying; 350 B of 2.0 kB copied"
+
+
+def test_a_move_that_was_asked_for_again_has_no_bytes_of_the_one_before() -> None:
+    stalled = [(at_ms, 900) for at_ms in range(0, 60_001, 5_000)]
+    before, after = copying(), copying(queued_ms=62_000)
+    row = status_rows(before, samples(*stalled))[0]
+    assert (row.bytes_done, row.has_stalled) == (950, True)
+    row = status_rows(after, samples(*stalled))[0]
+    assert (row.bytes_total, row.rate, row.waiting) == (None, None, None)
+    row = status_rows(after, samples(*stalled, (63_000, 0), (64_000, 200)))[0]
+    assert (row.bytes_done, row.rate, row.has_stalled) == (250, 200.0, False)
+
+
+def test_a_broker_receives_nothing_for_a_move_that_has_ended() -> None:
+    transfers = Transfers()
+    for at_ms, held in ((0, 100), (1000, 300), (2000, 300), (3000, 350)):
+        transfers.see(
+            Progress(
+                cluster="prod", topic="t", partition=1, epoch=1, at_ms=at_ms, step=1, bytes_done=held,
+                bytes_total=1000, adding=(ReplicaBytes(3, held),), leader=1,
+            )
+        )  # fmt: skip
+    assert [(row.broker, row.rate_in) for row in broker_rows(copying(queued_ms=1500), transfers) if row.copies_in] == [
+        (3, 50)
+    ]
 
 
 def test_what_is_unknown_is_counted_and_not_summed_up_as_nothing() -> None:

@@ -90,7 +90,7 @@ class Transfers:
             return
         self._epochs[sample.cluster] = sample.epoch
         samples = self._samples.setdefault((sample.cluster, sample.key), deque())
-        if samples and (samples[-1].step != sample.step or samples[-1].epoch != sample.epoch):
+        if samples and _stretch(samples[-1]) != _stretch(sample):
             samples.clear()
         if samples and sample.at_ms <= samples[-1].at_ms:
             return
@@ -159,8 +159,8 @@ class Transfers:
 def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | None]:
     """Return bytes copied per second from one sample of a step to another, and by how much per second the rest shrank.
 
-    Both are None when the two lie less than `LEAST_SPAN_MS` apart. What a broker that has died holds is not seen any
-    more: nothing is copied then, and no less than nothing.
+    Both are None when the two lie less than `LEAST_SPAN_MS` apart. A replica that is truncated shrinks: nothing is
+    copied then, and no less than nothing. The same brokers must show bytes in both samples.
     """
     span_ms = last.at_ms - first.at_ms
     if span_ms < LEAST_SPAN_MS:
@@ -168,6 +168,14 @@ def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | 
     copied = last.bytes_done - first.bytes_done
     grown = last.bytes_total - first.bytes_total
     return max(0, copied) / span_ms * 1000, (copied - grown) / span_ms * 1000
+
+
+def _stretch(sample: Progress) -> tuple[int, int, frozenset[int]]:
+    """Return what all samples that can be compared have in common.
+
+    A broker that dies shows nothing, and all that it holds once it is back: neither is copying.
+    """
+    return sample.epoch, sample.step, frozenset(replica.broker for replica in sample.adding if replica.bytes)
 
 
 def _is_stale(recent: Sequence[Progress], now_ms: int) -> bool:

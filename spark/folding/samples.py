@@ -90,7 +90,7 @@ class SamplesPart:
         held = {one.broker: one.bytes for one in sample.adding}
         self._gain(sample, {} if before is None else before.held, held)
         self._touched[place] = None
-        if before is None or before.step != sample.step or before.held.keys() != held.keys():
+        if before is None or before.step != sample.step or _showing(before.held) != _showing(held):
             self._copies[place] = _begun(sample, held)
         else:
             _go_on(before, sample, held)
@@ -104,6 +104,11 @@ class SamplesPart:
                 self._sheet.put("brokers", (sample.cluster, broker, at), bytes_in=gained)
                 if sample.leader is not None:
                     self._sheet.put("brokers", (sample.cluster, sample.leader, at), bytes_out=gained)
+
+
+def _showing(held: Mapping[int, int]) -> set[int]:
+    """Name the brokers that show bytes: one that dies shows none, and what it brings back was not copied then."""
+    return {broker for broker, size_bytes in held.items() if size_bytes}
 
 
 def _begun(sample: Progress, held: dict[int, int]) -> Copying:

@@ -1,8 +1,10 @@
 """Byte samples: rate, time to go, and which samples are dropped."""
 
+from msgspec import structs
+
 from drover.client.transfers import WINDOW_MS, Transfers
 from events.partitions import TopicPartition
-from events.progress import Progress
+from events.progress import Progress, ReplicaBytes
 
 KEY = TopicPartition("t", 0)
 
@@ -40,6 +42,31 @@ def test_a_destination_that_dies_shows_no_negative_rate() -> None:
     falling = seen(sample(0, 700), sample(1000, 0)).transfer("prod", KEY, 1)
     assert falling is not None
     assert (falling.rate, falling.closing_rate) == (0.0, -700.0)
+
+
+def held(at_ms: int, **by_broker: int) -> Progress:
+    """Sample what each of the brokers `b3`, `b4` holds of 1000 bytes."""
+    adding = tuple(ReplicaBytes(int(name[1:]), size) for name, size in by_broker.items())
+    return structs.replace(sample(at_ms, sum(by_broker.values()), 1000 * len(adding)), adding=adding)
+
+
+def test_what_a_broker_brings_back_was_not_copied_now() -> None:
+    down = [held(0, b3=500, b4=500), held(1000, b3=0, b4=600), held(2000, b3=0, b4=700)]
+    back = seen(*down, held(3000, b3=500, b4=800))
+    transfer = back.transfer("prod", KEY, 1)
+    assert transfer is not None
+    assert (transfer.bytes_done, transfer.rate, transfer.remaining_ms) == (1300, None, None)
+    assert back.arriving("prod", KEY, 1) is None
+    back.see(held(4000, b3=510, b4=900))
+    transfer, arriving = back.transfer("prod", KEY, 1), back.arriving("prod", KEY, 1)
+    assert transfer is not None
+    assert arriving is not None
+    assert (transfer.rate, transfer.closing_rate, arriving.rates) == (110.0, 110.0, {3: 10.0, 4: 100.0})
+
+
+def test_a_broker_that_dies_does_not_make_the_copy_of_another_one_stall() -> None:
+    copying = [held(at_ms, b3=400 + at_ms // 1000, b4=at_ms // 1000) for at_ms in range(1000, 62_000, 1000)]
+    assert not stalled(*copying, held(62_000, b3=0, b4=62))
 
 
 def test_one_sample_gives_no_rate() -> None:

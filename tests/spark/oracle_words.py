@@ -35,7 +35,7 @@ def held(sample: Any) -> dict[int, int]:
 
 
 def brokers_of(sample: Any) -> set[int]:
-    return set(held(sample))
+    return {broker for broker, size in held(sample).items() if size}
 
 
 def weight(move: dict[str, Any]) -> list[tuple[str, int]]:

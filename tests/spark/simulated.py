@@ -9,13 +9,14 @@ from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored, shard
 
 
 def samples_of(seed: int) -> list[Stored]:
-    """Samples with late epochs, repeats, gaps, steps and sizes that shrink."""
+    """Samples with late epochs, repeats, gaps, steps, sizes that shrink and a broker that dies."""
     chance = random.Random(seed)
     payloads, at_ms, held = [], BEGAN_MS, {2: 0, 3: 0, 4: 0}
-    for _ in range(300):
+    for number in range(300):
         at_ms += chance.choice((-500, 0, 400, 1000, 1000, 1000, 20_000, 700_000 if chance.random() < 0.1 else 1000))
         adding = chance.choice(((4,), (4,), (4,), (3, 4)))
         held = {broker: max(0, size + chance.randint(-50, 500)) for broker, size in held.items()}
+        shown = {**held, 4: 0} if number % 10 < 3 else held
         payloads.append(
             encode_progress(
                 Progress(
@@ -25,9 +26,9 @@ def samples_of(seed: int) -> list[Stored]:
                     epoch=chance.choice((1, 2, 2, 2)),
                     at_ms=at_ms,
                     step=chance.choice((1, 1, 1, 2)),
-                    bytes_done=sum(held[broker] for broker in adding),
+                    bytes_done=sum(shown[broker] for broker in adding),
                     bytes_total=10_000,
-                    adding=tuple(ReplicaBytes(broker, held[broker]) for broker in adding),
+                    adding=tuple(ReplicaBytes(broker, shown[broker]) for broker in adding),
                     leader=chance.choice((1, 1, None)),
                 )
             )

@@ -1,5 +1,6 @@
 """PURE: what operators type, as values: rates, durations, partitions, moments."""
 
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,7 +34,7 @@ def parse_rate(text: str) -> int:
         raise ValueError(f"{text!r} is not a rate: write 10MB/s, 50MiB or a number of bytes per second")
     amount, scale, binary, _ = match.groups()
     base = 1024 if binary else 1000
-    rate = int(float(amount) * base ** (" kmgt".index(scale.lower() or " ")))
+    rate = _whole(text, float(amount) * base ** (" kmgt".index(scale.lower() or " ")))
     if rate < 1:
         raise ValueError(f"{text!r} would stop all copying: give at least 1 byte per second")
     return rate
@@ -53,7 +54,13 @@ def parse_size(text: str) -> int:
     if match is None:
         raise ValueError(f"{text!r} is not a size: write 500GB, 2TiB or a number of bytes")
     amount, scale, binary = match.groups()
-    return int(float(amount) * (1024 if binary else 1000) ** (" kmgt".index(scale.lower() or " ")))
+    return _whole(text, float(amount) * (1024 if binary else 1000) ** (" kmgt".index(scale.lower() or " ")))
+
+
+def _whole(text: str, amount: float) -> int:
+    if math.isinf(amount):
+        raise ValueError(f"{text!r} is too large")
+    return int(amount)
 
 
 def parse_share(text: str) -> float:

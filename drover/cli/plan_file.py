@@ -10,6 +10,7 @@ from drover.errors import ConfigurationError
 from drover.planning.proposal import Basis
 from events.codec import MAX_COMMAND_BYTES
 from events.commands import Alter, PartitionTarget
+from events.fields import Index, Replicas
 from events.plans import Priority, Stepping
 from events.words import fault_of_json, said_of
 
@@ -24,10 +25,10 @@ MAX_PARTITIONS = 5000
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str
-    partition: int
-    replicas: tuple[int, ...] | None
+    partition: Index
+    replicas: Replicas | None
     log_dirs: tuple[str, ...] = ()
-    original_replicas: tuple[int, ...] | None = None
+    original_replicas: Replicas | None = None
 
 
 class SavedProposal(msgspec.Struct, frozen=True):
@@ -46,12 +47,12 @@ class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _TopicPartition(msgspec.Struct, frozen=True):
     topic: str
-    partition: int
+    partition: Index
 
 
 class _CruiseControlProposal(msgspec.Struct, frozen=True, rename="camel"):
     topic_partition: _TopicPartition
-    new_replicas: tuple[int, ...]
+    new_replicas: Replicas
 
 
 class _CruiseControl(msgspec.Struct, frozen=True):
@@ -113,6 +114,8 @@ def parse_plan(text: str, name: str) -> PlanFile:
         raise ConfigurationError(f"{name} is not JSON: {said_of(error)}") from None
     except json.JSONDecodeError as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{name} is no plan: its lists and maps are nested too deeply") from None
     if plan.version != 1:
         raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")
     if not plan.partitions:

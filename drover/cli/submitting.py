@@ -124,7 +124,12 @@ def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[
 
 def checked(command: AnyCommandType) -> AnyCommandType:
     """Refuse a command that its reader would call malformed, before it is sent."""
-    read = decode_command(encode_command(command))
+    try:
+        payload = encode_command(command)
+    except OverflowError:
+        # MessagePack has no such number, JSON has: its reader says which field it is, and how much it may be.
+        payload = encode_command(command, as_json=True)
+    read = decode_command(payload)
     if isinstance(read, Malformed):
         raise click.UsageError(f"this is not a valid command: {read.detail}")
     return command

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from drover.cli.output import amount, duration, plural, timestamp
-from drover.cli.parameters import check_rate, parse_duration, parse_moment, parse_partition, parse_rate
+from drover.cli.parameters import check_rate, parse_duration, parse_moment, parse_partition, parse_rate, parse_size
 from events.partitions import TopicPartition
 
 
@@ -19,6 +19,12 @@ from events.partitions import TopicPartition
 )  # fmt: skip
 def test_rates_are_decimal_or_binary_as_written(text: str, rate: int) -> None:
     assert parse_rate(text) == rate
+
+
+def test_what_is_beyond_all_numbers_is_refused() -> None:
+    for parse in (parse_rate, parse_size):
+        with pytest.raises(ValueError, match="is too large"):
+            parse("9" * 400)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,17 @@ def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
             "partitions, entry 1, partition: it must be a whole number",
         ),
         (plan({"topic": "t", "partition": 0, "replicas": [1], "logdirs": []}), "logdirs is no field of it"),
+        (
+            plan({"topic": "t", "partition": 10**20, "replicas": [1]}),
+            "partitions, entry 1, partition: it must be at most 2147483647",
+        ),
+        (plan({"topic": "t", "partition": 0, "replicas": [1, 10**20]}), "replicas, entry 2: it must be at most"),
+        (
+            plan({"topic": "t", "partition": 0, "replicas": [1], "original_replicas": [10**20]}),
+            "original_replicas, entry 1: it must be at most",
+        ),
+        ("[" * 100_000, "nested too deeply"),
+        ("Proposed partition reassignment configuration\n" + '{"a":' * 100_000, "nested too deeply"),
         (plan({"topic": "t", "partition": 0, "replicas": []}), "t:0 has no replicas"),
         (plan(*[{"topic": "t", "partition": 0, "replicas": [1]}] * 2), "names partition t:0 twice"),
         (plan({"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/data"]}), "names a log directory"),

@@ -17,6 +17,7 @@ from drover.cli.output import FORMATS, say
 from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Sent
 from drover.journal.connection import LogConnection
+from drover.shard.deferral import MAX_DEFERRAL_MS
 from events.codec import Malformed, decode_command, encode_command
 from events.commands import Command
 
@@ -179,6 +180,7 @@ def _look_again(request: Request) -> str:
 
 def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
     shard = error.ownership
+    what_next = "The command remains valid and will be decided once the shard has an owner."
     if shard is None:
         word = "the log itself could not be read in that time"
     elif not shard.owner:
@@ -186,18 +188,30 @@ def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
     else:
         silent = time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000
         owner = f"{shard.owner} (epoch {shard.epoch})"
-        word = (
-            f"nobody has owned shard {shard.shard} for {silent:.0f} s, as far as was heard: start a worker with "
-            f"`drover worker` (the last owner was {owner})"
-            if silent > SILENT_S
-            else f"shard {shard.shard} is owned by {owner}, which runs: look at its log"
-        )
+        if silent > SILENT_S:
+            word = (
+                f"nobody has owned shard {shard.shard} for {silent:.0f} s, as far as was heard: start a worker with "
+                f"`drover worker` (the last owner was {owner})"
+            )
+        elif error.held and len(error.held) == len(error.sent):
+            word, what_next = _waiting(error.held)
+        else:
+            word = f"shard {shard.shard} is owned by {owner}, which runs: look at its log"
     count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
     return Failure(
-        f"no outcome was recorded within {request.timeout_s:g} s for {count}; {word}. "
-        f"The command remains valid and will be decided once the shard has an owner. {_look_again(request)}",
+        f"no outcome was recorded within {request.timeout_s:g} s for {count}; {word}. {what_next} "
+        f"{_look_again(request)}",
         ExitCode.UNFINISHED,
     )
+
+
+def _waiting(held: Sequence[Sent]) -> tuple[str, str]:
+    """Say what commands wait for, and how to withdraw them."""
+    names = dict.fromkeys(name for one in held for name in one.command.after)
+    it, s = ("it", "s") if len(held) == 1 else ("they", "")
+    withdrawing = " and ".join(f"`drover cancel --deferred {one.command.id}`" for one in held)
+    word = f"{it} wait{s} for {', '.join(names)} (up to {MAX_DEFERRAL_MS // 1000} s)"
+    return word, f"{withdrawing} withdraw{s} {'it' if len(held) == 1 else 'them'}."
 
 
 def connect(invocation: Invocation) -> tuple[LogConnection, str]:

@@ -52,14 +52,18 @@ class Ownership:
 class OutcomeMissingError(DroverError):
     """No outcome was recorded in time: the commands remain in their topic, and the shard's owner will decide them.
 
-    `ownership` is None when not even the log could be read in that time.
+    `ownership` is None when not even the log could be read in that time. `held` are those of `sent` that were read, and
+    wait for the commands that they name in `after`.
     """
 
-    def __init__(self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership | None) -> None:
+    def __init__(
+        self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership | None, held: Sequence[Sent] = ()
+    ) -> None:
         super().__init__(f"no outcome yet for {len(sent)} of {len(sent) + len(answers)} commands")
         self.sent = tuple(sent)
         self.answers = tuple(answers)
         self.ownership = ownership
+        self.held = tuple(held)
 
 
 class Answers:
@@ -109,6 +113,15 @@ class Answers:
     def missing(self) -> tuple[Sent, ...]:
         """Return the commands that have none."""
         return tuple(sent for sent in self._sent if self.answer(sent) is None)
+
+    def held(self) -> tuple[Sent, ...]:
+        """Return the commands that have none because they wait for others."""
+        return tuple(sent for sent in self.missing() if self._is_held(sent))
+
+    def _is_held(self, sent: Sent) -> bool:
+        recorded = self._recorded[(sent.command.cluster, sent.command.id)]
+        held = next((answer for answer in recorded if answer.outcome.verdict == "held"), None)
+        return held is not None and _after_holding(held, recorded) is None
 
 
 def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:

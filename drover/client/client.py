@@ -153,7 +153,7 @@ class Client:
                 ) from error
             answers = watch.answers
             ownership = await self._heard(watch.ownership)
-            raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
+            raise OutcomeMissingError(answers.missing(), answers.found(), ownership, answers.held()) from error
 
     async def _heard(self, ownership: Ownership | None) -> Ownership | None:
         """Add the owner's last sign of life, if the log's Kafka answers at all."""

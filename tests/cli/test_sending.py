@@ -1,13 +1,19 @@
 """What the commands that change something refuse before they send anything."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from drover.cli.exits import ExitCode
+from drover.cli.exits import ExitCode, Failure
 from drover.cli.main import cli
+from drover.cli.submitting import Request, send
+from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
+from drover.journal.connection import LogConnection
+from events.commands import Freeze
+from events.topics import TopicNames
 
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 # Nothing listens there.
@@ -46,3 +52,34 @@ def test_a_number_that_no_message_can_hold_is_refused_as_any_that_is_too_large(
     result = run(*arguments, "--reason", "r")
     assert result.exit_code == ExitCode.USAGE
     assert said in result.output
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (("a1",), "; it waits for nosuch (up to 30 s). `drover cancel --deferred a1` withdraws it. Look again with: "),
+        (
+            ("a1", "a1.2"),
+            (
+                "; they wait for nosuch (up to 30 s). `drover cancel --deferred a1` and "
+                "`drover cancel --deferred a1.2` withdraw them. Look again with: "
+            ),
+        ),
+    ],
+)
+def test_a_command_that_waits_for_another_one_says_so_when_its_time_is_over(
+    ids: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = [Freeze(id=name, cluster="prod", by="me", reason="r", after=("nosuch",)) for name in ids]
+    sent = tuple(Sent(command, "drover.cancel", 0, offset) for offset, command in enumerate(commands))
+    running = Ownership(0, "first", 1, None, heard_ms=int(time.time() * 1000))
+
+    async def hold(*_: object) -> tuple[Answer, ...]:
+        raise OutcomeMissingError(sent, (), running, held=sent)
+
+    monkeypatch.setattr("drover.cli.submitting._send", hold)
+    request = Request(id=ids[0], cluster="prod", by="me", reason="r", timeout_s=3, output="table", after=("nosuch",))
+    with pytest.raises(Failure) as raised:
+        send(LogConnection("127.0.0.1:1", TopicNames()), commands, request)
+    assert said in raised.value.message
+    assert raised.value.exit_code == ExitCode.UNFINISHED

@@ -114,3 +114,15 @@ def test_an_outcome_in_several_records_is_there_when_its_last_part_is_and_is_one
     assert [one.partition for one in answer.outcome.accepted] == [1, 2]
     assert [refusal.partition for refusal in answer.outcome.refusals] == [0]
     assert not answer.outcome.more
+
+
+def test_a_command_that_waits_for_others_is_told_from_one_that_nobody_has_read() -> None:
+    writer = recorded((outcome("f", 3, verdict="held"), outcome("g", 4, verdict="held"), outcome("g", 4)))
+    waiting, decided, unread = sent("f", 3), sent("g", 4), sent("h", 5)
+    answers = Answers([waiting, decided, unread])
+    fold = ShardFold(0, 1)
+    for offset, payload in enumerate(writer.records):
+        folded = fold.fold(offset, payload)
+        assert folded is not None
+        answers.see(folded, 0)
+    assert (answers.missing(), answers.held()) == ((waiting, unread), (waiting,))

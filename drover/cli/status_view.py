@@ -11,7 +11,7 @@ from drover.cli.columns import Fit
 from drover.cli.output import FittedTable, Row, amount, duration, plural, styled, table
 from drover.client.transfers import FRESH_MS
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
-from drover.client.views.shard_rows import ShardRow, shard_rows
+from drover.client.views.shard_rows import ShardRow, contests, shard_rows
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, notices, totals
 from drover.client.views.waiting_rows import HeldRow, QueueRow, held_rows
 from drover.client.watching import View
@@ -64,6 +64,7 @@ def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live:
     parts: list[RenderableType] = [
         styled(row.sentence(view.now_ms), style="dim" if row.is_owned else "yellow") for row in _shards(view, states)
     ]
+    parts += [styled(line, style="yellow") for line in contests(shard_rows(view))]
     parts += [
         styled(f"{state.name}: {state.traits}", style="dim")
         for state in states

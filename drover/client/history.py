@@ -1,6 +1,7 @@
 """Reading the event log: every shard folded, and the valid batches on the way."""
 
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from drover.state.cluster import ClusterState
 from events.records import Batch
 from events.topics import shard_of
 
+# Of each shard the last takeovers are kept: enough to see that it goes to and fro.
+KEPT_TAKEOVERS = 16
 _log = logging.getLogger(__name__)
 
 
@@ -25,15 +28,26 @@ class ValidRecord:
     batch: Batch
 
 
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """A shard got another owner: Kafka's time of the record, and the groups of the owners before and after."""
+
+    at_ms: int
+    before: str
+    after: str
+
+
 class FoldedLog:
     """Some shards of the event log, folded up to where they were read.
 
-    A shard whose log is damaged stays where it was before the damage; `damaged` says so, by shard.
+    A shard whose log is damaged stays where it was before the damage; `damaged` says so, by shard. `takeovers` are the
+    last ones of each shard among the records that were read: those before a snapshot are not.
     """
 
     def __init__(self, folds: dict[int, ShardFold]) -> None:
         self.folds = folds
         self.last_record_ms: dict[int, int] = {}
+        self.takeovers: dict[int, deque[Takeover]] = {}
 
     @property
     def positions(self) -> dict[int, int]:
@@ -54,12 +68,17 @@ class FoldedLog:
         """Fold records and return the valid batches among them; what no reader may pass stops its shard."""
         found = []
         for record in records:
+            fold = self.folds[record.shard]
+            group = fold.group
             try:
-                folded = self.folds[record.shard].fold(record.offset, record.payload)
+                folded = fold.fold(record.offset, record.payload)
             except CorruptLogError as error:
                 _log.warning("shard %d is shown up to there, see docs/recovery.md: %s", record.shard, error)
                 continue
             self.last_record_ms[record.shard] = record.timestamp_ms
+            if folded is not None and folded.verdict is RecordVerdict.ACQUIRED:
+                kept = self.takeovers.setdefault(record.shard, deque(maxlen=KEPT_TAKEOVERS))
+                kept.append(Takeover(record.timestamp_ms, group, fold.group))
             if folded is not None and (valid := _valid(record.shard, folded)) is not None:
                 found.append(valid)
         return found

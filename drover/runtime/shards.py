@@ -32,6 +32,7 @@ from drover.shard.core import ShardCore
 from drover.shard.fold import RecordVerdict
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival, ProposedBatch
+from drover.shard.rivals import rivals_in_words
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire
 
@@ -317,11 +318,18 @@ class HostedShard:
             self.delivery.reset(self.next_offsets)
             self.unowned_since = monotonic()
             return False
-        _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner, of_group=self.fold.group)
+        self._warn_of_thief()
         if not await self.acquire():
             return False
         self._own()
         return True
+
+    def _warn_of_thief(self) -> None:
+        other = self.fold.group
+        # An administrator who resumes a damaged shard is in no group.
+        is_rival = bool(other) and other != self._group
+        hint = {"hint": rivals_in_words({self._group, other}, "this shard")} if is_rival else {}
+        _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner, of_group=other, **hint)
 
     def _own(self) -> None:
         if self.fold.token != self._token:

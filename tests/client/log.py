@@ -34,7 +34,7 @@ class Writer:
         self.append(Genesis(schema=SCHEMA_VERSION, shards=self.shards, shard=self.shard))
         self.acquire(owner)
 
-    def acquire(self, owner: str) -> None:
+    def acquire(self, owner: str, group: str = "g") -> None:
         """Let another worker take the shard."""
         self.append(
             Acquire(
@@ -42,7 +42,7 @@ class Writer:
                 epoch=self.fold.epoch + 1,
                 token=owner.encode(),
                 owner=owner,
-                group="g",
+                group=group,
                 generation=self.fold.epoch + 1,
             )
         )

@@ -1,12 +1,18 @@
-"""PURE: who owns each shard, since when nobody does, and how many commands wait there undecided."""
+"""PURE: who owns each shard, since when nobody does, who fights for it, and how many commands wait there undecided."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
+from drover.client.history import Takeover
 from drover.client.watching import View
+from drover.shard.rivals import rivals_in_words
 
 # Five signs of life: a worker that is silent for that long does nothing.
 HEARD_MS = 10_000
+# Rivals leave a shard to each other for up to five seconds; a takeover that is older says nothing about the present.
+CONTESTED_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +20,7 @@ class ShardRow:
     """One shard: `owner` is its last one, empty if there was none; `is_owned` says that it was heard of just now.
 
     `heard_ms` is its last sign of life within a minute, or its last record if that is later; None without any.
-    `undecided` counts the commands in its topics.
+    `undecided` counts the commands in its topics. `rivals` are the groups of workers that take it from each other.
     """
 
     shard: int
@@ -23,6 +29,7 @@ class ShardRow:
     is_owned: bool
     heard_ms: int | None
     undecided: int
+    rivals: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -55,4 +62,31 @@ def _row(view: View, shard: int) -> ShardRow:
         signs.append(view.log.last_record_ms.get(shard) or fold.at_ms)
     heard_ms = max(signs, default=None)
     is_owned = bool(fold.owner) and heard_ms is not None and view.now_ms - heard_ms <= HEARD_MS
-    return ShardRow(shard, fold.owner, fold.epoch, is_owned, heard_ms, view.undecided.get(shard, 0))
+    rivals = _rivals(view.log.takeovers.get(shard, ()), view.now_ms)
+    return ShardRow(shard, fold.owner, fold.epoch, is_owned, heard_ms, view.undecided.get(shard, 0), rivals)
+
+
+def _rivals(takeovers: Iterable[Takeover], now_ms: int) -> tuple[str, ...]:
+    """Return the groups that took a shard from each other lately.
+
+    Without a way back it is no fight: that is how all workers get a new group.
+    """
+    changes = [
+        takeover
+        for takeover in takeovers
+        if now_ms - takeover.at_ms <= CONTESTED_MS and takeover.before and takeover.after not in {"", takeover.before}
+    ]
+    if not any(later.after == earlier.before for earlier, later in combinations(changes, 2)):
+        return ()
+    return tuple(sorted({group for change in changes for group in (change.before, change.after)}))
+
+
+def contests(rows: Iterable[ShardRow]) -> Iterator[str]:
+    """Yield a line for each set of groups of workers that fight for shards."""
+    shards: dict[tuple[str, ...], list[int]] = {}
+    for row in rows:
+        if row.rivals:
+            shards.setdefault(row.rivals, []).append(row.shard)
+    for rivals, numbers in shards.items():
+        named = f"shard{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
+        yield rivals_in_words(rivals, named)

@@ -1,12 +1,17 @@
-"""Who owns a shard, and since when nobody does."""
+"""Who owns a shard, since when nobody does, and which groups of workers fight for it."""
 
+from rich.console import Console
+
+from drover.cli.status_view import Choice, layout
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
-from drover.client.views.shard_rows import shard_rows
+from drover.client.views.shard_rows import CONTESTED_MS, contests, shard_rows
 from drover.client.watching import View, _see
+from drover.journal.reader import LogRecord
 from drover.shard.fold import ShardFold
 from events.codec import encode_progress
 from events.progress import OwnedShard, WorkerSample
+from tests.client.log import Writer
 
 NOW_MS = 1_790_000_000_000
 
@@ -60,3 +65,46 @@ def test_a_shard_that_never_had_an_owner_says_so_with_what_waits() -> None:
 def test_a_record_is_a_sign_of_life_too() -> None:
     (row,) = shard_rows(view(last_record_s=3))
     assert row.is_owned
+
+
+def taken_over(*groups: str, every_ms: int = 4_000, shards: int = 1) -> View:
+    """Each shard was taken by a worker of each group in turn, the last time just now."""
+    log = FoldedLog({shard: ShardFold(shard, shards) for shard in range(shards)})
+    for shard in range(shards):
+        writer = Writer(shard, shards)
+        writer.begin()
+        for number, group in enumerate(groups):
+            writer.acquire(f"{group}-{number}", group)
+        first_ms = NOW_MS - every_ms * (len(writer.records) - 1)
+        for offset, payload in enumerate(writer.records):
+            log.take([LogRecord(shard, offset, first_ms + offset * every_ms, payload, ())])
+    return View(log, Transfers(), now_ms=NOW_MS)
+
+
+def test_groups_of_workers_that_take_a_shard_from_each_other_are_named_with_the_remedy() -> None:
+    fought = taken_over("drover-worker", "other", "drover-worker", "other", shards=2)
+    rows = shard_rows(fought)
+    assert [set(row.rivals) for row in rows] == [{"g", "drover-worker", "other"}] * 2
+    fought = taken_over(*("drover-worker", "other") * 20, shards=2)
+    said = (
+        "two groups of workers (drover-worker, other) take shards 0, 1 from each other: "
+        "give all of them the same worker.group"
+    )
+    assert list(contests(shard_rows(fought))) == [said]
+    assert shard_rows(fought)[0].document()["rivals"] == ("drover-worker", "other")
+    console = Console(width=300)
+    with console.capture() as capture:
+        console.print(layout(fought, Choice()))
+    assert said in capture.get()
+
+
+def test_a_new_group_for_all_workers_and_takeovers_within_one_are_no_fight() -> None:
+    for groups in (("g", "g", "g"), ("g", "new", "new"), ("new", "newer"), ("", "g", "", "g")):
+        assert not any(row.rivals for row in shard_rows(taken_over(*groups)))
+
+
+def test_a_fight_that_has_ended_is_not_told_of() -> None:
+    fought = taken_over("other", "g", "other", "g")
+    assert shard_rows(fought)[0].rivals
+    fought.now_ms += CONTESTED_MS
+    assert not shard_rows(fought)[0].rivals

@@ -15,6 +15,8 @@ BrokerId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 # A replica list may name any number: a negative one is Kafka's INVALID_REPLICA_ASSIGNMENT for that partition alone.
 Replicas = tuple[Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)], ...]
 Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]
+# The last moment of the year 9999: no later one can be written as a date.
+LAST_MS = 253_402_300_799_999
 LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
 # Which values a limit takes is decided with the command.
 GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=64)] | None

@@ -8,12 +8,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from events.fields import BrokerId, Index
+from events.fields import LAST_MS, BrokerId, Index
 from events.partitions import TopicPartition
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-# The last moment of the year 9999.
-WallClock = Annotated[int, Meta(ge=0, le=253_402_300_799_999)]
+WallClock = Annotated[int, Meta(ge=0, le=LAST_MS)]
 
 
 class ReplicaBytes(Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Any
 
 from drover.errors import ConfigurationError
 from drover.tables.measures import WINDOW_MS, bucket_end_ms
+from events.fields import LAST_MS
 from spark.files import JobFiles
 from spark.heartbeat import JobState, state_of_job
 from spark.merging import Row
@@ -268,8 +269,10 @@ def is_moment(name: str) -> bool:
 
 
 def moment(at_ms: int | None) -> str | None:
-    """Write a moment in UTC as ISO 8601 has it."""
-    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    """Write a moment in UTC as ISO 8601 has it; a later one than dates reach as the last of them."""
+    if at_ms is None:
+        return None
+    return datetime.fromtimestamp(min(at_ms, LAST_MS) / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def now_ms() -> int:

@@ -11,6 +11,7 @@ import msgspec
 
 from drover.cli.columns import Arrangement, Column, Fit, arrange
 from events.bounds import visible
+from events.fields import LAST_MS
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -150,8 +151,9 @@ def table(
 
 
 def timestamp(at_ms: int) -> str:
-    """Write a moment in ISO form, UTC, to the millisecond."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Write a moment in ISO form, UTC, to the millisecond; a later one than dates reach as the last of them."""
+    at = datetime.fromtimestamp(min(at_ms, LAST_MS) / 1000, UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def duration(milliseconds: float) -> str:

@@ -87,3 +87,8 @@ def test_numbers_are_written_for_people() -> None:
     ]  # fmt: skip
     assert [plural(count, "move") for count in (0, 1, 1200)] == ["0 moves", "1 move", "1,200 moves"]
     assert timestamp(0) == "1970-01-01T00:00:00.000Z"
+
+
+def test_a_moment_after_the_last_that_can_be_written_is_written_as_the_last() -> None:
+    """A broker may be listed until then, and an outage be healed then: a command's moments go up to 2^53 ms."""
+    assert timestamp(2**53).startswith("9999-12-31T23:59:59.")

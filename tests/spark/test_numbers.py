@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from drover.tables.sheet import MOST
 from events.codec import encode_progress
+from events.fields import LAST_MS
 from events.progress import Progress, ReplicaBytes
 from spark.folding.samples import SamplesPart
 from spark.merging import Part, part_of
@@ -63,7 +64,7 @@ def test_a_sample_with_a_number_that_no_table_holds_is_counted_and_left_out(
 
 
 def test_the_largest_numbers_of_a_sample_are_stored_summed_up_and_shown(tmp_path: Path) -> None:
-    last_ms, adding = 253_402_300_799_999, (ReplicaBytes(2**31 - 1, MOST),)
+    adding = (ReplicaBytes(2**31 - 1, MOST),)
     largest = [
         encode_progress(
             Progress(
@@ -71,7 +72,7 @@ def test_the_largest_numbers_of_a_sample_are_stored_summed_up_and_shown(tmp_path
                 topic="orders",
                 partition=2**31 - 1 - number,
                 epoch=MOST,
-                at_ms=last_ms,
+                at_ms=LAST_MS,
                 step=MOST,
                 bytes_done=MOST,
                 bytes_total=MOST,

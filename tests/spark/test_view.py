@@ -168,6 +168,10 @@ def test_a_moment_stands_in_words_beside_its_milliseconds() -> None:
     }
 
 
+def test_a_moment_after_the_last_that_can_be_written_is_written_as_the_last() -> None:
+    assert str(view.moment(2**53)).startswith("9999-12-31T23:59:59.")
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_column_of_ms_is_a_moment_or_a_span_as_its_unit_says(name: str) -> None:
     for column in TABLES[name].columns:

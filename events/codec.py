@@ -15,6 +15,7 @@ from events.commands import TYPES_BY_TOPIC, AnyCommand, Command
 from events.progress import Sample
 from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
 from events.references import MissingCommandError, shortened_batch, whole_batch
+from events.undecodable import UNDECODABLE
 from events.words import fault_of_json, mark_of, said_of
 
 MAX_COMMAND_BYTES = 1024 * 1024
@@ -77,7 +78,7 @@ def decode_record(payload: bytes) -> Record:
     """
     try:
         record = _records_decoder.decode(payload)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except UNDECODABLE as error:
         raise UndecodableError(f"record not understood: {error}") from error
     if record.schema > SCHEMA_VERSION:
         raise UndecodableError(
@@ -99,7 +100,7 @@ def decode_progress(payload: bytes) -> Sample | None:
     """Decode a sample; None for anything else, since samples are telemetry and a newer one may be skipped."""
     try:
         return _progress_decoder.decode(payload)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNDECODABLE:
         return None
 
 
@@ -148,7 +149,7 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
     decoder = _command_from_json if is_json else _command_from_msgpack
     try:
         command = decoder.decode(payload)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         return _malformed(payload, (fault_of_json(payload) if is_json else None) or said_of(error), is_json=is_json)
     fault = (fault_of_json(payload) if is_json else None) or fault_of(command)
     return command if fault is None else _malformed(payload, fault, is_json=is_json)
@@ -191,7 +192,7 @@ def _malformed(payload: bytes, detail: str, *, is_json: bool) -> Malformed:
     detail = shortened(detail)
     try:
         seen = (_glimpse_from_json if is_json else _glimpse_from_msgpack).decode(payload)
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return Malformed(detail)
     type_ = seen.type if isinstance(seen.type, str) and seen.type in _KNOWN_TYPES else None
     return Malformed(detail, id=_text(seen.id), cluster=_text(seen.cluster), by=_text(seen.by), type=type_)

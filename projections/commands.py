@@ -18,6 +18,7 @@ from events.commands import Alter, AnyCommand, Blacklist, Cancel, Freeze, Partit
 from events.fields import Index, Replicas, TopicName
 from events.records import Outcome
 from events.refusals import Refusal, RefusalCode
+from events.undecodable import UNDECODABLE
 from events.words import said_of
 from projections.store import Examined
 
@@ -35,7 +36,8 @@ MOST_REFUSALS = 100
 MOST_WORDS = 500
 _encoder = msgspec.json.Encoder(order="sorted")
 _Kind = TypeVar("_Kind")
-_REQUEST = re.compile(r"request_(\d+)")
+# More digits than ZooKeeper counts with; `int` takes no text of thousands.
+_REQUEST = re.compile(r"request_([0-9]{1,18})")
 
 
 class Fault(NamedTuple):
@@ -183,7 +185,7 @@ def answers(error: bytes | None, node: Examined) -> bool:
     """Tell whether an error node is about this version of a node."""
     try:
         said = msgspec.json.decode(error or b"", type=_Answered)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNDECODABLE:
         return False
     return (said.czxid, said.mzxid) == (node.czxid, node.mzxid)
 

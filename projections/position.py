@@ -4,6 +4,8 @@ import hashlib
 
 import msgspec
 
+from events.undecodable import UNDECODABLE
+
 POSITION_PATH = "/drover/position"
 
 
@@ -82,5 +84,5 @@ def decode_position(data: bytes) -> Position | None:
     """Read a position; None for what is none, as after an edit by hand."""
     try:
         return _decoder.decode(data)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNDECODABLE:
         return None

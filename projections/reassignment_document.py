@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from drover.reassignment.values import Reassignment
+from events.undecodable import UNDECODABLE
 from projections.ownership import REASSIGNMENTS
 
 _encoder = msgspec.json.Encoder()
@@ -85,5 +86,5 @@ def is_another(path: str, before: bytes, after: bytes) -> bool:
         return False
     try:
         return _numbered.decode(before).number != _numbered.decode(after).number
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNDECODABLE:
         return True  # somebody else wrote what is there

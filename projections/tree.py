@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from drover.errors import ConfigurationError
+from events.undecodable import UNDECODABLE
 from projections.changes import absorb
 from projections.ownership import FOREIGN_MARKS, FOREIGN_TOPS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
 from projections.position import POSITION_PATH, Position, decode_position, encode_position
@@ -232,7 +233,7 @@ class Tree:
     def _is_marked(self, data: bytes) -> bool:
         try:
             mark = msgspec.json.decode(data, type=_Mark)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except UNDECODABLE:
             return False
         return mark.made_by == "drover" and mark.cluster == self.cluster
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import psutil
 from filelock import FileLock, Timeout
-from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec import Struct, json
 
 from drover.errors import ConfigurationError
+from events.undecodable import UNDECODABLE
 from spark.files import JobFiles
 
 JVM_GONE_S = 30.0
@@ -55,7 +56,7 @@ def _wait_until_gone(files: JobFiles) -> None:
         process = psutil.Process(known.pid)
         if process.create_time() == known.began_s:
             process.wait(JVM_GONE_S)
-    except (FileNotFoundError, DecodeError, ValidationError, psutil.NoSuchProcess):
+    except (FileNotFoundError, *UNDECODABLE, psutil.NoSuchProcess):
         return
     except psutil.TimeoutExpired as error:
         raise ConfigurationError(

@@ -4,6 +4,7 @@ import msgspec
 
 from drover.errors import ConfigurationError
 from drover.planning.model import Broker, ClusterModel, LogDir, Partition
+from events.undecodable import UNDECODABLE
 
 VERSION = 1
 
@@ -72,7 +73,7 @@ def parse_model(text: str, name: str) -> ClusterModel:
         saved = msgspec.json.decode(text, type=_SavedModel)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} is not a cluster model: {error}") from None
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
     _check(saved, name)
     alive = {broker.id for broker in saved.brokers if broker.alive}

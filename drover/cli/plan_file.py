@@ -12,6 +12,7 @@ from events.codec import MAX_COMMAND_BYTES
 from events.commands import Alter, PartitionTarget
 from events.fields import Index, Replicas
 from events.plans import Priority, Stepping
+from events.undecodable import UNDECODABLE
 from events.words import fault_of_json, said_of
 
 PROPOSED_HEADING = "Proposed partition reassignment configuration"
@@ -110,7 +111,7 @@ def parse_plan(text: str, name: str) -> PlanFile:
             plan = msgspec.convert(document, _Plan)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} is not in the stock tool's format: {said_of(error)}") from None
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise ConfigurationError(f"{name} is not JSON: {said_of(error)}") from None
     except json.JSONDecodeError as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None

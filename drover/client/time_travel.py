@@ -17,6 +17,7 @@ from drover.shard.fold import RecordVerdict, ShardFold
 from events.partitions import TopicPartition
 from events.records import Batch
 from events.topics import shard_of
+from events.undecodable import UNDECODABLE
 
 _log = logging.getLogger(__name__)
 
@@ -137,7 +138,7 @@ class Travel:
 def _glanced(payload: bytes) -> _Glance:
     try:
         return _glance.decode(payload)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNDECODABLE:
         # The fold says what such a record is.
         return _Glance()
 

@@ -27,6 +27,7 @@ from drover.shard.snapshot import (
 )
 from events.codec import chain_hash
 from events.topics import TopicNames
+from events.undecodable import UNDECODABLE
 
 # Replaying is quicker than looking for a snapshot while the log is as short as this.
 SHORT_LOG = 100
@@ -275,7 +276,7 @@ class _Proof:
             return
         try:
             seen = _glance.decode(payload)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except UNDECODABLE:
             return
         if seen.previous_hash in self._chained:
             self._chained.add(chain_hash(payload))

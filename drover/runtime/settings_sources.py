@@ -29,6 +29,7 @@ from drover.scheduling import limit_names
 from drover.scheduling.limit_names import HEALING, find, of_section
 from events import healing as healing_limits
 from events.commands import is_cluster_name
+from events.undecodable import UNDECODABLE
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -327,7 +328,7 @@ def _recall(kept: Path, fingerprint: bytes) -> Settings | None:
     try:
         found, _, payload = kept.read_bytes().partition(b"\n")
         return msgspec.json.decode(payload, type=Settings) if found == fingerprint else None
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+    except (OSError, *UNDECODABLE):
         return None  # no cache, or not one of ours: the settings are read from their sources
 
 

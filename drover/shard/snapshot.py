@@ -24,6 +24,7 @@ from drover.state.cluster import ClusterState
 from drover.state.declared import Recorded, declarations
 from drover.state.hashing import CURRENT_FORM
 from events.records import Cursor
+from events.undecodable import UNDECODABLE
 
 SNAPSHOT_SCHEMA = 1
 # Encoding a part is one call that nothing interrupts: 2,000 reassignments take about a millisecond.
@@ -230,9 +231,9 @@ def decode_record(value: bytes) -> Chunk | Manifest | None:
     """Decode a record of the snapshots topic; None for what this reader does not understand."""
     try:
         record = _record_decoder.decode(value)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNDECODABLE:
         return None
-    return record if record.schema <= SNAPSHOT_SCHEMA else None
+    return record if record.schema <= SNAPSHOT_SCHEMA and record.since >= 0 else None
 
 
 def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
@@ -249,7 +250,7 @@ def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
     try:
         for part in _read_parts(chunks, manifest.body_bytes):
             _add(fold, part)
-    except (zlib.error, msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (zlib.error, *UNDECODABLE) as error:
         raise UnusableSnapshotError(f"its body is not understood: {error}") from error
     for state in fold.state.clusters.values():
         state.rebuild_indexes()

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from events.undecodable import UNDECODABLE
 from events.words import said_of
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -22,5 +23,5 @@ async def read_body(request: web.Request, kind: type[Body], most_bytes: int) -> 
             raise ValueError(f"a request has at most {most_bytes:,} bytes")
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise ValueError(said_of(error)) from None

@@ -8,9 +8,10 @@ the log must have the fold's last batch where the fold says.
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from msgspec import DecodeError, Struct, ValidationError, msgpack
+from msgspec import Struct, msgpack
 
 from drover.tables.sheet import Key, Row
+from events.undecodable import UNDECODABLE
 from spark.audit.parts import Wish
 from spark.schema import SCHEMA_VERSION
 
@@ -72,7 +73,7 @@ def decoded(value: bytes) -> KeptShard | None:
     """Return a kept shard; None for a damaged one, and for one of another version."""
     try:
         kept = _decoder.decode(value)
-    except (DecodeError, ValidationError):
+    except UNDECODABLE:
         return None
     return kept if kept.version == KEPT_VERSION else None
 

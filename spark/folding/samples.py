@@ -7,12 +7,13 @@ first would not be the same twice.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec import DecodeError, Struct, ValidationError, msgpack
+from msgspec import Struct, msgpack
 
 from drover.client.transfers import WINDOW_MS, rates_between
 from drover.tables.measures import window
 from drover.tables.sheet import Row, Sheet
 from events.progress import Progress, Sample
+from events.undecodable import UNDECODABLE
 from spark.folding.contribution import Contribution, contributions
 from spark.folding.records import SAMPLES, put_unreadable
 from spark.schema import TABLES
@@ -63,7 +64,7 @@ class SamplesPart:
         self._newest_ms = max(self._newest_ms, appended_ms)
         try:
             sample = _samples.decode(payload or b"")
-        except (DecodeError, ValidationError) as error:
+        except UNDECODABLE as error:
             put_unreadable(self._sheet, SAMPLES, self._partition, offset, f"sample not understood: {error}")
             return
         # That a worker or a projector runs is in no table.

@@ -209,6 +209,7 @@ def _manifest_with(**fields: object) -> Spoil:
         (_manifest_with(chain=b"0" * 16), "the log does not have its last batch"),
         (_manifest_with(chain_offset=3), "the log does not have its last batch"),
         (_manifest_with(schema=99), "its last record is not understood"),
+        (_manifest_with(since=-1), "its last record is not understood"),
     ],
 )
 async def test_what_is_in_doubt_is_not_used_and_the_reason_is_told(

@@ -142,7 +142,17 @@ def test_removing_the_freeze_or_the_list_asks_for_its_end_and_removing_others_fo
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("request_0000000012", 12), ("request_7", 7), ("request_", None), ("request_1.error", None), ("notes", None)],
+    [
+        ("request_0000000012", 12),
+        ("request_7", 7),
+        ("request_", None),
+        ("request_1.error", None),
+        ("notes", None),
+        ("request_" + "9" * 18, 10**18 - 1),
+        ("request_" + "9" * 19, None),
+        ("request_" + "9" * 5000, None),
+        ("request_\u0661", None),
+    ],
 )
 def test_requests_go_by_their_number(name: str, number: int | None) -> None:
     assert request_number(name) == number

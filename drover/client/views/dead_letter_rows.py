@@ -53,9 +53,10 @@ def shown(payload: bytes) -> str:
             return text
     try:
         return json.dumps(msgpack.unpackb(payload, strict_map_key=False), default=repr, ensure_ascii=False)
-    except (ValueError, TypeError, msgpack.UnpackException):
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
         return base64.b64encode(payload).decode()
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    # `int` takes no text of thousands of digits; no offset has more than 19.
+    return int(text) if text is not None and text.isdecimal() and len(text) < 20 else None

@@ -239,6 +239,9 @@ class ProjectionThread:
         except DroverError as error:
             self._failed = str(error)
             _log.critical("the projection has ended; the worker goes on", error=str(error))
+        except Exception as error:  # noqa: BLE001 - the supervisor of a view: nobody else would see that it is over
+            self._failed = repr(error)
+            _log.critical("the projection has ended; the worker goes on", error=self._failed, exc_info=error)
 
     async def _project(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()

@@ -54,6 +54,9 @@ class Sources:
                 # Away, corrupt, or its topics are not there: said on every page, and looked at again.
                 _log.warning("the page cannot follow the %s: %s", name, error)
                 self.page.cut(name, str(error))
+            except Exception as error:  # noqa: BLE001 - the supervisor of what the page shows: it must not seem fresh
+                _log.exception("the page cannot follow the %s", name)
+                self.page.cut(name, repr(error))
             await asyncio.sleep(RETRY_S)
 
     async def _watch(self) -> None:

@@ -15,8 +15,10 @@ BROAD_EXCEPT_ALLOWED = {
     "agents/intake.py": "an agent that dies loses a command",
     "drover/cluster/wire.py": "a thread hands its fault to whoever waits",
     "drover/runtime/host.py": "the supervisor of every task of a worker",
+    "drover/runtime/projecting.py": "the supervisor of a view: the worker goes on, and says that it has ended",
     "drover/runtime/snapshots.py": "the supervisor of an optimisation: the shard goes on without it",
     "drover/runtime/worker.py": "Faust half started can only be ended with the process",
+    "drover/web/sources.py": "the supervisor of what the page shows: it says so, and tries again",
 }
 
 
@@ -79,6 +81,25 @@ def test_every_file_that_may_catch_broadly_does() -> None:
         if not any(isinstance(node, ast.ExceptHandler) and is_broad(node) for node in nodes_of(Path(allowed)))
     ]
     assert idle == [], "take them off the list"
+
+
+def caught(handler: ast.ExceptHandler) -> set[str]:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {ast.unparse(kind).removeprefix("*").rpartition(".")[2] for kind in kinds if kind is not None}
+
+
+def is_half_caught(attempt: ast.Try) -> bool:
+    """Whether only some of what a decoder of msgspec raises is caught around it."""
+    kinds = set[str]().union(*map(caught, attempt.handlers))
+    calls = (node.func for part in attempt.body for node in ast.walk(part) if isinstance(node, ast.Call))
+    decodes = any(isinstance(called, ast.Attribute) and called.attr == "decode" for called in calls)
+    return "DecodeError" in kinds or (decodes and "ValidationError" in kinds and "UNDECODABLE" not in kinds)
+
+
+def test_whoever_catches_what_a_decoder_raises_catches_all_of_it() -> None:
+    tries = ((path, node) for path in python_files() for node in nodes_of(path) if isinstance(node, ast.Try))
+    half = [f"{path}:{node.lineno}" for path, node in tries if path.parts[0] in TOP_LEVEL and is_half_caught(node)]
+    assert half == [], "catch events.undecodable.UNDECODABLE"
 
 
 def test_consumers_of_kafka_are_made_in_one_place_only() -> None:

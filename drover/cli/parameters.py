@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from drover.runtime.addresses import parse_address
 from events.partitions import TopicPartition
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)(B?)(?:/s|ps)?")
@@ -202,6 +203,17 @@ class Partition(_Parsed):
     def parse(self, text: str) -> TopicPartition:
         """Read a partition."""
         return parse_partition(text)
+
+
+class Address(_Parsed):
+    """Where to listen; it stays the text that settings have."""
+
+    name = "address"
+
+    def parse(self, text: str) -> str:
+        """Check an address."""
+        parse_address(text)
+        return text
 
 
 class Moment(_Parsed):

@@ -8,10 +8,16 @@ import click
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option, plural, print_document, say
+from drover.cli.parameters import Address
 
 
 @click.group(invoke_without_command=True)
-@click.option("--listen", metavar="HOST:PORT", help="Where to serve /livez, /readyz and /metrics; port 0 picks one.")
+@click.option(
+    "--listen",
+    type=Address(),
+    metavar="HOST:PORT",
+    help="Where to serve /livez, /readyz and /metrics; port 0 picks one.",
+)
 @common_options
 @click.pass_context
 @pass_invocation

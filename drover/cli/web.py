@@ -12,6 +12,7 @@ import click
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.looking import looking_at
 from drover.cli.output import say
+from drover.cli.parameters import Address
 from drover.cli.spark import directory_of
 from drover.errors import ConfigurationError
 from drover.runtime.logs import configure_logging
@@ -27,7 +28,7 @@ LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @click.command()
-@click.option("--listen", metavar="HOST:PORT", help="Where to serve the page; port 0 picks one.")
+@click.option("--listen", type=Address(), metavar="HOST:PORT", help="Where to serve the page; port 0 picks one.")
 @settings_options
 @pass_invocation
 def web(invocation: Invocation, listen: str | None) -> None:

@@ -5,13 +5,19 @@ from typing import Any
 import click
 
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.parameters import Address
 
 
 @click.command()
 @click.option("--name", help="The owner's name in the log.  [default: host-pid]")
 @click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
 @click.option("--instance-id", help="Static membership: unique per worker, and the same after a restart.")
-@click.option("--listen", metavar="HOST:PORT", help="Where to serve /livez, /readyz and /metrics; port 0 picks one.")
+@click.option(
+    "--listen",
+    type=Address(),
+    metavar="HOST:PORT",
+    help="Where to serve /livez, /readyz and /metrics; port 0 picks one.",
+)
 @click.option(
     "--log-format", type=click.Choice(["auto", "json", "text"]), help="How to log.  [default: JSON, text on a terminal]"
 )

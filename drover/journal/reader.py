@@ -78,6 +78,9 @@ class LogReader:
         except (KafkaError, OSError) as error:
             await self._consumer.stop()
             raise await could_not_connect(self._connection, error) from error
+        except asyncio.CancelledError:
+            await self._consumer.stop()
+            raise
         return self
 
     async def __aexit__(

@@ -61,13 +61,14 @@ async def serving(
     surveys = None if looking is None else Surveys(page, looking)
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
     server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names, writes, surveys)
-    following = asyncio.create_task(Sources(connection, page).run())
-    try:
-        async with listening(server, *address) as port:
+    # First the address: one that cannot be used is said without a word about the log.
+    async with listening(server, *address) as port:
+        following = asyncio.create_task(Sources(connection, page).run())
+        try:
             yield port
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
 
 
 def _host_name(host: str) -> str:

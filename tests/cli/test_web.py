@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from drover.cli.main import cli
@@ -29,9 +30,11 @@ def test_empty_tables_have_an_age_and_every_part(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_an_address_that_cannot_be_used_is_refused_in_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["web", "worker", "project"])
+def test_an_address_that_cannot_be_used_is_refused_in_words(command: str, tmp_path: Path) -> None:
     config = tmp_path / "drover.toml"
     config.write_text('[log]\nbootstrap = "nowhere:1"\n')
-    done = CliRunner().invoke(cli, ["web", "--config", str(config), "--listen", "everywhere"])
+    done = CliRunner().invoke(cli, [command, "--config", str(config), "--listen", "everywhere"])
     assert done.exit_code == 2
-    assert "host:port" in done.output
+    assert "Invalid value for '--listen': listen must be host:port" in done.output
+    assert str(config) not in done.output

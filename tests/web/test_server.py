@@ -13,11 +13,15 @@ import aiohttp.web
 import pytest
 import pytest_asyncio
 
+from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
 from drover.web.changes import apply
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.server import Server
-from drover.web.serving import listening
+from drover.web.serving import listening, serving
+from drover.web.sources import Sources
+from events.topics import TopicNames
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, busy, freeze, keys
 from tests.web.showing import Showing, showing
@@ -195,6 +199,23 @@ async def test_before_the_log_was_read_the_page_says_so_and_then_shows_it(http: 
             assert (name, beat["is_reading"]) == ("beat", True)
             page.begin(scene.view)
             assert (await next_news(response))[2]["head"]["cluster"] == CLUSTER
+
+
+async def test_an_address_in_use_is_said_before_the_log_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = asyncio.Event()
+
+    async def look(_: Sources) -> None:
+        looked.set()
+
+    monkeypatch.setattr(Sources, "run", look)
+    nowhere = LogConnection("127.0.0.1:1", TopicNames())
+    async with serving(nowhere, ("127.0.0.1", 0)) as port:
+        await looked.wait()
+        looked.clear()
+        with pytest.raises(ConfigurationError, match="cannot listen on"):
+            async with serving(nowhere, ("127.0.0.1", port)):
+                pass
+    assert not looked.is_set()
 
 
 async def test_a_log_that_is_lost_is_told_with_every_beat(http: aiohttp.ClientSession) -> None:

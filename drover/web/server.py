@@ -27,7 +27,6 @@ from drover.web.writing import Writes
 BEAT_S = 2.0
 MAX_VIEWERS = 1000
 STRIP_BUCKETS = 120
-READY_TIMEOUT_S = 30.0
 HTML = "text/html; charset=utf-8"
 # How long a browser waits before it comes back to a stream that was cut.
 RETRY = b"retry: 1000\n\n"

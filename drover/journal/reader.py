@@ -15,6 +15,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from drover.errors import ConfigurationError
 from drover.journal.access import could_not_connect, unreachable
+from drover.journal.closing import close_consumers
 from drover.journal.connection import LogConnection
 from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders
@@ -76,10 +77,10 @@ class LogReader:
         try:
             await self._consumer.start()
         except (KafkaError, OSError) as error:
-            await self._consumer.stop()
+            await close_consumers(self._consumer)
             raise await could_not_connect(self._connection, error) from error
         except asyncio.CancelledError:
-            await self._consumer.stop()
+            await close_consumers(self._consumer)
             raise
         return self
 
@@ -87,7 +88,7 @@ class LogReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Disconnect."""
-        await self._consumer.stop()
+        await close_consumers(self._consumer)
 
     async def partitions(self, topic: str) -> int:
         """Count a topic's partitions; never creates it."""

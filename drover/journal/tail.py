@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from drover.errors import CorruptLogError, LogUnavailableError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
+from drover.journal.closing import close_consumers
 from drover.journal.connection import LogConnection
 from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders
@@ -120,7 +121,7 @@ class LogTail:
 
     async def close(self) -> None:
         """Let go of the connections; idempotent."""
-        await asyncio.gather(self._consumer.stop(), self._offsets_consumer.stop())
+        await close_consumers(self._consumer, self._offsets_consumer)
 
 
 async def first_offset(connection: LogConnection, topic: str, partition: int, at_least: int, isolation: str) -> int:
@@ -138,7 +139,7 @@ async def first_offset(connection: LogConnection, topic: str, partition: int, at
     except (KafkaError, TimeoutError) as error:
         raise LogUnavailableError(f"{topic}/{partition}: offset {at_least} could not be read: {error!r}") from error
     finally:
-        await consumer.stop()
+        await close_consumers(consumer)
     return int(record.offset)
 
 

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from agents.app import CommandGroup
-from drover.errors import GroupNotLeftError
+from drover.errors import DroverError, GroupNotLeftError
 from drover.runtime.health import Check
 from drover.runtime.host import ShardHost
 from drover.runtime.ports import BesideWorker
 from drover.runtime.process import collect_rarely
-from drover.runtime.watchdog import Watchdog
+from drover.runtime.watchdog import EXIT_FAULT, Watchdog
 
 Work = Callable[[asyncio.Event, Watchdog], Awaitable[None]]
 _log = structlog.get_logger(__name__)
@@ -46,6 +46,13 @@ async def _serve(work: Work, watchdog: Watchdog) -> None:
         _log.warning("ending without leaving the group", why=str(error))
         # Everything of our own is closed. Python would wait for Faust's thread, which waits for a broker or a member.
         os._exit(0)
+    except DroverError:
+        # A fault of the world: the command line says it, with an exit code of its own.
+        raise
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - nothing else would say it in the log
+        reason = "a fault while it ran or stopped"
+        _log.critical("the worker ends", reason=reason, error=repr(error), exit_code=EXIT_FAULT, exc_info=error)
+        os._exit(EXIT_FAULT)
     finally:
         beating.cancel()
 

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
-from drover.journal import reader
+from drover.journal import reader, tail
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
+from drover.journal.tail import LogTail
 from events.topics import TopicNames
 
 NOWHERE = LogConnection("127.0.0.1:1", TopicNames())
@@ -35,3 +36,32 @@ async def test_a_reader_that_is_cancelled_while_it_connects_is_closed(monkeypatc
     with pytest.raises(asyncio.CancelledError):
         await connecting
     assert consumer.stopped
+
+
+class Busy(Consumer):
+    """One that asks brokers that are away for something: as aiokafka does, it cancels that and waits for it."""
+
+    def __init__(self, **_: object) -> None:
+        super().__init__()
+        self._client = self
+        self.closed = False
+
+    async def stop(self) -> None:
+        asking = asyncio.create_task(asyncio.Event().wait())
+        asking.cancel()
+        await asking
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_tail_is_closed_while_brokers_that_are_away_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    consumers: list[Busy] = []
+
+    def make(**_: object) -> Busy:
+        consumers.append(Busy())
+        return consumers[-1]
+
+    monkeypatch.setattr(tail, "AIOKafkaConsumer", make)
+    await LogTail(NOWHERE, 1, "me").close()
+    assert [consumer.closed for consumer in consumers] == [True, True]

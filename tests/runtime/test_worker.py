@@ -2,7 +2,10 @@
 
 import asyncio
 import gc
+import json
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,7 +18,7 @@ from drover.runtime import topics, wiring
 from drover.runtime.metrics import Metrics
 from drover.runtime.process import COLLECTED_AFTER
 from drover.runtime.settings import LogSettings, Settings, WorkerSettings
-from drover.runtime.watchdog import Watchdog
+from drover.runtime.watchdog import EXIT_FAULT, Watchdog
 from drover.runtime.worker import readiness, run_process
 from tests.runtime.world import SHARDS, FakeClusters, World
 
@@ -90,3 +93,26 @@ def test_a_worker_keeps_what_it_has_loaded_from_garbage_collection_and_collects_
         gc.unfreeze()
         gc.set_threshold(*before)
     assert frozen[0] > 10_000
+
+
+FAULTY = """
+import asyncio
+from drover.runtime.logs import configure_logging
+from drover.runtime.worker import run_process
+
+async def work(stop, watchdog):
+    raise {fault}
+
+configure_logging("json")
+run_process(work)
+"""
+
+
+@pytest.mark.parametrize("fault", ["asyncio.CancelledError()", "RuntimeError('loop')"])
+def test_a_fault_that_nobody_knows_ends_the_process_with_its_reason_in_one_line(fault: str) -> None:
+    program = FAULTY.format(fault=fault)
+    ended = subprocess.run([sys.executable, "-c", program], timeout=20, check=False, capture_output=True, text=True)
+    (line,) = (ended.stdout + ended.stderr).splitlines()
+    said = json.loads(line)
+    assert ended.returncode == said["exit_code"] == EXIT_FAULT
+    assert said["error"] in {"CancelledError()", "RuntimeError('loop')"}

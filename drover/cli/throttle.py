@@ -75,7 +75,7 @@ def show(invocation: Invocation, output: str) -> None:
 @throttle.command()
 @click.option("--broker", "brokers", multiple=True, type=int, metavar="N", help="Only this; may be repeated.")
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this; may be repeated.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
 @pass_invocation
 def restore(

@@ -1,6 +1,6 @@
 """Deciding about the list of brokers that should not lead, and about balances of leaders."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from drover.capability.decision import Decision, Facts, refuse
@@ -24,7 +24,7 @@ def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> D
         broker: ListedBroker(broker=broker, topics=_topics(entry.topics), until_ms=entry.until_ms, reason=entry.reason)
         for broker, entry in given.items()
     }
-    return _telling_unknown(_set(state, brokers, entries, command.by, command.reason), state, facts)
+    return _telling_unknown(_set(state, brokers, entries, command.by, command.reason), brokers, state, facts)
 
 
 def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decision:
@@ -38,15 +38,15 @@ def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decisio
         broker=command.broker, topics=_topics(topics), for_ms=command.for_ms, reason=command.reason
     )
     brokers = tuple(dict.fromkeys((*state.blacklist, command.broker)))
-    return _telling_unknown(_set(state, brokers, entries, command.by, command.reason), state, facts)
+    decision = _set(state, brokers, entries, command.by, command.reason)
+    return _telling_unknown(decision, (command.broker,), state, facts)
 
 
-def _telling_unknown(decision: Decision, state: ClusterState, facts: Facts) -> Decision:
-    """Say which of the brokers that are listed now nobody has seen: a list may be made before a broker comes."""
+def _telling_unknown(decision: Decision, named: Collection[int], state: ClusterState, facts: Facts) -> Decision:
+    """Say which of the brokers that a command names nobody has seen: a list may be made before a broker comes."""
     known = {*state.known_brokers, *facts.live_brokers}
-    new = [event for event in decision.events if isinstance(event, BlacklistSet)]
-    unknown = sorted({broker for event in new for broker in event.brokers}.difference(known))
-    if not known or not unknown:
+    unknown = sorted(set(named).difference(known))
+    if not decision.events or not known or not unknown:
         return decision
     some = ", ".join(map(str, unknown[:MOST_TOLD])) + (" and others" if len(unknown) > MOST_TOLD else "")
     said = f"no broker {some} was ever seen in {state.name}: listed all the same, for when it comes"

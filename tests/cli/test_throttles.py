@@ -199,7 +199,7 @@ def test_restore_deletes_the_strays_that_are_named_or_all(
     model: ClusterModel, sent: list[Command], given: list[str], brokers: list[int], topics: list[str]
 ) -> None:
     leave_strays(model)
-    result = run("throttle", "restore", "--yes", *given, *REASON)
+    result = run("throttle", "restore", "-y", *given, *REASON)
     assert result.exit_code == ExitCode.DONE, result.stderr
     (command,) = sent
     assert isinstance(command, RestoreThrottles)

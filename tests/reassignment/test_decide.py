@@ -200,3 +200,6 @@ def test_a_listed_broker_that_nobody_has_seen_is_told() -> None:
     assert "no broker 9 was ever seen" in decision.remarks[0]
     assert "9" in decide(Demote(id="2", broker=9, **WHO), state, Facts()).remarks[0]
     assert decide(Blacklist(id="3", brokers=(1, 2), **WHO), state, Facts()).remarks == ()
+    for event in decision.events:
+        apply(state, event, 1000)
+    assert decide(Demote(id="4", broker=2, **WHO), state, Facts()).remarks == ()

@@ -29,7 +29,7 @@ class Consumer:
 
 async def test_a_reader_that_is_cancelled_while_it_connects_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     consumer = Consumer()
-    monkeypatch.setattr(reader, "AIOKafkaConsumer", lambda **_: consumer)
+    monkeypatch.setattr(reader, "new_consumer", lambda **_: consumer)
     connecting = asyncio.create_task(LogReader(NOWHERE).__aenter__())
     await consumer.connecting.wait()
     connecting.cancel()
@@ -62,6 +62,6 @@ async def test_a_tail_is_closed_while_brokers_that_are_away_are_asked(monkeypatc
         consumers.append(Busy())
         return consumers[-1]
 
-    monkeypatch.setattr(tail, "AIOKafkaConsumer", make)
+    monkeypatch.setattr(tail, "new_consumer", make)
     await LogTail(NOWHERE, 1, "me").close()
     assert [consumer.closed for consumer in consumers] == [True, True]

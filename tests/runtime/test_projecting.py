@@ -10,6 +10,16 @@ from drover.runtime.metrics import Metrics
 from drover.runtime.projecting import Projection, ProjectionThread
 from drover.runtime.settings_sources import load_settings
 
+SETTINGS = """
+[log]
+bootstrap = "127.0.0.1:1"
+[clusters.one]
+bootstrap = "127.0.0.1:1"
+[zookeeper]
+hosts = "127.0.0.1:1"
+allow_open_zookeeper = true
+"""
+
 
 @pytest.mark.parametrize("fault", [LogUnavailableError("it is away"), RecursionError("too deep")], ids=["known", "any"])
 def test_a_projection_that_has_ended_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: Exception) -> None:
@@ -19,7 +29,7 @@ def test_a_projection_that_has_ended_says_so(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(Projection, "run", run)
     monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
     file = tmp_path / "drover.toml"
-    file.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.one]\nbootstrap = "127.0.0.1:1"\n')
+    file.write_text(SETTINGS)
     thread = ProjectionThread(load_settings(file), Metrics())
     thread.start()
     thread.close()

@@ -111,12 +111,12 @@ def parse_plan(text: str, name: str) -> PlanFile:
             plan = msgspec.convert(document, _Plan)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} is not in the stock tool's format: {said_of(error)}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{name} is no plan: its lists and maps are nested too deeply") from None
     except UNDECODABLE as error:
         raise ConfigurationError(f"{name} is not JSON: {said_of(error)}") from None
     except json.JSONDecodeError as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
-    except RecursionError:
-        raise ConfigurationError(f"{name} is no plan: its lists and maps are nested too deeply") from None
     if plan.version != 1:
         raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")
     if not plan.partitions:

@@ -1,4 +1,4 @@
-"""What msgspec raises for bytes that are not what they should be."""
+"""The exceptions that decoding malformed bytes with msgspec can raise."""
 
 import msgspec
 

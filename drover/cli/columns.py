@@ -11,7 +11,7 @@ NARROWEST_PROSE = 24
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a column asks for: room for its heading, for its widest cell, and for its longest word, heading included."""
+    """The widths of a column in characters: its heading, its widest cell, and its longest word, also of the heading."""
 
     name: str
     heading: int
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a table gives up where there is no room, in this order.
+    """How a table gets narrower, in this order.
 
     `prose` is folded between words, and `below` is prose too, which then goes on a line of its own below each row, the
     first one first. Then the columns of `spare` are left out, the first one first, and `shown_by` says where they can

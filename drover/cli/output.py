@@ -133,7 +133,7 @@ class FittedTable:
 
     def _part(self, arrangement: Arrangement, *, show_header: bool = True) -> "Table":
         from rich import box  # noqa: PLC0415 - see console
-        from rich.table import Table  # noqa: PLC0415
+        from rich.table import Table  # noqa: PLC0415 - see console
 
         laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=show_header)
         for number, width in arrangement.widths.items():

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -75,14 +75,9 @@ class Channel:
             return self._snapshot
         return b"".join(event for number, event in self.changes if number > version)
 
-    @contextmanager
-    def viewer(self) -> Iterator[None]:
+    def viewer(self) -> AbstractContextManager[None]:
         """Count one viewer."""
-        self.viewers += 1
-        try:
-            yield
-        finally:
-            self.viewers -= 1
+        return _counted(self)
 
 
 @dataclass(slots=True)
@@ -115,11 +110,15 @@ class Channels:
                 continue
             channel.publish(self.build(query))
 
-    @contextmanager
-    def viewer(self) -> Iterator[None]:
+    def viewer(self) -> AbstractContextManager[None]:
         """Count one viewer, who need not have a channel yet."""
-        self.viewers += 1
-        try:
-            yield
-        finally:
-            self.viewers -= 1
+        return _counted(self)
+
+
+@contextmanager
+def _counted(viewed: Channel | Channels) -> Iterator[None]:
+    viewed.viewers += 1
+    try:
+        yield
+    finally:
+        viewed.viewers -= 1

@@ -1,4 +1,4 @@
-"""What tables print in terminals of 40 to 140 columns."""
+"""Tables stay readable in terminals of 40 to 140 columns."""
 
 import re
 

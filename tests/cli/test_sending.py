@@ -1,4 +1,4 @@
-"""What the commands that change something refuse before they send anything."""
+"""Invalid values are refused before a command is sent, and a timeout says why there is no outcome yet."""
 
 import json
 import time
@@ -14,15 +14,9 @@ from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
 from drover.journal.connection import LogConnection
 from events.commands import Freeze
 from events.topics import TopicNames
+from tests.cli.test_commands import CONFIG
 
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
-# Nothing listens there.
-CONFIG = """
-[log]
-bootstrap = "127.0.0.1:1"
-[clusters.prod]
-bootstrap = "127.0.0.1:1"
-"""
 
 
 @pytest.fixture(autouse=True)

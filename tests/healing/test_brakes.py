@@ -14,15 +14,20 @@ from tests.shard.world import CLUSTER, World
 FLAPPING_3 = brake_key(BrakeReason.FLAPPING, 3)
 
 
+async def come_and_go(world: World, times: int, *, away_ms: int, back_ms: int) -> None:
+    """Stop broker 3 and start it again, so many times."""
+    for _ in range(times):
+        world.model.stop_broker(3)
+        await world.run(away_ms)
+        world.model.start_broker(3)
+        await world.run(back_ms)
+
+
 async def flapping() -> World:
     """Make a world in which broker 3 is away and has come back three times, which is flapping by default."""
     world = healing_world()
     await world.run(1000)
-    for _ in range(3):
-        world.model.stop_broker(3)
-        await world.run(6000)
-        world.model.start_broker(3)
-        await world.run(3000)
+    await come_and_go(world, 3, away_ms=6000, back_ms=3000)
     world.model.stop_broker(3)
     await world.run(6000)
     assert FLAPPING_3 in world.state.healing_brakes
@@ -164,11 +169,7 @@ async def test_no_more_bytes_begin_within_a_day_than_allowed() -> None:
 async def test_a_broker_that_flaps_is_left_alone_until_it_has_calmed_down() -> None:
     world = healing_world(flapping_returns=2, flapping_window_ms=600_000)
     await world.run(1000)
-    for _ in range(2):
-        world.model.stop_broker(3)
-        await world.run(5000)
-        world.model.start_broker(3)
-        await world.run(2000)
+    await come_and_go(world, 2, away_ms=5000, back_ms=2000)
     world.model.stop_broker(3)
     await world.run(3 * INTERVAL_MS)
     (braked,) = told(world, HealingBraked)

@@ -225,7 +225,7 @@ async def test_a_partition_that_somebody_cancelled_is_left_alone_after_the_other
 async def test_another_target_for_a_partition_that_is_being_healed_leaves_the_rest_to_later_heals(
     limits: dict[str, Any],
 ) -> None:
-    """What waits for a second dead broker is healed in its time: nobody has cancelled anything."""
+    """A partition that waits for a second dead broker is still healed: nobody has cancelled the heal."""
     world = healing_world(model=SLOW, partitions=0, brokers=7, **limits)
     for number in range(2):
         world.model.create_topic(f"one-{number}", {0: [1, 2, 3]}, partition_bytes=4_000_000)

@@ -1,4 +1,4 @@
-"""What becomes of the connections to the log when they end early."""
+"""Connections to the log are closed when a client stops early, also while brokers are down."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a broker answers with is read to its end, whatever the names of headers are."""
+"""Fetched batches are read to the end, also with header names that are not UTF-8."""
 
 import inspect
 from collections.abc import Iterator

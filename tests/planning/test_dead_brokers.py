@@ -1,4 +1,4 @@
-"""What stays on a dead broker is nobody else's share: living brokers that are even stay as they are."""
+"""Replicas on dead brokers do not count towards the fair share of living brokers."""
 
 import itertools
 from collections.abc import Sequence

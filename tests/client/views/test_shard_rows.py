@@ -1,4 +1,4 @@
-"""Who owns a shard, since when nobody does, and which groups of workers fight for it."""
+"""Shard rows: the owner, its last sign of life, and worker groups that compete for the shard."""
 
 from rich.console import Console
 

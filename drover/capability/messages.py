@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
+from drover.healing.patient import Patient
+from drover.healing.planning import HealPlan
 from drover.inventory import Inventory
 from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
@@ -103,6 +105,15 @@ class InventoryTaken:
 
 
 @dataclass(frozen=True, slots=True)
+class HealPlanMade:
+    """The plan that was asked for, and for which brokers, and what was known of the others."""
+
+    cluster: str
+    patient: Patient
+    plan: HealPlan
+
+
+@dataclass(frozen=True, slots=True)
 class OutOfReach:
     """The cluster could not be looked at since `since_ms` (wall clock), which has lasted for a while."""
 
@@ -135,6 +146,7 @@ Input = (
     | ThrottlesChanged
     | BytesSampled
     | InventoryTaken
+    | HealPlanMade
 )
 
 
@@ -189,4 +201,14 @@ class TakeInventory:
     cluster: str
 
 
-Effect = AlterPartitions | ElectLeaders | ReadThrottles | ChangeThrottles | TakeInventory
+@dataclass(frozen=True, slots=True)
+class PlanHeal:
+    """Plan a heal from an inventory; for a large cluster that takes seconds, and nothing else may wait for it."""
+
+    cluster: str
+    inventory: Inventory
+    patient: Patient
+    disk_limit_percent: int
+
+
+Effect = AlterPartitions | ElectLeaders | ReadThrottles | ChangeThrottles | TakeInventory | PlanHeal

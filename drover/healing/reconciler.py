@@ -1,17 +1,27 @@
 """Healing: notices absent brokers, waits, plans, and begins one chunk after another (KIP-46)."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
-from drover.capability.messages import Effect, Identified, Input, InventoryTaken, Moment, TakeInventory
+from drover.capability.messages import (
+    Effect,
+    HealPlanMade,
+    Identified,
+    Input,
+    InventoryTaken,
+    Moment,
+    PlanHeal,
+    TakeInventory,
+)
 from drover.capability.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
 from drover.facts import Move, Observation, Survey
 from drover.healing import timers
 from drover.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
 from drover.healing.outages import OutageWatch
-from drover.healing.patient import patient_of
-from drover.healing.planning import heal_events, left_event, plan_heal
+from drover.healing.patient import Patient, patient_of
+from drover.healing.planning import HealPlan, heal_events, left_event
 from drover.healing.state import Heal, LeftBehind
 from drover.inventory import Inventory
 from drover.plans.state import PlanStatus
@@ -53,6 +63,10 @@ class HealingReconciler(Reconciler):
         self._inventory_ms = 0
         self._wants_inventory = self._is_taking_inventory = False
         self._plan_after_ms = 0
+        # What is asked for with the next effects; whether it is being made; what was made, until the next turn.
+        self._wanted_plan: PlanHeal | None = None
+        self._is_making_plan = False
+        self._made: HealPlanMade | None = None
         self._is_planning = False
         self._needed: tuple[TopicPartition, ...] = ()
 
@@ -68,12 +82,15 @@ class HealingReconciler(Reconciler):
     # -- in
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Note who is away and who is back; keep the inventory."""
+        """Note who is away and who is back; keep the inventory and the plan."""
         if isinstance(entry, InventoryTaken):
             self._is_taking_inventory = False
             self._inventory, self._inventory_ms = entry.inventory, entry.started_ms
             if entry.inventory is None:
                 self._take_again_later(batch)
+            return
+        if isinstance(entry, HealPlanMade):
+            self._is_making_plan, self._made = False, entry
             return
         if self._limits is None or not isinstance(entry, Observation | Identified | Survey):
             return
@@ -93,6 +110,8 @@ class HealingReconciler(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Alarm, brake, follow the chunk under way, begin the next, or plan; while frozen nothing begins (X12)."""
         self._is_planning, self._wants_inventory, self._needed = False, False, ()
+        # A plan that is not needed in this turn is out of date in the next.
+        made, self._made, self._wanted_plan = self._made, None, None
         state, limits = self.state, self._limits
         if limits is None:
             self._end_watching(batch)
@@ -121,7 +140,7 @@ class HealingReconciler(Reconciler):
         elif state.heal is not None:
             self._begin_next(state.heal, limits, batch)
         elif due:
-            self._plan(due, limits, batch)
+            self._plan(due, limits, made, batch)
 
     def _end_watching(self, batch: BatchBuilder) -> None:
         state = self.state
@@ -233,31 +252,39 @@ class HealingReconciler(Reconciler):
         what = Seen(found, moving, self.observed.live)
         batch.emit_all(begin_chunk(state, heal, chunk, what, limits.throttle_bytes_per_second))
 
-    def _plan(self, due: tuple[int, ...], limits: HealingLimits, batch: BatchBuilder) -> None:
-        """Plan for all brokers that are due, once everything is known that a plan is made of."""
+    def _plan(
+        self, due: tuple[int, ...], limits: HealingLimits, made: HealPlanMade | None, batch: BatchBuilder
+    ) -> None:
+        """Have a plan made for all brokers that are due, once everything is known that it is made of; write it down."""
         state, now_ms = self.state, batch.now.monotonic_ms
         if now_ms < self._plan_after_ms:
             return
+        patient = patient_of(state, due, state.absent_brokers, self.observed.moves)
+        if made is not None and _still_fits(made.patient, patient):
+            self._write_down(made.plan, due, limits, batch)
+            return
         self._is_planning = True
+        if self._is_making_plan:
+            return
         inventory = self._inventory
         if inventory is None or now_ms - self._inventory_ms > PLAN_ON_INVENTORY_MS:
             self._wants_inventory = True
             return
+        self._inventory = None
         lives = any(broker in inventory.brokers and inventory.brokers[broker].is_alive for broker in due)
         if lives or inventory.kafka_cluster_id != state.kafka_cluster_id:
-            self._inventory = None
             self._take_again_later(batch)
             return
-        plan = plan_heal(
-            inventory, patient_of(state, due, state.absent_brokers, self.observed.moves), limits.disk_limit_percent
-        )
+        self._wanted_plan = PlanHeal(state.name, inventory, patient, limits.disk_limit_percent)
+
+    def _write_down(self, plan: HealPlan, due: tuple[int, ...], limits: HealingLimits, batch: BatchBuilder) -> None:
+        state = self.state
         left = left_event(plan, state.name)
         if (LeftBehind(left.count, left.partitions) if left.count else None) != state.heal_left:
             batch.emit(left)
         if plan.assignments:
             batch.emit_all(heal_events(plan, state.name, state.heals_planned + 1, due, limits.chunk_partitions))
-        self._is_planning, self._inventory = False, None
-        self._plan_after_ms = now_ms + REPLAN_MS
+        self._plan_after_ms = batch.now.monotonic_ms + REPLAN_MS
 
     def _take_again_later(self, batch: BatchBuilder) -> None:
         self._plan_after_ms = max(self._plan_after_ms, batch.now.monotonic_ms + TAKE_AGAIN_MS)
@@ -265,11 +292,15 @@ class HealingReconciler(Reconciler):
     # -- out
 
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Ask for an inventory before a plan is made; reading needs no intent."""
+        """Ask for an inventory and then for the plan; both only read, which needs no intent."""
         del now, start_by_ms
         if self._wants_inventory and not self._is_taking_inventory:
             self._is_taking_inventory = True
             yield TakeInventory(self.state.name)
+        if self._wanted_plan is not None:
+            self._is_making_plan = True
+            yield self._wanted_plan
+            self._wanted_plan = None
 
     def wants_survey(self, now: Moment) -> bool:
         """Look at every partition once in a while, and when something has changed or is to be planned."""
@@ -312,6 +343,15 @@ class HealingReconciler(Reconciler):
 def _keys_of_next(state: ClusterState) -> tuple[TopicPartition, ...]:
     chunk = next_chunk(state)
     return () if chunk is None else keys_of(chunk)
+
+
+def _still_fits(before: Patient, now: Patient) -> bool:
+    """Whether a plan for brokers as they were before may be carried out now.
+
+    What has begun to move since is left out when its chunk begins, and which brokers are spared is only a preference:
+    both change all the time while plans run.
+    """
+    return replace(before, moving=now.moving, spared=now.spared) == now
 
 
 def _superseded(state: ClusterState) -> int:

@@ -13,11 +13,13 @@ from drover.capability.messages import (
     ChangeThrottles,
     Effect,
     ElectLeaders,
+    HealPlanMade,
     Identified,
     Input,
     InventoryTaken,
     LeadersElected,
     Moment,
+    PlanHeal,
     ReadThrottles,
     TakeInventory,
     ThrottlesChanged,
@@ -33,6 +35,7 @@ from drover.cluster.port import (
 )
 from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import CallResult
+from drover.healing.planning import plan_heal
 from drover.shard.core import ShardCore
 
 Clock = Callable[[], Moment]
@@ -72,6 +75,10 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
             return await _change_throttles(driver, effect, clock)
         case TakeInventory():
             return await _take_inventory(driver, effect, clock)
+        case PlanHeal():
+            # In a thread: a loop that stands still for seconds loses the worker's membership.
+            plan = await asyncio.to_thread(plan_heal, effect.inventory, effect.patient, effect.disk_limit_percent)
+            return HealPlanMade(effect.cluster, effect.patient, plan)
 
 
 def has_answer(ended: Input) -> bool:

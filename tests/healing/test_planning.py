@@ -1,10 +1,11 @@
 """The plan of a heal: who gets the replicas, and which partitions are left."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from msgspec import structs
 
+from drover.capability.messages import PlanHeal, TakeInventory
 from drover.facts import Move, PartitionFacts
 from drover.healing.patient import Patient, patient_of
 from drover.healing.planning import HealPlan, plan_heal
@@ -12,9 +13,11 @@ from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_br
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
-from events.healing import LeftReason
+from events.commands import Freeze, Unfreeze
+from events.healing import HealPlanned, LeftReason
 from events.partitions import TopicPartition
-from tests.healing.support import healing_world
+from tests.healing.support import healing_world, told
+from tests.shard.world import CLUSTER, World
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 DUE = Patient((3,), frozenset((3,)))
@@ -148,3 +151,57 @@ async def test_an_inventory_that_fails_is_taken_again() -> None:
     world.hold_effects = False
     await world.run(15_000)
     assert world.state.heals_planned == 1
+
+
+async def _while_a_plan_is_made() -> World:
+    """Return a world in which broker 3 is dead, and the plan for it has been asked for."""
+    world = healing_world(failure_interval_ms=0)
+    await world.run(1000)
+    world.model.stop_broker(3)
+    world.hold_effects = True
+    await run_until(world, lambda: any(isinstance(effect, TakeInventory) for effect in world.held))
+    await world.release_effects()
+    await run_until(world, lambda: any(isinstance(effect, PlanHeal) for effect in world.held))
+    return world
+
+
+async def test_a_plan_is_asked_for_once_and_still_fits_when_it_has_taken_long() -> None:
+    world = await _while_a_plan_is_made()
+    await world.run(30_000)
+    assert [type(effect) for effect in world.held] == [PlanHeal]
+    await world.release_effects()
+    world.hold_effects = False
+    await world.run(1000)
+    (planned,) = told(world, HealPlanned)
+    assert planned.brokers == (3,)
+
+
+async def test_a_plan_for_other_brokers_than_those_that_are_due_now_is_made_again() -> None:
+    world = await _while_a_plan_is_made()
+    world.model.stop_broker(6)
+    await run_until(world, lambda: 6 in world.state.absent_brokers)
+    await world.release_effects()
+    await run_until(world, lambda: any(isinstance(effect, TakeInventory) for effect in world.held))
+    assert told(world, HealPlanned) == []
+    world.hold_effects = False
+    await world.release_effects()
+    await world.run(10_000)
+    assert [one.brokers for one in told(world, HealPlanned)] == [(3, 6)]
+
+
+async def test_a_plan_that_a_freeze_has_overtaken_is_forgotten() -> None:
+    world = await _while_a_plan_is_made()
+    await world.send(Freeze(cluster=CLUSTER, by="ana", reason="test", id="freeze"))
+    await world.release_effects()
+    await world.run(1000)
+    await world.send(Unfreeze(cluster=CLUSTER, by="ana", reason="test", id="unfreeze"))
+    await run_until(world, lambda: any(isinstance(effect, TakeInventory) for effect in world.held))
+    assert told(world, HealPlanned) == []
+
+
+async def run_until(world: World, is_so: Callable[[], bool], within_ms: int = 60_000) -> None:
+    for _ in range(within_ms // 200):
+        if is_so():
+            return
+        await world.run(200)
+    raise AssertionError(f"still not so: {world.held}")

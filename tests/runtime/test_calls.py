@@ -1,16 +1,29 @@
 """What one look asks of a cluster, and from which moment on what it saw counts."""
 
+import asyncio
 from collections.abc import Collection
+from threading import Event
 
 import pytest
 
 from drover.capability.contract import Urgency
-from drover.capability.messages import CallEnded, Identified, Input, ThrottlesChanged, ThrottlesRead
+from drover.capability.messages import (
+    CallEnded,
+    HealPlanMade,
+    Identified,
+    Input,
+    PlanHeal,
+    ThrottlesChanged,
+    ThrottlesRead,
+)
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import Listing
 from drover.cluster.simulated import SimulatedDriver
 from drover.facts import CallResult, Move, Observation
-from drover.runtime.calls import look, result_of
+from drover.healing.patient import Patient
+from drover.healing.planning import HealPlan
+from drover.runtime import calls
+from drover.runtime.calls import carry_out, look, result_of
 from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter
 
@@ -115,3 +128,18 @@ async def test_a_look_began_when_its_first_list_did(
 )
 def test_the_result_of_a_call_has_one_of_four_names(ended: Input, result: str) -> None:
     assert result_of(ended) == result
+
+
+async def test_a_heal_is_planned_while_the_loop_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop_went_on = Event()
+
+    def slow(*_: object) -> HealPlan:
+        assert loop_went_on.wait(10), "the loop stands still while a plan is made"
+        return HealPlan((), ())
+
+    monkeypatch.setattr(calls, "plan_heal", slow)
+    wanted = PlanHeal(CLUSTER, await world.driver.inventory(), Patient((3,), frozenset({3})), 85)
+    made = asyncio.create_task(carry_out(world.driver, wanted, lambda: world.now))
+    await asyncio.sleep(0)
+    loop_went_on.set()
+    assert await made == HealPlanMade(CLUSTER, wanted.patient, HealPlan((), ()))

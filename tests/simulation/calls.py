@@ -8,13 +8,16 @@ from drover.capability.messages import (
     ChangeThrottles,
     Effect,
     ElectLeaders,
+    HealPlanMade,
     Input,
+    PlanHeal,
     ReadThrottles,
     TakeInventory,
     ThrottlesChanged,
     ThrottlesRead,
 )
 from drover.errors import OutcomeUnknownError
+from drover.healing.planning import plan_heal
 from drover.runtime.calls import carry_out, has_answer
 from drover.runtime.clusters import UNREACHABLE_PACE_MS
 from tests.simulation.coroutines import Point, Running, TinyLoop, reach
@@ -105,6 +108,8 @@ class Call:
                 return await carry_out(wire, self.effect, self._world.now)
             case ReadThrottles() | ChangeThrottles():
                 return await self._carry_throttles(self.effect)
+            case PlanHeal(cluster, inventory, patient, disk_limit_percent):
+                return HealPlanMade(cluster, patient, plan_heal(inventory, patient, disk_limit_percent))
 
     async def _carry_throttles(self, effect: ReadThrottles | ChangeThrottles) -> Input:
         """Throttle settings are read and written at one moment, the answer comes at another."""

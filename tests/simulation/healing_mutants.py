@@ -135,4 +135,18 @@ HEALING_MUTANTS = (
         "        if outage.since_ms > now.wall_ms and not outage.seen:",
         layer="tests/healing/test_clocks.py",
     ),
+    Mutant(
+        "carry-out-a-plan-for-other-brokers",
+        HEALING,
+        "    return replace(before, moving=now.moving, spared=now.spared) == now",
+        "    return bool(before.due) and bool(now.due)",
+        layer="tests/healing/test_planning.py",
+    ),
+    Mutant(
+        "keep-a-plan-that-was-not-needed",
+        HEALING,
+        "        made, self._made, self._wanted_plan = self._made, None, None",
+        "        made, self._wanted_plan = self._made, None",
+        layer="tests/healing/test_planning.py",
+    ),
 )

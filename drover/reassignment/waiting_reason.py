@@ -122,10 +122,23 @@ def _next_step(state: ClusterState, entry: Reassignment) -> WaitingReason:
 
 
 def _other_ends(state: ClusterState, entry: Reassignment) -> str:
-    """Name the limits that may hold it up as well; the log does not say which rack or list is full."""
+    """Name what may hold it up as well; the log does not say which rack or list is full, nor who leads."""
     between_racks, throttled = state.limits.budgets.max_moves_per_rack, state.rate_of(entry.plan) is not None
     of_racks = "" if between_racks is None else f", or a rack's uplink is full (max_moves_per_rack is {between_racks})"
-    return of_racks + (", or the topic's list of throttled replicas is full" if throttled else "")
+    of_lists = ", or the topic's list of throttled replicas is full" if throttled else ""
+    return _held_leaders(state, entry) + of_racks + of_lists
+
+
+def _held_leaders(state: ClusterState, entry: Reassignment) -> str:
+    if not adding(entry.current, entry.heading):
+        return ""
+    holds = {broker: state.held_brokers.get(broker) for broker in entry.current}
+    found = [(broker, held) for broker, held in holds.items() if held is not None and held.holds("out")]
+    return "".join(
+        f", or broker {broker} leads it, which is held as a source by {held.by} ({held.reason}): "
+        f"`drover broker release {broker}`"
+        for broker, held in found
+    )
 
 
 def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:

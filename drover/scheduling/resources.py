@@ -46,9 +46,17 @@ class RunningPlan(NamedTuple):
     plan: str
 
 
+class ReleasedPort(NamedTuple):
+    """Leave for copies to begin this way into or out of a broker: a held broker gives none."""
+
+    # The way comes first: a plain tuple of a `Port` is equal to one of the same fields.
+    way: Literal["in", "out"]
+    broker: int
+
+
 # What can be full, or lacking: a way into or out of a broker, a rack's uplink, a budget, the health of the cluster, a
-# size, a plan, a topic's list of throttled replicas by its name.
-Resource = Port | Uplink | Budget | Health | Knowledge | RunningPlan | str
+# size, a plan, the end of a hold, a topic's list of throttled replicas by its name.
+Resource = Port | Uplink | Budget | Health | Knowledge | RunningPlan | ReleasedPort | str
 # Everything that a step needs room at; a resource that it needs several times is there as often.
 Needs = tuple[Resource, ...]
 

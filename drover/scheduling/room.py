@@ -8,7 +8,16 @@ from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT
 from drover.reassignment.values import Step
 from drover.scheduling.candidates import Candidates
 from drover.scheduling.rack_traffic import RackTraffic
-from drover.scheduling.resources import Budget, Health, Knowledge, Needs, Resource, RunningPlan, Uplink
+from drover.scheduling.resources import (
+    Budget,
+    Health,
+    Knowledge,
+    Needs,
+    ReleasedPort,
+    Resource,
+    RunningPlan,
+    Uplink,
+)
 from drover.scheduling.state import Limits
 from drover.scheduling.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -19,6 +28,7 @@ Lacking = Callable[[Needs, TopicPartition, int], list[Resource]]
 _NOTHING: Mapping[Resource, int] = {}
 # `isinstance(one, Port | Uplink)` would build the union on every call, dozens of times per draft.
 _IN_SLOTS = (Port, Uplink)
+_OF_BROKERS = (Port, ReleasedPort)
 
 
 def limit_of(limits: Limits, port: Port) -> int:
@@ -75,7 +85,7 @@ class Room:
         """List those that have none beside what is being looked at, too; nothing waits for room at a dead broker."""
         live = self._observed.live
         found = self._lacking(needs, key, share, self._candidates.expected)
-        return [one for one in found if not isinstance(one, Port) or one.broker in live]
+        return [one for one in found if not isinstance(one, _OF_BROKERS) or one.broker in live]
 
     def has_room(self, resource: Resource, share: int = LEAST_SHARE) -> bool:
         """Whether there is room for one more that takes this share of a slot, beside what is being looked at."""
@@ -89,6 +99,9 @@ class Room:
                 return state.suspension is None
             case RunningPlan():
                 return resource.plan not in state.paused_plans
+            case ReleasedPort():
+                hold = state.held_brokers.get(resource.broker)
+                return hold is None or not hold.holds(resource.way)
             case Port():
                 is_live = resource.broker in self._observed.live
                 kept = self._candidates.kept(resource)

@@ -40,7 +40,7 @@ from drover.scheduling.waiting_entry import Where
 from drover.state.cluster import ClusterState
 from events.adaptation import StartsSuspended
 from events.base import PartitionEvent
-from events.clusters import LimitsChanged, LimitsSet
+from events.clusters import BrokerHeld, LimitsChanged, LimitsSet
 from events.leadership import LeaderElectionEnded, LeaderOrdersAnswered
 from events.partitions import TopicPartition
 from events.plans import Priority
@@ -137,7 +137,7 @@ class Starter(Reconciler):
         self.candidates.free_all()
         if isinstance(event, LeaderOrdersAnswered):
             self.ranking.offer_again(self.candidates, event.keys)
-        elif isinstance(event, LimitsSet | LimitsChanged | StartsSuspended):
+        elif isinstance(event, LimitsSet | LimitsChanged | StartsSuspended | BrokerHeld):
             self.candidates.offer_looked_at()
             self.candidates.recheck_parked()
 

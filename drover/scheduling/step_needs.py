@@ -5,7 +5,7 @@ from drover.reassignment.ports import Ports, without
 from drover.reassignment.slot_share import share_of
 from drover.reassignment.values import Reassignment, Step
 from drover.scheduling.rack_traffic import RackTraffic
-from drover.scheduling.resources import Health, Knowledge, Needs, Resource, RunningPlan
+from drover.scheduling.resources import Health, Knowledge, Needs, ReleasedPort, Resource, RunningPlan
 from drover.scheduling.room import Lacking, budgets_of
 from drover.scheduling.unsized import Unsized
 from drover.state.cluster import ClusterState
@@ -30,7 +30,7 @@ class StepNeeds:
         """Return the resources that a step needs, and those of them that have no room: none if it may begin.
 
         `ports` are what it needs beyond what `held`, its prepared step, has already. A step that waits for its plan,
-        its size or an uplink queues with all that wait for the same, whichever brokers they copy to.
+        its size, a held broker or an uplink queues with all that wait for the same, whichever brokers they copy to.
         """
         key, state = reassignment.key, self._state
         if reassignment.plan in state.paused_plans:
@@ -40,12 +40,24 @@ class StepNeeds:
         if step.adding and self._unsized.holds(key):
             return (Knowledge.SIZE,), [Knowledge.SIZE]
         share = self.share(reassignment)
+        withheld = self._withheld(ports)
+        full = lacking(withheld, key, share) if withheld else []
+        if full:
+            return withheld, full
         uplinks: Needs = without(self._racks.uplinks(step), self._racks.uplinks(held))
         full = lacking(uplinks, key, share)
         if full:
             return uplinks, full
         needs = (*ports, *self.budgets(step, held))
         return needs, lacking(needs, key, share)
+
+    def _withheld(self, ports: Ports) -> Needs:
+        """List what a step needs of held brokers; while it waits for their release, no slots are kept for it."""
+        holds = self._state.held_brokers
+        if not holds:
+            return ()
+        needed = (port for port in dict.fromkeys(ports) if port.broker in holds and holds[port.broker].holds(port.way))
+        return tuple(ReleasedPort(port.way, port.broker) for port in needed)
 
     def budgets(self, step: Step, held: Step | None = None) -> Needs:
         """Return the budgets that a step draws on beyond what `held` has of them, each as often as it does."""

@@ -7,9 +7,10 @@ import pytest
 from drover.client.views.status_rows import cluster_document, notices
 from drover.reassignment.phase import Phase
 from drover.reassignment.waiting_reason import waiting_reason
+from drover.scheduling.candidates import PATIENCE
 from drover.scheduling.holding import MAX_HELD_BROKERS
 from drover.scheduling.state import HeldBroker, Limits
-from events.clusters import BrokerHeld, HoldRole
+from events.clusters import BrokerHeld, Budgets, HoldRole
 from events.commands import Command, HoldBroker, PausePlan, ReleaseBroker, ResumePlan
 from events.partitions import TopicPartition
 from events.plans import PlanPaused, Priority
@@ -140,3 +141,48 @@ async def test_a_plan_of_high_priority_goes_first_and_its_priority_can_be_change
             break
     assert order.index(4) < order.index(2)
     assert made.state.priorities == {"urgent": Priority.HIGH}
+
+
+@pytest.mark.parametrize("role", [HoldRole.SOURCE, HoldRole.BOTH])
+async def test_no_slot_is_kept_for_a_move_that_waits_for_a_held_broker(role: HoldRole) -> None:
+    """Others pass it a hundred times, and then the only slot of their common destination was kept for it."""
+    others = [TopicPartition("many", number) for number in range(PATIENCE + 10)]
+    held = TopicPartition("held", 0)
+    made = World(brokers=4, limits=Limits(budgets=Budgets(max_incoming_per_broker=1)))
+    made.model.create_topic("many", {key.partition: (2, 3) for key in others}, partition_bytes=2_000_000)
+    made.model.create_topic("held", {0: (1, 3)}, partition_bytes=4_000_000)
+    await made.look()
+    await made.settle()
+    await ask(made, HoldBroker, "h", broker=1, role=role)
+    await made.send(alter({held: (1, 4), **dict.fromkeys(others, (2, 4))}))
+    await made.measure()
+    await made.run(60_000)
+    assert set(made.state.reassignments) == {held}
+    assert "`drover broker release 1`" in why(made, held)
+    await ask(made, ReleaseBroker, "r", broker=1)
+    await made.finish()
+    assert made.replicas(held) == (1, 4)
+
+
+async def test_a_hold_that_comes_later_takes_back_what_was_kept() -> None:
+    """What was parked for slots before the hold is parked for the release after it."""
+    others = [TopicPartition("many", number) for number in range(PATIENCE + 10)]
+    slow, held = TopicPartition("slow", 0), TopicPartition("held", 0)
+    limits = Limits(budgets=Budgets(max_incoming_per_broker=1, max_outgoing_per_broker=1))
+    made = World(brokers=5, limits=limits, joins_by_itself=False)
+    made.model.create_topic("many", {key.partition: (2, 3) for key in others}, partition_bytes=2_000_000)
+    made.model.create_topic("held", {0: (1, 3)}, partition_bytes=4_000_000)
+    made.model.create_topic("slow", {0: (1, 3)}, partition_bytes=4_000_000)
+    await made.look()
+    await made.settle()
+    await made.send(alter({slow: (1, 5)}, priority=Priority.HIGH))
+    await made.run(300)
+    await made.send(alter({held: (1, 4), **dict.fromkeys(others, (2, 4))}))
+    await made.measure()
+    await made.run(2000)
+    await ask(made, HoldBroker, "h", broker=1)
+    for _ in range(3 * len(others)):
+        for key in [key for key in made.state.moves.in_flight if key != slow]:
+            made.model.join_isr(key, 4)
+        await made.run(300)
+    assert set(made.state.reassignments) == {held, slow}

@@ -79,11 +79,10 @@ class GoneTopics(Reconciler):
             # To the end of the line.
             self._looked_ms[key.topic] = entry.ended_ms
             self._waiting[key.topic] = self._waiting.pop(key.topic)
-            if facts is not None:
+            if facts is not None and facts.topic_id == expected:
                 self._unconfirmed.forget(key)
-                if facts.topic_id != expected:
-                    self._gone[key.topic] = expected
                 continue
+            # What a broker with old metadata shows may be from before this incarnation.
             persisted = self._unconfirmed.has_persisted(key, self.observed.partitions.get(key))
             self._unconfirmed.note(key, entry.ended_ms, unconfirmed=not persisted)
             if persisted:

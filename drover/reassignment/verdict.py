@@ -148,11 +148,14 @@ def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, w
 
 
 def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
-    """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9)."""
-    if seen is not None:
-        return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
+    """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9).
+
+    A broker with old metadata may not know the topic yet, or still show an incarnation from before this one.
+    """
     if not context.persisted:
         return UNCONFIRMED
+    if seen is not None:
+        return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
     return Verdict((_gone(reassignment, context.cluster, "the topic or partition does not exist any more"),))
 
 

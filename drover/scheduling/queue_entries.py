@@ -91,11 +91,18 @@ def why_passed_over(key: TopicPartition, state: ClusterState) -> str | None:
 
 
 def take(key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEvent, ...]:
-    """Decide an entry whose turn it is; nothing follows while somebody else is moving the partition."""
+    """Decide an entry whose turn it is; nothing follows while somebody else is moving the partition.
+
+    Nor while another incarnation of its topic, or none, is seen: it ends once that has persisted, see `GoneTopics`.
+    """
     seen = facts.partitions.get(key)
     active = state.reassignments.get(key)
-    if active is None and (key in facts.moves or (seen is not None and seen.move is not None)):
-        return ()
+    if active is None:
+        incarnation = state.queue[key].topic_id
+        if incarnation is not None and (seen is None or seen.topic_id != incarnation):
+            return ()
+        if key in facts.moves or (seen is not None and seen.move is not None):
+            return ()
     new = _asked_for(key, state)
     decided = decide_target(new, state, facts)
     if decided.refusal is not None:

@@ -1,5 +1,7 @@
 """Old metadata is shown after a lost call, or to a new owner: no list from before passes for the one that is there."""
 
+import itertools
+
 import pytest
 
 from drover.capability.messages import AlterPartitions, CallEnded
@@ -303,3 +305,49 @@ async def test_a_new_owner_that_saw_the_end_of_a_move_does_not_believe_a_broker_
     made.driver.thaw_metadata()
     await made.send(alter({KEY: [4, 3, 2]}))
     assert made.reassignment(KEY).original == (1, 3, 2)
+
+
+async def recreated(*, queue: bool = False, frozen: bool = False) -> World:
+    """A move of a topic that was made anew a moment ago; the brokers that are asked next still show the one before."""
+    made = World(brokers=5, joins_by_itself=False)
+    made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1000)
+    made.driver.freeze_metadata((False,))
+    made.model.delete_topic("orders")
+    made.model.create_topic("orders", {0: [2, 1, 3]}, partition_bytes=1000)
+    if frozen:
+        await made.freeze()
+    await made.send(alter({KEY: [2, 1, 4]}, queue=queue))
+    made.driver._stale_replies = itertools.repeat(True)
+    return made
+
+
+async def test_a_copy_goes_on_while_a_broker_shows_the_topic_from_before_it_was_made_anew() -> None:
+    """It ended as gone, and the copy went on without a throttle as a move of somebody else's."""
+    made = await recreated()
+    await ends_at_target(made)
+
+
+@pytest.mark.parametrize("queue", [False, True], ids=["pending", "queued"])
+async def test_what_waits_stays_while_a_broker_shows_the_topic_from_before_it_was_made_anew(*, queue: bool) -> None:
+    made = await recreated(queue=queue, frozen=True)
+    await made.run(1500)
+    assert KEY in (made.state.queue if queue else made.state.reassignments)
+    made.driver.thaw_metadata()
+    await made.unfreeze()
+    await ends_at_target(made)
+
+
+async def test_an_entry_of_the_queue_is_not_refused_since_a_broker_shows_the_topic_from_before() -> None:
+    made = await recreated(queue=True, frozen=True)
+    await made.unfreeze()
+    await ends_at_target(made)
+
+
+async def ends_at_target(made: World) -> None:
+    await made.run(1500)
+    made.driver.thaw_metadata()
+    await made.run(1500)
+    made.model.join_isr(KEY, 4)
+    await made.finish()
+    assert made.tags(KEY)[-1] == "reassignment-completed"
+    assert made.replicas(KEY) == (2, 1, 4)

@@ -229,7 +229,7 @@ async def test_what_is_refused_at_its_turn_says_why_and_ends_its_plan() -> None:
     await made.unfreeze()
     await made.finish()
     details = [getattr(event, "detail", "") for event in made.events() if type(event).__name__ == "QueueEntryRemoved"]
-    assert [detail.split(":")[0] for detail in details] == ["unknown-topic-or-partition", "invalid-replica-assignment"]
+    assert [detail.split(":")[0] for detail in details] == ["invalid-replica-assignment", "unknown-topic-or-partition"]
     plan = made.state.plans["q"]
     assert (plan.withdrawn, plan.status) == (2, PlanStatus.FINISHED)
 

@@ -43,8 +43,7 @@ def may_be_sent_alone(state: ClusterState, seen: PartitionFacts) -> bool:
     on one partition after the other: there a reorder is a reassignment.
     """
     is_slow = state.traits is not None and state.traits.zookeeper_mode
-    is_withheld = not state.is_right_cluster or state.is_migrating or state.is_withheld
-    return not (is_slow or is_withheld) and len(seen.isr) == len(seen.replicas)
+    return not (is_slow or state.begins_nothing) and len(seen.isr) == len(seen.replicas)
 
 
 class OrderCalls:

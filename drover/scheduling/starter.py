@@ -167,7 +167,7 @@ class Starter(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Start whatever may start. While the cluster is frozen no step starts (R236-9); steps under way go on."""
         state = self.state
-        if not state.is_right_cluster or state.is_migrating or state.is_withheld:
+        if state.begins_nothing:
             return
         now_ms = batch.now.monotonic_ms
         self._is_behind, most_starts = False, min(self._pace.room, self._starts.room(now_ms))
@@ -384,8 +384,8 @@ class Starter(Reconciler):
         yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
 
     def due_ms(self, now: Moment) -> int | None:
-        """Wake when something that was put off may be tried again."""
-        if self.state.is_withheld:
+        """Wake when something that was put off may be tried again; what ends a standstill wakes it by itself."""
+        if self.state.begins_nothing or not self._pace.room:
             return None
         paced_ms = self._starts.due_ms(now.monotonic_ms)
         if paced_ms is not None and self.candidates:

@@ -40,3 +40,18 @@ async def test_steps_and_cancels_are_sent_in_portions_and_all_of_them_end() -> N
     await world.send(rollback(*KEYS))
     await world.finish()
     assert {world.replicas(key) for key in KEYS} == {(1, 2)}
+
+
+async def test_while_the_controller_has_enough_to_do_nobody_is_woken_for_what_was_put_off() -> None:
+    world = await world_in_zookeeper_mode()
+    leaderless = TopicPartition("leaderless", 0)
+    world.model.create_topic("leaderless", {0: [4]}, partition_bytes=1000)
+    world.model.stop_broker(4)
+    await world.run(1000)
+    await world.send(alter({leaderless: [3]}))
+    await world.run(1000)
+    world.hold_effects = True
+    await world.send(alter({key: [1, 3] for key in KEYS}))
+    await world.run(3000)
+    wake_ms = world.core.wake_at_ms(world.now)
+    assert wake_ms is None or wake_ms > world.now.monotonic_ms

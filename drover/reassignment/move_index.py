@@ -30,17 +30,18 @@ def _weight(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | 
 class MoveIndex:
     """Counts and sets over all reassignments of a cluster, updated with each event, for the scheduler.
 
-    `pending` and `in_flight` split their keys, in no order; `unblocked_pending` counts the pending ones without a
-    block; `before_step` are those in flight that wait for a step to start; `loads` counts copies per way into and out
-    of a broker, and `slots` what they take of its slots, in sixteenths; `copies_in_flight` counts all copies,
-    `bytes_in_flight` how much they copy, where that is known, and `leader_steps` the steps in flight with which a
-    leader moves.
+    `pending` and `in_flight` split their keys, in no order; `unblocked_of` counts the pending ones without a block by
+    plan, and `unblocked_pending` all of them; `before_step` are those in flight that wait for a step to start; `loads`
+    counts copies per way into and out of a broker, and `slots` what they take of its slots, in sixteenths;
+    `copies_in_flight` counts all copies, `bytes_in_flight` how much they copy, where that is known, and `leader_steps`
+    the steps in flight with which a leader moves.
     """
 
     pending: dict[TopicPartition, None] = field(default_factory=dict)
     in_flight: dict[TopicPartition, None] = field(default_factory=dict)
     before_step: dict[TopicPartition, None] = field(default_factory=dict)
     unblocked_pending: int = 0
+    unblocked_of: dict[str, int] = field(default_factory=dict)
     loads: dict[Port, int] = field(default_factory=dict)
     slots: dict[Port, int] = field(default_factory=dict)
     copies_in_flight: int = 0
@@ -62,6 +63,7 @@ class MoveIndex:
             self.in_flight.copy(),
             self.before_step.copy(),
             self.unblocked_pending,
+            self.unblocked_of.copy(),
             self.loads.copy(),
             self.slots.copy(),
             self.copies_in_flight,
@@ -74,7 +76,8 @@ class MoveIndex:
         key = reassignment.key
         if reassignment.phase is _PENDING:
             self.pending[key] = None
-            self.unblocked_pending += reassignment.block is None
+            if reassignment.block is None:
+                self._count_unblocked(reassignment.plan, 1)
         else:
             self.in_flight[key] = None
             if reassignment.phase in _BEFORE_STEP:
@@ -87,13 +90,21 @@ class MoveIndex:
         if was is not now and (was in _INDEXED or now in _INDEXED):
             self._change_phase(before.key, was, now)
         if was is _PENDING and before.block is None:
-            self.unblocked_pending -= 1
+            self._count_unblocked(before.plan, -1)
         if now is _PENDING and after.block is None:
-            self.unblocked_pending += 1
+            self._count_unblocked(after.plan, 1)
         # Most events change neither step nor list: what they weigh need not be asked.
         same = before.step is after.step and before.current is after.current
         if not same or (was in WEIGHTLESS) is not (now in WEIGHTLESS):
             self._weigh(before.weighing_step, after.weighing_step)
+
+    def _count_unblocked(self, plan: str, change: int) -> None:
+        self.unblocked_pending += change
+        left = self.unblocked_of.get(plan, 0) + change
+        if left:
+            self.unblocked_of[plan] = left
+        else:
+            del self.unblocked_of[plan]
 
     def _change_phase(self, key: TopicPartition, was: Phase, now: Phase) -> None:
         if (was is _PENDING) is not (now is _PENDING):
@@ -110,7 +121,8 @@ class MoveIndex:
         key = reassignment.key
         if reassignment.phase is _PENDING:
             del self.pending[key]
-            self.unblocked_pending -= reassignment.block is None
+            if reassignment.block is None:
+                self._count_unblocked(reassignment.plan, -1)
         else:
             del self.in_flight[key]
             self.before_step.pop(key, None)

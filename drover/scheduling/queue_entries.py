@@ -71,16 +71,27 @@ def why_closed(state: ClusterState) -> str | None:
         return f"withheld until the cancel {', '.join(state.partly_decided)} is decided"
     if len(state.moves.in_flight) >= state.limits.max_partitions_in_flight:
         return f"a slot: {len(state.moves.in_flight)} partitions are in flight, the most allowed"
-    if state.moves.unblocked_pending:
-        # A blocked reassignment waits for something other than a slot, and must not hold up the queue for ever.
-        return f"its turn: {len(state.moves.pending)} accepted before have not started"
+    if waiting := _waiting_for_a_slot(state):
+        return f"its turn: {waiting} accepted before have not started"
     return None
+
+
+def _waiting_for_a_slot(state: ClusterState) -> int:
+    """Count what was accepted and waits for a slot.
+
+    What is blocked, or of a paused plan, waits for something else, and must not hold up the queue for ever.
+    """
+    paused = sum(state.moves.unblocked_of.get(plan, 0) for plan in state.paused_plans)
+    return state.moves.unblocked_pending - paused
 
 
 def why_passed_over(key: TopicPartition, state: ClusterState) -> str | None:
     """Say why this entry lets later ones go first; None if it does not."""
-    target = state.queue[key].target
-    active = state.reassignments.get(key)
+    entry = state.queue[key]
+    target, active = entry.target, state.reassignments.get(key)
+    paused = state.paused_plans.get(entry.plan)
+    if paused is not None:
+        return f"withheld, plan {entry.plan} is paused by {paused.by} ({paused.reason}): `drover resume {entry.plan}`"
     if active is None:
         return "somebody else's move of the partition" if key in state.unmanaged else None
     if active.target == target and not active.is_cancelled:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from drover.client.views.status_rows import cluster_document, notices
+from drover.client.views.waiting_rows import queue_rows
 from drover.reassignment.phase import Phase
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.candidates import PATIENCE
@@ -186,3 +187,39 @@ async def test_a_hold_that_comes_later_takes_back_what_was_kept() -> None:
             made.model.join_isr(key, 4)
         await made.run(300)
     assert set(made.state.reassignments) == {held, slow}
+
+
+async def test_what_a_paused_plan_has_accepted_does_not_hold_up_the_queue() -> None:
+    made = world()
+    await made.freeze()
+    await made.send(alter({KEYS[0]: [4, 2, 3]}, plan="a"))
+    await ask(made, PausePlan, "p", plan="a")
+    await made.unfreeze()
+    await made.send(alter({KEYS[1]: [4, 2, 3]}, plan="b", queue=True))
+    await made.run(2000)
+    assert phases(made, *KEYS[:2]) == [Phase.PENDING, Phase.COPYING]
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["", "takeover"])
+async def test_an_entry_of_a_paused_plan_stays_in_the_queue_and_lets_later_ones_pass(*, dies: bool) -> None:
+    """Taken, it would have rolled back what another plan moves, and then waited itself."""
+    made = world()
+    await made.send(alter({KEYS[0]: [4, 2, 3]}, plan="x"))
+    await made.run(1000)
+    await made.freeze()
+    await made.send(alter({KEYS[0]: [5, 2, 3], KEYS[1]: [5, 2, 3]}, plan="a", queue=True))
+    await ask(made, PausePlan, "p", plan="a")
+    await made.send(alter({KEYS[2]: [4, 2, 3]}, plan="b", queue=True))
+    if dies:
+        made.crash()
+    await made.unfreeze()
+    await made.run(8000)
+    assert list(made.state.queue) == [KEYS[0], KEYS[1]]
+    assert phases(made, KEYS[0], KEYS[2]) == [Phase.COPYING, Phase.COPYING]
+    assert not made.reassignment(KEYS[0]).is_cancelled
+    waiting = {row.waiting for row in queue_rows(made.state)}
+    assert waiting == {"withheld, plan a is paused by ann (a busy hour): `drover resume a`"}
+    await ask(made, ResumePlan, "r", plan="a")
+    await made.run(2000)
+    assert not made.state.queue
+    assert made.reassignment(KEYS[1]).phase is Phase.COPYING

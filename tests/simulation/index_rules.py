@@ -28,10 +28,9 @@ def s7_what_waits_is_counted(state: ClusterState) -> None:
     known = state.reassignments.values()
     before_step = {one.key for one in known if one.phase in {Phase.PREPARED, Phase.CONFIRMED}}
     assert set(state.moves.before_step) == before_step, "S7: before a step"
-    unblocked = sum(1 for one in known if one.phase is Phase.PENDING and one.block is None)
-    assert state.moves.unblocked_pending == unblocked, (
-        f"S7: {state.moves.unblocked_pending} unblocked instead of {unblocked}"
-    )
+    unblocked = Counter(one.plan for one in known if one.phase is Phase.PENDING and one.block is None)
+    assert state.moves.unblocked_of == unblocked, f"S7: {state.moves.unblocked_of} unblocked instead of {unblocked}"
+    assert state.moves.unblocked_pending == unblocked.total(), "S7: all that is unblocked"
     idle = {plan.name for plan in state.plans.values() if plan.status is PlanStatus.OPEN and plan.is_idle}
     assert set(state.idle_plans) == idle, "S7: idle plans"
 

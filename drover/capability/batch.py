@@ -13,6 +13,8 @@ from events.references import as_recorded
 
 # Nothing further is decided in a batch that has reached this size.
 FULL_BYTES = 1024 * 1024
+# Nor in one whose commands have looked through so many entries of the state: that takes about half a second.
+FULL_LOOKED = 2_000_000
 
 # Applies an event to the speculative state of its cluster, tells every capability, and returns it with the
 # events that must be in the same batch, in their order.
@@ -27,7 +29,7 @@ class BatchBuilder:
     `now` is in log time, which never goes back; `at_ms` is the batch's time.
     `ended` and `intended` are the reassignments that end, and those that get an intent, in this batch.
     `size` is how many bytes the outcomes and events take in the record; the first `decided` events belong to outcomes,
-    and are in one record with them.
+    and are in one record with them. `looked_through` is how many entries of the state they have looked through.
     """
 
     def __init__(self, apply: Apply, now: Moment) -> None:
@@ -39,13 +41,14 @@ class BatchBuilder:
         self.outcomes: list[Outcome] = []
         self.size = 0
         self.decided = 0
+        self.looked_through = 0
         self.intended: set[tuple[str, TopicPartition]] = set()
         self.ended: set[tuple[str, TopicPartition]] = set()
 
     @property
     def is_full(self) -> bool:
         """Whether what is still to be decided must wait for the next batch."""
-        return self.size >= FULL_BYTES
+        return self.size >= FULL_BYTES or self.looked_through >= FULL_LOOKED
 
     def emit(self, event: AnyEvent) -> None:
         """Add one event to the batch with the events that belong to it, and apply them to the speculative state."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as with_fields
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -40,6 +41,15 @@ def decide_cancel(command: Cancel, state: ClusterState, facts: Facts) -> Decisio
         unchanged=tuple(key for key in decision.unchanged if key not in accepted),
         withdrawn=found.ids,
     )
+
+
+def looked_through(command: Cancel, state: ClusterState) -> int:
+    """Return how many entries of the state the decision looks through, beside the deferred commands."""
+    if command.deferred is not None or command.partitions is not None:
+        return len(command.partitions or ())
+    if command.queued is not None:
+        return len(state.queue)
+    return len(state.reassignments) + len(state.queue)
 
 
 def _cancel_accepted(
@@ -132,19 +142,18 @@ def _belongs(reassignment: Reassignment, plan: str) -> bool:
 
 def _resolve(command: Cancel, state: ClusterState, found: Withdrawal) -> tuple[list[TopicPartition], list[Refusal]]:
     nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
-    known = dict.fromkeys((*state.reassignments, *state.queue))
     deferred = set(found.keys)
     if command.all:
-        return list(known), []
+        return [*state.reassignments, *state.queue], []
     keys: list[TopicPartition] = []
     refusals: list[Refusal] = []
     for name in dict.fromkeys(partition.key for partition in command.partitions or ()):
-        if name in known:
+        if name in state.reassignments or name in state.queue:
             keys.append(name)
         elif name not in deferred:
             refusals.append(refuse_partition(name, nothing, f"Drover is not moving {name}"))
     by_topic: dict[str, list[TopicPartition]] = {topic: [] for topic in command.topics or ()}
-    for key in known if by_topic else ():
+    for key in chain(state.reassignments, state.queue) if by_topic else ():
         if key.topic in by_topic:
             by_topic[key.topic].append(key)
     deferred_topics = {key.topic for key in deferred}

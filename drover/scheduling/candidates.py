@@ -50,7 +50,7 @@ class Candidates:
     _ready: Lanes = field(init=False)
     _parked: dict[Group, Lanes] = field(default_factory=dict)
     _needing: dict[Resource, dict[Group, None]] = field(default_factory=dict)
-    _budget_lines: BudgetLines = field(init=False)
+    budget_lines: BudgetLines = field(init=False)
     reserved: dict[Resource, TopicPartition] = field(default_factory=dict)
     # Resources that were full when something was parked for them, or was not woken because of them, and the least share
     # that was lacking there: what waits is looked through again when so much is free.
@@ -59,14 +59,15 @@ class Candidates:
     _freed: dict[Resource, None] = field(default_factory=dict)
     _line: list[Item] = field(default_factory=list)
     _put_off: list[tuple[int, int, TopicPartition]] = field(default_factory=list)
-    _recheck: list[TopicPartition] = field(default_factory=list)
+    # None: all that is parked is to be tried again.
+    _recheck: list[TopicPartition] | None = field(default_factory=list)
     looks: dict[TopicPartition, None] = field(default_factory=dict)
     # How much those with a look, or in line for one, are expected to take; see `amount`.
     expected: Counter[Resource] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._ready = Lanes(self._turn_of, self._entries)
-        self._budget_lines = BudgetLines(self._turn_of, self._parked)
+        self.budget_lines = BudgetLines(self._turn_of, self._parked)
 
     def __contains__(self, key: TopicPartition) -> bool:
         """Whether a reassignment waits at all."""
@@ -159,11 +160,6 @@ class Candidates:
         """Whether as many have a look at the cluster as may have one at a time."""
         return len(self.looks) >= self.max_looks
 
-    @property
-    def is_behind(self) -> bool:
-        """Whether the lines in front of budgets are not fully checked yet; the next batch continues."""
-        return self._budget_lines.is_behind
-
     # -- where to
 
     def offer(self, key: TopicPartition, rank: Rank, woken_by: Resource | None = None) -> None:
@@ -184,12 +180,12 @@ class Candidates:
             for resource in needs:
                 self._needing.setdefault(resource, {})[group] = None
         lanes.push((rank, turn, key))
-        self._budget_lines.follow(group, rank.lane)
+        self.budget_lines.follow(group, rank.lane)
         self._wait(group, full)
 
     def _wait(self, group: Group, full: Sequence[Resource]) -> None:
         """Note what the first move of a group lacks; the line that the group is in is checked again, too."""
-        budget = self._budget_lines.join(group, full)
+        budget = self.budget_lines.join(group, full)
         self._note_full(full if budget is None else (*full, budget), group[1])
 
     def look(self, key: TopicPartition, rank: Rank, expected: Needs, share: int = WHOLE_SLOT) -> None:
@@ -245,10 +241,12 @@ class Candidates:
 
     def recheck_parked(self) -> None:
         """Try everything that is parked again, little by little: another broker may do now."""
-        self._recheck = list(reversed(self._entries))
+        self._recheck = None
 
     def wake_rechecked(self, count: int) -> bool:
         """Offer some of those; return whether there are more."""
+        if self._recheck is None:
+            self._recheck = list(reversed(self._entries))
         for _ in range(min(count, len(self._recheck))):
             key = self._recheck.pop()
             entry = self._entries.get(key)
@@ -273,7 +271,7 @@ class Candidates:
 
     def wake_parked(self, room: HasRoom) -> None:
         """Offer, for each resource that has room again, the first one that finds room everywhere it needs."""
-        self._budget_lines.begin()
+        self.budget_lines.begin()
         freed, self._freed = self._freed, {}
         for resource in freed:
             if (share := self._full.get(resource)) is None:
@@ -299,7 +297,7 @@ class Candidates:
     def _wake_next_needing(self, resource: Resource, room: HasRoom) -> None:
         first: tuple[Turn, Item, Group] | None = None
         for group in tuple(self._needing.get(resource, ())):
-            if self._budget_lines.budget_of(group) in self._full:
+            if self.budget_lines.budget_of(group) in self._full:
                 continue
             head = self._head(group)
             if head is None or (first is not None and head[0] >= first[0]):
@@ -314,8 +312,8 @@ class Candidates:
             self._offer_head(first[2], resource)
 
     def _wake_next_in_line(self, budget: Budget, room: HasRoom) -> None:
-        while (group := self._budget_lines.first(budget)) is not None:
-            if self._budget_lines.is_behind:
+        while (group := self.budget_lines.first(budget)) is not None:
+            if self.budget_lines.is_behind:
                 self._note_freed(budget)
                 return
             head = self._head(group)
@@ -325,7 +323,7 @@ class Candidates:
                 # The others of the group stay in line.
                 self._offer_head(group, budget)
                 return
-            self._budget_lines.leave(group)
+            self.budget_lines.leave(group)
             self._wait(group, full)
             if budget in full:
                 return

@@ -43,6 +43,7 @@ class QueueReconciler(Reconciler):
         # The plan of each entry, and the entries of each plan: a pause concerns all of them.
         self._plan: dict[TopicPartition, str] = {}
         self._of_plan: dict[str, dict[TopicPartition, None]] = {}
+        self._paused: dict[str, None] = {}
 
     def begin(self, now: Moment) -> None:
         """Index the queue as it is."""
@@ -54,8 +55,8 @@ class QueueReconciler(Reconciler):
         """Find out again whether an entry lets others pass, once something happens to its partition or its plan."""
         if type(event) in _PAUSES:
             assert isinstance(event, PlanPaused | PlanResumed)
-            for key in self._of_plan.get(event.plan, ()):
-                self._place(key)
+            # Once per batch: it may hold thousands of them.
+            self._paused[event.plan] = None
         if not isinstance(event, PartitionEvent):
             return
         key = event.key
@@ -110,6 +111,10 @@ class QueueReconciler(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Take entries as far as there is room and enough is known."""
         state, now_ms = self.state, batch.now.monotonic_ms
+        paused, self._paused = self._paused, {}
+        for plan in paused:
+            for key in self._of_plan.get(plan, ()):
+                self._place(key)
         if not state.queue or state.kafka_cluster_id is None or queue_entries.why_closed(state) is not None:
             return
         waits = False

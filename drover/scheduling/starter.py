@@ -198,7 +198,7 @@ class Starter(Reconciler):
                 asked += 1
             else:
                 vain_tries += 1
-        self._is_behind = self._is_behind or self.candidates.is_behind
+        self._is_behind = self._is_behind or self.candidates.budget_lines.is_behind
         self._limit_looks(most_starts - starts)
         self.candidates.wake_line()
         self._starts.begin(starts, now_ms)

@@ -9,6 +9,7 @@ from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Facts, Looks, refuse
 from drover.capability.observations import FRESH_MS
 from drover.facts import PartitionFacts
+from drover.reassignment.cancel import looked_through
 from drover.shard import partly
 from drover.shard.decide import decide
 from drover.shard.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
@@ -17,7 +18,7 @@ from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
 from events.bounds import shortened
 from events.codec import command_digest
-from events.commands import AnyCommand
+from events.commands import AnyCommand, Cancel
 from events.partitions import PartitionReference, TopicPartition
 from events.records import Outcome
 from events.references import as_recorded
@@ -27,6 +28,8 @@ from events.waiting import CommandReleased
 OutcomeVerdict = Literal["accepted", "refused", "duplicate", "held"]
 
 MAX_DECISION_BYTES = 2 * 1024 * 1024
+# Looking through so much of a deferred command takes as long as looking through one entry of the state.
+BYTES_PER_LOOK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,9 @@ def conclude(
         return
     cluster = clusters.of(command.cluster)
     facts = _facts(batch, cluster, looks, scope, unavailable, position)
+    if isinstance(command, Cancel):
+        deferred = cluster.deferral.bytes // BYTES_PER_LOOK
+        batch.looked_through += looked_through(command, cluster.state) + deferred
     decision = decide(command, cluster.state, facts)
     if also_refused:
         decision = replace(decision, refusals=(*also_refused, *decision.refusals))

@@ -92,7 +92,7 @@ def test_a_long_line_of_those_that_lack_something_else_by_now_is_looked_through_
     for is_behind in (True, True, False):
         assert tried(candidates) == []
         candidates.wake_parked(rooms)
-        assert candidates.is_behind is is_behind
+        assert candidates.budget_lines.is_behind is is_behind
     assert tried(candidates) == [count - 1]
 
 

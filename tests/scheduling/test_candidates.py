@@ -229,3 +229,16 @@ def test_plans_of_which_nothing_waits_are_forgotten() -> None:
         shares.start(f"p{number}", 1)
         shares.leave(f"p{number}")
     assert shares._served == {}
+
+
+def test_what_is_parked_is_gone_through_once_however_many_limits_change_at_a_time() -> None:
+    """A MiB of commands that change limits held the owner up for seconds where 100,000 moves waited."""
+    candidates = index()
+    candidates.park(key_of(1), rank(1), ways(1), ways(1))
+    entries = candidates._entries
+    candidates._entries = {}
+    for _ in range(1000):
+        candidates.recheck_parked()
+    candidates._entries = entries
+    assert candidates.wake_rechecked(1) is False
+    assert candidates.where(key_of(1)) is Where.READY

@@ -75,8 +75,8 @@ LIMIT_MUTANTS = (
     Mutant(
         "leave-the-line-of-a-budget-for-good",
         "drover/scheduling/candidates.py",
-        "            self._budget_lines.leave(group)\n            self._wait(group, full)\n            if",
-        "            self._budget_lines.leave(group)\n            if",
+        "            self.budget_lines.leave(group)\n            self._wait(group, full)\n            if",
+        "            self.budget_lines.leave(group)\n            if",
         layer="tests/scheduling/test_budget_lines.py",
     ),
     Mutant(

@@ -49,8 +49,8 @@ LEADER_MUTANTS = (
     Mutant(
         "send-a-reorder-alone-that-waits-for-a-replica",
         ORDER_CALLS,
-        "    return not (is_slow or is_withheld) and len(seen.isr) == len(seen.replicas)",
-        "    return not is_withheld",
+        "    return not (is_slow or state.begins_nothing) and len(seen.isr) == len(seen.replicas)",
+        "    return not state.begins_nothing",
         layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(

@@ -150,7 +150,12 @@ MUTANTS = (
         layer="tests/shard/test_old_metadata.py",
     ),
     # -- steps and limits
-    Mutant("drop-freeze-check", STARTER, " or state.is_withheld:\n", ":\n"),
+    Mutant(
+        "drop-freeze-check",
+        STARTER,
+        "if state.begins_nothing:\n",
+        "if not state.is_right_cluster or state.is_migrating:\n",
+    ),
     Mutant("count-slots-wrong", STARTER, "self._room.partitions <= 0", "self._room.partitions < 0"),
     Mutant(
         "forget-loads",

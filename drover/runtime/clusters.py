@@ -89,11 +89,12 @@ class ClusterServices:
             self._watch(core, cluster, wake)
 
     def disown(self, core: ShardCore) -> None:
-        """Stop watching a shard's clusters; calls under way end by themselves, and their results are dropped."""
+        """Stop watching and measuring a shard's clusters; results of calls under way are dropped."""
         for shard, cluster in tuple(self._watches):
             if shard == core.fold.shard:
                 for task in self._watches.pop((shard, cluster)).tasks:
                     task.cancel()
+                self._metrics.cluster_left(cluster)
 
     async def gather(self, core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
         """Observe the partitions and deliver what was seen; returns why a cluster could not be observed."""

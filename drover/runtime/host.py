@@ -284,6 +284,8 @@ class ShardHost:
             for shard in self.shards:
                 self._metrics.log_position(shard.number, shard.fold.position)
                 self._metrics.inbox_size(shard.number, shard.inbox.count)
+                if shard not in owned:
+                    self._metrics.shard_left(shard.number, self._settings.log.topics.commands)
             try:
                 await self._measure_lag(owned)
             except LogUnavailableError as error:

@@ -44,6 +44,7 @@ class Bench:
 
     world: World
     services: ClusterServices
+    metrics: Metrics
     delivered: list[Input] = field(default_factory=list)
     samples: list[Progress] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
@@ -71,8 +72,9 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     def fail(error: BaseException) -> None:
         made[0].faults.append(error)
 
-    services = ClusterServices({CLUSTER: world.driver}, publish, fail, Metrics())
-    made.append(Bench(world, services))
+    metrics = Metrics()
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, metrics)
+    made.append(Bench(world, services, metrics))
     deliver = world.core.deliver
 
     def record(entry: Input) -> None:
@@ -315,6 +317,22 @@ async def test_brokers_are_asked_for_their_versions_again_and_again_also_after_a
     assert bench.world.state.traits == LATEST
     known = asked()
     await until(lambda: asked() > known)
+
+
+async def test_the_metrics_of_a_cluster_go_with_its_shard(bench: Bench) -> None:
+    """What stayed was added to what the next owner says, and a copy that is over looked stalled for ever."""
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    await bench.world.settle()
+    bench.services.own(bench.core, bench.wake)
+    named = ("drover_reassignments{", "drover_copy_remaining_bytes{", "drover_brokers_away{")
+    await until(lambda: all(name in bench.metrics.render().decode() for name in named))
+    bench.core.disown()
+    bench.services.disown(bench.core)
+    await asyncio.sleep(0)
+    said = bench.metrics.render().decode()
+    assert [
+        name for name in (*named, "drover_brokers_away_alarmed{", "drover_partitions_unhealed{") if name in said
+    ] == []
 
 
 async def test_a_fault_that_nobody_expects_reaches_the_supervisor(

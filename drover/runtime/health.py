@@ -65,9 +65,10 @@ class HealthServer:
         """Listen. Raises `ConfigurationError` if the address cannot be used."""
         try:
             self._server = await asyncio.start_server(self._serve, self._host, self._port)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError for what is no name of a host, such as 127.0.0..1
+            said = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"cannot listen on {self._host}:{self._port} ({error.strerror or error}): "
+                f"cannot listen on {self._host}:{self._port} ({said}): "
                 "choose another address with `worker.listen` or `drover worker --listen`; port 0 takes any"
             ) from error
         if not _is_loopback(self._host):

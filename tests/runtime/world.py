@@ -96,6 +96,8 @@ class World:
     broker: MemoryBroker = field(default_factory=MemoryBroker)
     ended: list[int] = field(default_factory=list)
     hosts: list[ShardHost] = field(default_factory=list)
+    # What Kafka says of the command topics when a worker that runs asks again.
+    topic_ids: tuple[str | None, ...] | Exception = TOPIC_IDS
 
     def __post_init__(self) -> None:
         for shard in range(SHARDS):
@@ -120,7 +122,17 @@ class World:
         )
         journal, metrics = MemoryJournal(self.broker, SHARDS), Metrics()
         snapshots = SnapshotKeeper(journal, self.broker.topics, snapshot_every_records, metrics)
-        host = ShardHost(settings, topic_ids, journal, driven or clusters, snapshots, metrics, end=self._end)
+
+        async def read_topic_ids() -> tuple[str | None, ...]:
+            if isinstance(self.topic_ids, Exception):
+                raise self.topic_ids
+            return self.topic_ids
+
+        host = ShardHost(
+            *(settings, topic_ids, journal, driven or clusters, snapshots, metrics),
+            read_topic_ids=read_topic_ids,
+            end=self._end,
+        )
         host.attach(group)
         await host.start()
         self.hosts.append(host)

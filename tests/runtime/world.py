@@ -112,13 +112,16 @@ class World:
         snapshot_every_records: int = 0,
         group_name: str = GROUP,
         driven: ClusterSide | None = None,
+        instance_id: str | None = None,
     ) -> tuple[ShardHost, FakeGroup, FakeClusters]:
         """A host that has replayed and runs; nothing is assigned yet. Its clusters are fakes, if not `driven` ones."""
         group, clusters = FakeGroup(), FakeClusters()
         settings = Settings(
             LogSettings("in-memory:9092", self.broker.topics.prefix),
             clusters=CLUSTERS,
-            worker=WorkerSettings(name=owner, group=group_name, session_timeout_ms=session_timeout_ms),
+            worker=WorkerSettings(
+                name=owner, group=group_name, instance_id=instance_id, session_timeout_ms=session_timeout_ms
+            ),
         )
         journal, metrics = MemoryJournal(self.broker, SHARDS), Metrics()
         snapshots = SnapshotKeeper(journal, self.broker.topics, snapshot_every_records, metrics)

@@ -277,6 +277,25 @@ async def test_what_is_being_copied_is_sampled_for_the_progress_topic(bench: Ben
     assert [held.broker for held in sample.adding] == [4]
 
 
+async def test_sizes_reach_decisions_also_while_nobody_takes_the_samples(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sample waited for the progress topic: without one, sizes came every 30 s instead of every second."""
+    monkeypatch.setattr(clusters, "SAMPLE_MS", 10)
+    published: list[Sequence[Progress]] = []
+
+    async def hang(samples: Sequence[Progress]) -> None:
+        published.append(samples)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(bench.services, "_publish", hang)
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    await bench.world.settle()
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: sum(isinstance(entry, BytesSampled) for entry in bench.delivered) >= 3, timeout_s=10)
+    assert len(published) == 1
+
+
 async def test_the_size_of_a_copy_that_was_over_before_a_sample_is_asked_for_at_its_end(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.errors import ConsumerStoppedError
+from aiokafka.errors import ConsumerStoppedError, InvalidSessionTimeoutError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, TransportT
 from mode.services import WaitResults
@@ -25,6 +25,7 @@ from mode.utils.futures import maybe_async
 from agents.ports import CommandHost
 from agents.records import Delivered, Records, delivered, in_groups
 from agents.settings import GroupSettings
+from drover.errors import ConfigurationError
 from drover.journal.access import AUTHORIZATION_ERRORS, unreachable
 from drover.journal.consumer import new_consumer
 
@@ -61,10 +62,17 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         coordinator = None if self._consumer is None else self._consumer._coordinator  # noqa: SLF001 - see above
         if coordinator is None:
             return  # not started yet
+        settings = cast("Consumer", self.consumer).settings
         try:
             coordinator.check_errors()
         except AUTHORIZATION_ERRORS as error:
-            raise unreachable(cast("Consumer", self.consumer).settings.connection, error) from error
+            raise unreachable(settings.connection, error) from error
+        except InvalidSessionTimeoutError as error:
+            raise ConfigurationError(
+                f"the log's Kafka refuses worker.session_timeout_ms = {_milliseconds(settings.session_timeout_s)}: its "
+                "brokers take from group.min.session.timeout.ms (6000 unless set) to group.max.session.timeout.ms "
+                "(1800000 unless set)"
+            ) from error
 
     async def rejoin_group(self) -> None:
         """Ask the group for a new round; runs in the consumer's own thread."""

@@ -10,7 +10,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 
 from drover.cluster import configs, messages
 from drover.cluster.wire import Deadline, Lane
-from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import NONE, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, CallResult
 
 TOPIC_ALREADY_EXISTS = 36
@@ -53,6 +53,7 @@ async def describe_topics(
     """Describe topics by name; None for one that does not exist.
 
     Raises:
+        ClusterAccessError: an ACL is missing.
         ClusterUnavailableError: no answer in time, or Kafka refuses to show a topic.
     """
     lane, deadline = Lane("topics", bootstrap, client_options or {}, timeout_ms), Deadline.after_ms(timeout_ms)
@@ -65,6 +66,11 @@ async def describe_topics(
     descriptions: dict[str, TopicDescription | None] = {}
     for name in names:
         topic = metadata.topics[name]
+        if topic.code in configs.NOT_AUTHORIZED:
+            raise ClusterAccessError(
+                f"Drover may not see topic {name} at {bootstrap}: Kafka error {topic.code}; "
+                "`drover acls` prints the ACLs that are needed"
+            )
         if topic.code not in (NONE, UNKNOWN_TOPIC_OR_PARTITION):
             raise ClusterUnavailableError(f"topic {name} at {bootstrap} cannot be described: Kafka error {topic.code}")
         gone = name not in described

@@ -4,6 +4,7 @@ Nothing is retried here, because the core decides what follows.
 """
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable
 
 from drover.capability.contract import Urgency
@@ -36,6 +37,7 @@ from drover.cluster.port import (
 from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import CallResult
 from drover.healing.planning import plan_heal
+from drover.runtime.process import in_thread
 from drover.shard.core import ShardCore
 
 Clock = Callable[[], Moment]
@@ -77,7 +79,9 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
             return await _take_inventory(driver, effect, clock)
         case PlanHeal():
             # In a thread: a loop that stands still for seconds loses the worker's membership.
-            plan = await asyncio.to_thread(plan_heal, effect.inventory, effect.patient, effect.disk_limit_percent)
+            # One of its own, since a worker that is told to stop must not wait for the plan.
+            planning = functools.partial(plan_heal, effect.inventory, effect.patient, effect.disk_limit_percent)
+            plan = await in_thread(planning)
             return HealPlanMade(effect.cluster, effect.patient, plan)
 
 

@@ -6,7 +6,7 @@ It decides nothing. Every fault of a cluster becomes an input that says what is 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from events.progress import Progress, ReplicaBytes
 log = structlog.get_logger(__name__)
 
 Wake = Callable[[], None]
-PublishProgress = Callable[[Sequence[Progress]], Awaitable[None]]
+PublishProgress = Callable[[Sequence[Progress]], Coroutine[Any, Any, None]]
 
 GATHER_DEADLINE_MS = 10_000
 GATHER_RETRY_MS = 100
@@ -89,11 +89,12 @@ class ClusterServices:
             self._watch(core, cluster, wake)
 
     def disown(self, core: ShardCore) -> None:
-        """Stop watching a shard's clusters; calls under way end by themselves, and their results are dropped."""
+        """Stop watching and measuring a shard's clusters; results of calls under way are dropped."""
         for shard, cluster in tuple(self._watches):
             if shard == core.fold.shard:
                 for task in self._watches.pop((shard, cluster)).tasks:
                     task.cancel()
+                self._metrics.cluster_left(cluster)
 
     async def gather(self, core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
         """Observe the partitions and deliver what was seen; returns why a cluster could not be observed."""
@@ -202,6 +203,7 @@ class ClusterServices:
     async def _sample(self, core: ShardCore, cluster: str) -> None:
         """Sample the bytes of what is being copied, at most every second, and now and then of what waits for it."""
         driver = self._drivers[cluster]
+        publishing: asyncio.Task[None] | None = None
         while core.owned:
             started, started_ms = time.monotonic(), now().monotonic_ms
             copying, topics = core.cluster(cluster).copying(), core.cluster(cluster).topics_to_sample(now())
@@ -214,7 +216,9 @@ class ClusterServices:
                 self._deliver(core, core.token, BytesSampled(cluster, started_ms, sizes))
                 samples = _samples(cluster, core.fold.epoch, copying, sizes)
                 self._metrics.copy_remaining(cluster, sum(one.bytes_total - one.bytes_done for one in samples))
-                await self._publish(samples)
+                if publishing is None or publishing.done():
+                    # Not waited for: decisions need sizes also while nobody takes telemetry. The next sample says more.
+                    publishing = self._spawn(self._publish(samples))
             else:
                 self._metrics.copy_remaining(cluster, 0)
             took_ms = (time.monotonic() - started) * 1000

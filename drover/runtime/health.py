@@ -1,7 +1,6 @@
 """The worker's HTTP server: /livez, /readyz and /metrics, on loopback unless told otherwise; it changes nothing."""
 
 import asyncio
-import contextlib
 import ipaddress
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -65,9 +64,10 @@ class HealthServer:
         """Listen. Raises `ConfigurationError` if the address cannot be used."""
         try:
             self._server = await asyncio.start_server(self._serve, self._host, self._port)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError for what is no name of a host, such as 127.0.0..1
+            said = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"cannot listen on {self._host}:{self._port} ({error.strerror or error}): "
+                f"cannot listen on {self._host}:{self._port} ({said}): "
                 "choose another address with `worker.listen` or `drover worker --listen`; port 0 takes any"
             ) from error
         if not _is_loopback(self._host):
@@ -115,16 +115,21 @@ class HealthServer:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # One request per connection; a connection without a proper one in time is closed.
-        with contextlib.suppress(TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path, *_ = [*head.decode("latin-1").partition("\r\n")[0].split(" "), "", ""]
                 reply = self.reply(method, path)
                 writer.write(_encoded(reply, with_body=method != "HEAD"))
-                await writer.drain()
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
+                writer.close()
+                await writer.wait_closed()
+        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # nobody is there to be told
+        finally:
+            writer.close()
+            if writer.transport.get_write_buffer_size():
+                # A close waits until all is sent, which is for ever where nobody reads.
+                writer.transport.abort()
 
 
 def _is_loopback(host: str) -> bool:

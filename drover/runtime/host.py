@@ -5,14 +5,14 @@ Only the log counts. A fault ends the process (`fail`); the next one replays the
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Any, NoReturn
 
 import structlog
 
 from agents.ports import CommandSource
-from drover.errors import ConfigurationError, CorruptLogError, LogUnavailableError
+from drover.errors import ConfigurationError, CorruptLogError, DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import Journal
 from drover.runtime.clock import now
@@ -34,6 +34,7 @@ from events.records import Acquire
 BARRIER_TIMEOUT_S = 30.0
 HOUSEKEEPING_S = 0.5
 MEASURE_S = 5.0
+TOPICS_S = 60.0
 # So many cancels that are not read yet are looked through for what goes first.
 FAR_BEHIND = 1000
 # Clients take a worker that is silent for five of these for gone.
@@ -44,7 +45,8 @@ _log = structlog.get_logger(__name__)
 class ShardHost:
     """Hosts every shard of the log and owns those that the group assigns; implements `agents.ports.CommandHost`.
 
-    `topic_ids` are those of the command topics, in their order. `stop` closes journal, clusters and snapshots.
+    `topic_ids` are those of the command topics, in their order; `read_topic_ids` reads them again, None for one that is
+    not there. `stop` closes journal, clusters and snapshots.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class ShardHost:
         snapshots: SnapshotKeeper,
         metrics: Metrics,
         *,
+        read_topic_ids: Callable[[], Awaitable[Sequence[str | None]]],
         end: Callable[[int], NoReturn] = os._exit,
     ) -> None:
         topics = settings.log.topics
@@ -64,6 +67,7 @@ class ShardHost:
         self.is_joined = False
         self._settings = settings
         self._topic_ids = topic_ids
+        self._read_topic_ids = read_topic_ids
         self._clusters = clusters
         self._snapshots = snapshots
         self._metrics = metrics
@@ -127,6 +131,7 @@ class ShardHost:
             asyncio.create_task(self._guarded("following the log", self.log.follow())),
             asyncio.create_task(self._guarded("housekeeping", self._keep_house())),
             asyncio.create_task(self._guarded("measuring", self._measure())),
+            asyncio.create_task(self._guarded("watching the command topics", self._watch_topics())),
             asyncio.create_task(self._guarded("giving signs of life", self._give_signs_of_life())),
         ]
         self._loops = [
@@ -171,6 +176,9 @@ class ShardHost:
             return
         assigned = {tuple(numbers) for numbers in partitions.values()}
         if len(assigned) > 1:
+            gone = [topic for topic, numbers in partitions.items() if not numbers]
+            if gone:
+                self.fail(f"the group has no partition of {', '.join(gone)} any more: was the topic deleted?", None)
             self.fail(f"the group scattered the shards over the command topics: {dict(partitions)}", None)
         revocations = self._revocations
         # One whose log is damaged is served by nobody until an administrator resumes it: docs/recovery.md.
@@ -247,16 +255,33 @@ class ShardHost:
             shard.unowned_since = monotonic()
 
     async def _check_topics(self, shards: Sequence[HostedShard]) -> None:
-        """R4: a topic that was replaced, or no longer has the next offset, stops the worker."""
+        """R4: a topic that was replaced after decisions from it, or lacks the next offset, stops the worker."""
         for index, topic in enumerate(self._settings.log.topics.commands):
             for shard in shards:
-                cursors = shard.fold.cursors
-                if cursors and cursors[index].topic_id != self._topic_ids[index]:
-                    raise CorruptLogError(
-                        f"{topic} has the id {self._topic_ids[index]}, but the log was decided from a topic "
-                        f"with the id {cursors[index].topic_id}: it was deleted and made anew"
-                    )
+                cursor = shard.fold.cursors[index] if shard.fold.cursors else None
+                if cursor is not None and (cursor.next_offset or cursor.ahead):
+                    self._check_topic_id(topic, self._topic_ids[index], cursor.topic_id)
         await self._measure_lag(shards)
+
+    def _check_topic_id(self, topic: str, found: str, known: str) -> None:
+        if found != known:
+            raise CorruptLogError(
+                f"{topic} has the id {found}, but the log was decided from a topic with the id {known}: "
+                "it was deleted and made anew; see docs/recovery.md"
+            )
+
+    async def _watch_topics(self) -> None:
+        """Notice that a command topic was made anew, which no fetch does: it names the topic, and no id."""
+        while True:
+            await asyncio.sleep(TOPICS_S)
+            try:
+                ids = await self._read_topic_ids()
+            except DroverError as error:
+                _log.warning("the ids of the command topics could not be read", error=str(error))
+                continue
+            for topic, found, known in zip(self._settings.log.topics.commands, ids, self._topic_ids, strict=True):
+                if found is not None:
+                    self._check_topic_id(topic, found, known)
 
     async def _measure_lag(self, shards: Sequence[HostedShard]) -> None:
         """Compare every cursor with its topic: how much is undecided, and that the topic still has it (R4)."""
@@ -284,6 +309,8 @@ class ShardHost:
             for shard in self.shards:
                 self._metrics.log_position(shard.number, shard.fold.position)
                 self._metrics.inbox_size(shard.number, shard.inbox.count)
+                if shard not in owned:
+                    self._metrics.shard_left(shard.number, self._settings.log.topics.commands)
             try:
                 await self._measure_lag(owned)
             except LogUnavailableError as error:

@@ -1,5 +1,6 @@
 """The worker's counters and gauges; independent of who reports and who serves them."""
 
+import contextlib
 from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from time import monotonic
@@ -165,6 +166,13 @@ class Metrics:
         self._alarmed.labels(cluster).set(alarmed)
         self._unhealed.labels(cluster).set(unhealed)
 
+    def cluster_left(self, cluster: str) -> None:
+        """Say nothing of a cluster any more: this worker has lost its shard, and the next owner speaks of it."""
+        for phase in self._phases.pop(cluster, ()):
+            _forget(self._reassignments, cluster, phase)
+        for gauge in (self._remaining, self._away, self._alarmed, self._unhealed):
+            _forget(gauge, cluster)
+
     def call_ended(self, cluster: str, kind: str, result: str) -> None:
         """Count one call: `result` is accepted, rejected, lapsed or lost."""
         self._calls.labels(cluster, kind, result).inc()
@@ -200,6 +208,11 @@ class Metrics:
         """Say how many commands of one partition are not decided yet."""
         self._undecided.labels(topic, str(shard)).set(commands)
 
+    def shard_left(self, shard: int, topics: Collection[str]) -> None:
+        """Say no more how many commands of a shard are not decided: another worker owns it. Idempotent."""
+        for topic in topics:
+            _forget(self._undecided, topic, str(shard))
+
     def projected(self, cluster: str, events: int, operations: int) -> None:
         """Count one transaction of the projection."""
         self._projected.labels(cluster).inc(events)
@@ -231,3 +244,9 @@ class Metrics:
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(f"drover_{name}", text, labels, registry=self.registry)
+
+
+def _forget(gauge: Gauge, *labels: str) -> None:
+    """Drop one series, if it is there."""
+    with contextlib.suppress(KeyError):  # some versions of the library complain about one that is not
+        gauge.remove(*labels)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
-from drover.runtime.addresses import check_addresses, parse_address
+from drover.runtime.addresses import check_addresses, check_session_timeout, parse_address
 from drover.runtime.healing_settings import HealingSettings
 from drover.runtime.secret import Secret, unusable
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
@@ -248,8 +248,7 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on."""
         parse_address(self.listen)
-        if self.session_timeout_ms < 1000:
-            raise ValueError("session_timeout_ms must be at least 1000")
+        check_session_timeout(self.session_timeout_ms)
         if self.snapshot_every_records < 0:
             raise ValueError("snapshot_every_records must be at least 0, which means none")
 
@@ -317,8 +316,7 @@ class ZooKeeperSettings:
                 f"reader {wrong[0]!r} is not an ACL id: scheme:id, such as digest:ops:HASH or world:anyone"
             )
         parse_address(self.listen)
-        if self.session_timeout_ms < 1000:
-            raise ValueError("session_timeout_ms must be at least 1000")
+        check_session_timeout(self.session_timeout_ms)
 
     @property
     def has_credentials(self) -> bool:

@@ -164,14 +164,18 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
         raise ConfigurationError("; ".join(problems)) from None
     except pydantic_settings.SettingsError as error:
         raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
-    except ValueError as error:  # what tomllib and the text decoder raise
-        raise ConfigurationError(f"{place} is not valid TOML: {error}") from error
+    except (ValueError, RecursionError) as error:  # what tomllib and the text decoder raise
+        raise ConfigurationError(f"{place} is not valid TOML: {_not_toml(error)}") from error
     settings = Settings(
         found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning, found.web
     )
     _check_names(settings, place)
-    _check_variables()
+    _check_variables(settings)
     return settings
+
+
+def _not_toml(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _by_todays_names(clusters: Any) -> Any:
@@ -224,7 +228,8 @@ def _check_names(settings: Settings, place: str) -> None:
             )
 
 
-def _check_variables() -> None:
+def _check_variables(settings: Settings) -> None:
+    _check_texts(settings)
     sections = [field.name for field in dataclasses.fields(Settings)]
     for variable in os.environ:
         section, nested, _ = variable.upper().removeprefix(PREFIX).partition(NESTED)
@@ -232,6 +237,18 @@ def _check_variables() -> None:
             raise ConfigurationError(
                 f"the environment variable {variable} names no setting{_hint(section.lower(), sections)}; unset it"
             )
+
+
+def _check_texts(settings: Settings) -> None:
+    """Refuse what no message could carry: variables and flags may hold any bytes."""
+    try:
+        msgspec.json.encode(settings)
+    except UnicodeEncodeError as error:
+        wrong = [
+            name for name, value in os.environ.items() if name.upper().startswith(PREFIX) and error.object in value
+        ]
+        where = f"the environment variable {wrong[0]}" if wrong else f"a flag or a {PREFIX}* variable"
+        raise ConfigurationError(f"{where} is not UTF-8: correct it") from None
 
 
 def _problem(detail: "ErrorDetails", file: Path | None) -> str:
@@ -313,14 +330,15 @@ def _hint(key: str, known: Iterable[str]) -> str:
 def _kept_file(file: Path | None) -> Path:
     named = os.environ.get(CACHE_VARIABLE)
     cache = Path(named) if named else platformdirs.user_cache_path("drover")
-    name = hashlib.blake2b(str(file and file.absolute()).encode(), digest_size=8).hexdigest()
+    name = hashlib.blake2b(os.fsencode(str(file and file.absolute())), digest_size=8).hexdigest()
     return cache / "settings" / f"{name}.json"
 
 
 def _fingerprint(file: Path | None, content: bytes, flags: Mapping[str, Any]) -> bytes:
     variables = sorted((name, value) for name, value in os.environ.items() if name.upper().startswith(PREFIX))
     code = [Path(source).stat().st_mtime_ns for source in _SOURCES]
-    parts = msgspec.json.encode([str(file), variables, flags, code])
+    # Paths and variables may hold bytes that are not UTF-8; `ascii` writes them as escapes.
+    parts = ascii([str(file), variables, flags, code]).encode()
     return hashlib.blake2b(parts + content, digest_size=16).hexdigest().encode()
 
 

@@ -307,6 +307,7 @@ class HostedShard:
         if self.is_damaged:
             return False
         self.unowned_since = self.unowned_since or monotonic()
+        self._warn_of_twin()
         tenure = self.tenure
         await asyncio.sleep(self._contest.pause_s(monotonic()))
         if self.tenure != tenure or self._closing:
@@ -323,6 +324,19 @@ class HostedShard:
             return False
         self._own()
         return True
+
+    def _warn_of_twin(self) -> None:
+        """Name another process with our `instance_id`: the group takes both for one member, and each ends the other."""
+        instance_id = self._services.settings.worker.instance_id
+        is_same_round = self.fold.generation == self._services.source().generation
+        if instance_id is not None and self.fold.group == self._group and is_same_round:
+            _log.error(
+                "another worker has the same worker.instance_id: they take the shards from each other for ever; "
+                "give each worker its own, or none",
+                instance_id=instance_id,
+                shard=self.number,
+                other=self.fold.owner,
+            )
 
     def _warn_of_thief(self) -> None:
         other = self.fold.group

@@ -174,6 +174,13 @@ async def verify(connection: LogConnection) -> VerifiedTopics:
     return VerifiedTopics(events.partitions, ids, tuple(finding for finding in found if finding.topic in names))
 
 
+async def command_topic_ids(connection: LogConnection) -> tuple[str | None, ...]:
+    """Return the ids of the command topics in their order, None for one that is not there."""
+    names = connection.topics.commands
+    described = await describe_topics(connection.bootstrap, names, connection.security)
+    return tuple(None if topic is None else topic.topic_id for topic in map(described.get, names))
+
+
 async def _describe(connection: LogConnection) -> Mapping[str, TopicDescription | None]:
     names = [rule.name for rule in rules(connection.topics, DEFAULT_SHARDS)]
     return await describe_topics(connection.bootstrap, names, connection.security)

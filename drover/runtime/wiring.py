@@ -92,7 +92,10 @@ async def _run(settings: Settings, new_clusters: ClusterSideFactory, stop: async
         every_records = settings.worker.snapshot_every_records if checked.has_snapshots else 0
         snapshots = SnapshotKeeper(journal, connection.topics, every_records, metrics)
         clusters = new_clusters(settings, journal, metrics)
-        host = ShardHost(settings, checked.command_topic_ids, journal, clusters, snapshots, metrics)
+        host = ShardHost(
+            *(settings, checked.command_topic_ids, journal, clusters, snapshots, metrics),
+            read_topic_ids=lambda: topics.command_topic_ids(connection),
+        )
         metrics.expect(checked.shards, connection.topics.commands, settings.clusters)
         metrics.collect(StateMetrics(host.owned_states, lambda: now().wall_ms))
         group = CommandGroup(_group_settings(settings, connection), host)

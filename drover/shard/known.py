@@ -80,6 +80,11 @@ class _ClusterCommands:
             if not ids:
                 del self.by_source[source]
 
+    def forget(self, id_: str) -> None:
+        packed = self.packed.pop(id_, None)
+        if packed is not None:
+            self.by_source[_PLACE.unpack_from(packed)[2]].remove(id_)
+
     def _drop_oldest(self, source: int) -> None:
         del self.packed[self.by_source[source].popleft()]
 
@@ -112,6 +117,8 @@ class KnownCommands:
         earlier = commands.get(id_)
         if earlier is not None and earlier.at_ms <= known.at_ms - IDENTITY_RETENTION_MS:
             commands.expire(known.at_ms - IDENTITY_RETENTION_MS)
+            # It is still there if it stands behind one that a wrong clock has dated later.
+            commands.forget(id_)
             earlier = None
         if earlier is None:
             commands.add(id_, known)

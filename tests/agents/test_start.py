@@ -1,12 +1,16 @@
-"""A worker joins its group at once: Faust waits a second for tables, and there are none."""
+"""A worker joins its group at once, without Faust's second for tables, and says what keeps it out."""
 
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import pytest
+from aiokafka.errors import InvalidSessionTimeoutError
 from faust.tables.manager import TableManager
 
 from agents.app import CommandGroup, DroverApp, NoTables
+from agents.driver import Consumer, ConsumerThread
 from agents.settings import GroupSettings
+from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from events.topics import TopicNames
 from tests.agents.test_intake import RecordingHost
@@ -47,3 +51,22 @@ async def test_a_start_does_what_faust_does_but_for_its_sleep(monkeypatch: pytes
         told.append(parts.asked)
     assert slept == [1.0]
     assert told == [["assignment", "pause []", "start the recovery"]] * 2
+
+
+async def test_a_session_timeout_that_the_brokers_refuse_is_named_with_what_they_take() -> None:
+    class Refused:
+        """A coordinator of aiokafka's whose group did not let us in."""
+
+        def check_errors(self) -> None:
+            raise InvalidSessionTimeoutError
+
+    connection = LogConnection("localhost:1", TopicNames("drover"))
+    group = CommandGroup(GroupSettings(connection, "g", "w", session_timeout_s=2000), RecordingHost())
+    consumer = group._app.consumer
+    assert isinstance(consumer, Consumer)
+    thread = cast("ConsumerThread", consumer._thread)
+    thread._consumer = SimpleNamespace(_coordinator=Refused())
+    with pytest.raises(
+        ConfigurationError, match=r"worker\.session_timeout_ms = 2000000: .*group\.min\.session\.timeout"
+    ):
+        await thread.raise_group_fault()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection
 from threading import Event
+from time import monotonic
 
 import pytest
 
@@ -143,3 +144,26 @@ async def test_a_heal_is_planned_while_the_loop_goes_on(world: World, monkeypatc
     await asyncio.sleep(0)
     loop_went_on.set()
     assert await made == HealPlanMade(CLUSTER, wanted.patient, HealPlan((), ()))
+
+
+def test_a_stop_does_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that planned a heal stopped only once the plan was there, or was ended by the watchdog before."""
+    is_over = Event()
+
+    def plan(*_: object) -> HealPlan:
+        is_over.wait(20)
+        return HealPlan((), ())
+
+    async def stop() -> None:
+        world = World()
+        wanted = PlanHeal(CLUSTER, await world.driver.inventory(), Patient((3,), frozenset({3})), 85)
+        planning = asyncio.create_task(carry_out(world.driver, wanted, lambda: world.now))
+        await asyncio.sleep(0.05)
+        planning.cancel()
+        await asyncio.gather(planning, return_exceptions=True)
+
+    monkeypatch.setattr(calls, "plan_heal", plan)
+    began = monotonic()
+    asyncio.run(stop())
+    assert monotonic() - began < 5
+    is_over.set()

@@ -44,6 +44,7 @@ class Bench:
 
     world: World
     services: ClusterServices
+    metrics: Metrics
     delivered: list[Input] = field(default_factory=list)
     samples: list[Progress] = field(default_factory=list)
     faults: list[BaseException] = field(default_factory=list)
@@ -71,8 +72,9 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     def fail(error: BaseException) -> None:
         made[0].faults.append(error)
 
-    services = ClusterServices({CLUSTER: world.driver}, publish, fail, Metrics())
-    made.append(Bench(world, services))
+    metrics = Metrics()
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, metrics)
+    made.append(Bench(world, services, metrics))
     deliver = world.core.deliver
 
     def record(entry: Input) -> None:
@@ -275,6 +277,25 @@ async def test_what_is_being_copied_is_sampled_for_the_progress_topic(bench: Ben
     assert [held.broker for held in sample.adding] == [4]
 
 
+async def test_sizes_reach_decisions_also_while_nobody_takes_the_samples(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each sample waited for the progress topic: without one, sizes came every 30 s instead of every second."""
+    monkeypatch.setattr(clusters, "SAMPLE_MS", 10)
+    published: list[Sequence[Progress]] = []
+
+    async def hang(samples: Sequence[Progress]) -> None:
+        published.append(samples)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(bench.services, "_publish", hang)
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    await bench.world.settle()
+    bench.services.own(bench.core, bench.wake)
+    await until(lambda: sum(isinstance(entry, BytesSampled) for entry in bench.delivered) >= 3, timeout_s=10)
+    assert len(published) == 1
+
+
 async def test_the_size_of_a_copy_that_was_over_before_a_sample_is_asked_for_at_its_end(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +336,22 @@ async def test_brokers_are_asked_for_their_versions_again_and_again_also_after_a
     assert bench.world.state.traits == LATEST
     known = asked()
     await until(lambda: asked() > known)
+
+
+async def test_the_metrics_of_a_cluster_go_with_its_shard(bench: Bench) -> None:
+    """What stayed was added to what the next owner says, and a copy that is over looked stalled for ever."""
+    await bench.world.send(alter({ORDERS: [4, 2, 3]}))
+    await bench.world.settle()
+    bench.services.own(bench.core, bench.wake)
+    named = ("drover_reassignments{", "drover_copy_remaining_bytes{", "drover_brokers_away{")
+    await until(lambda: all(name in bench.metrics.render().decode() for name in named))
+    bench.core.disown()
+    bench.services.disown(bench.core)
+    await asyncio.sleep(0)
+    said = bench.metrics.render().decode()
+    assert [
+        name for name in (*named, "drover_brokers_away_alarmed{", "drover_partitions_unhealed{") if name in said
+    ] == []
 
 
 async def test_a_fault_that_nobody_expects_reaches_the_supervisor(

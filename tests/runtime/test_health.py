@@ -87,6 +87,22 @@ async def test_more_connections_than_it_takes_are_closed_at_once(monkeypatch: py
             one.close()
 
 
+async def test_a_client_that_does_not_read_its_answer_keeps_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough of them locked out everybody else for good, the probes that keep a worker alive among them."""
+    monkeypatch.setattr(health, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(health, "REQUEST_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(Metrics, "render", lambda _: bytes(32 * 1024 * 1024))
+    async with server([]) as serving:
+        # A reader of asyncio's stops reading from the socket soon when nobody takes what it has.
+        silent = [await asyncio.open_connection("127.0.0.1", serving.port) for _ in range(2)]
+        for _, writer in silent:
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(1)
+        assert (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
+        for _, writer in silent:
+            writer.close()
+
+
 @pytest.mark.parametrize(("host", "is_told"), [("127.0.0.1", False), ("::1", False), ("0.0.0.0", True)])  # noqa: S104 - meant
 async def test_listening_beyond_this_machine_is_announced(host: str, is_told: bool) -> None:
     with structlog.testing.capture_logs() as said:

@@ -96,6 +96,8 @@ class World:
     broker: MemoryBroker = field(default_factory=MemoryBroker)
     ended: list[int] = field(default_factory=list)
     hosts: list[ShardHost] = field(default_factory=list)
+    # What Kafka says of the command topics when a worker that runs asks again.
+    topic_ids: tuple[str | None, ...] | Exception = TOPIC_IDS
 
     def __post_init__(self) -> None:
         for shard in range(SHARDS):
@@ -110,17 +112,30 @@ class World:
         snapshot_every_records: int = 0,
         group_name: str = GROUP,
         driven: ClusterSide | None = None,
+        instance_id: str | None = None,
     ) -> tuple[ShardHost, FakeGroup, FakeClusters]:
         """A host that has replayed and runs; nothing is assigned yet. Its clusters are fakes, if not `driven` ones."""
         group, clusters = FakeGroup(), FakeClusters()
         settings = Settings(
             LogSettings("in-memory:9092", self.broker.topics.prefix),
             clusters=CLUSTERS,
-            worker=WorkerSettings(name=owner, group=group_name, session_timeout_ms=session_timeout_ms),
+            worker=WorkerSettings(
+                name=owner, group=group_name, instance_id=instance_id, session_timeout_ms=session_timeout_ms
+            ),
         )
         journal, metrics = MemoryJournal(self.broker, SHARDS), Metrics()
         snapshots = SnapshotKeeper(journal, self.broker.topics, snapshot_every_records, metrics)
-        host = ShardHost(settings, topic_ids, journal, driven or clusters, snapshots, metrics, end=self._end)
+
+        async def read_topic_ids() -> tuple[str | None, ...]:
+            if isinstance(self.topic_ids, Exception):
+                raise self.topic_ids
+            return self.topic_ids
+
+        host = ShardHost(
+            *(settings, topic_ids, journal, driven or clusters, snapshots, metrics),
+            read_topic_ids=read_topic_ids,
+            end=self._end,
+        )
         host.attach(group)
         await host.start()
         self.hosts.append(host)

@@ -61,6 +61,18 @@ def test_what_is_known_does_not_change_when_it_comes_again_and_does_after_seven_
     assert len(register) == 1
 
 
+def test_an_id_that_comes_again_behind_one_from_the_future_is_known_once() -> None:
+    """A wrong clock has dated a command a year ahead, and was put right: what follows is older than that."""
+    register = KnownCommands()
+    week, year = known.IDENTITY_RETENTION_MS, 52 * known.IDENTITY_RETENTION_MS
+    add(register, "ahead", "ann", year)
+    add(register, "a", "ann", 1)
+    add(register, "a", "ann", 2 + week)
+    assert [id_ for (_, id_), _ in register.items()] == ["ahead", "a"]
+    register.expire(year + 2 * week)
+    assert len(register) == 0
+
+
 def test_a_copy_is_independent_and_equal() -> None:
     register = KnownCommands()
     add(register, "a", "ann")

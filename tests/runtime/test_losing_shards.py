@@ -1,0 +1,52 @@
+"""What a worker says of a shard that it has lost, and of whoever has taken it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+import structlog
+
+from drover.runtime import host
+from drover.runtime.host import ShardHost
+from tests.runtime.world import SHARDS, World, freeze
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    made = World()
+    yield made
+    await made.close()
+
+
+def _said(shard_host: ShardHost) -> str:
+    return shard_host._metrics.render().decode()
+
+
+async def test_a_worker_says_nothing_of_the_backlog_of_shards_that_it_has_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it said last was never taken back, so that a backlog which the next owner has decided stayed."""
+    monkeypatch.setattr(host, "MEASURE_S", 0.01)
+    shard_host, group, _ = await world.serving_host()
+    text = 'drover_commands_undecided{shard="%d"'
+    world.command(freeze("f1"))
+    await world.until(lambda: (text % 0) in _said(shard_host), "a figure of shard 0")
+    shard_host.partitions_revoked()
+    group.generation += 1
+    await world.assign(shard_host, [1], group.generation)
+    await world.until(
+        lambda: (text % 1) in _said(shard_host) and (text % 0) not in _said(shard_host), "figures of shard 1 only"
+    )
+
+
+@pytest.mark.parametrize("instance_id", ["one", None])
+async def test_two_workers_with_one_instance_id_are_named(instance_id: str | None, world: World) -> None:
+    """The group takes them for one member that comes back: each owns every shard, in the same generation."""
+    first, group, _ = await world.host("first", instance_id=instance_id)
+    await world.assign(first, range(SHARDS), group.generation)
+    with structlog.testing.capture_logs() as logged:
+        second, _, _ = await world.host("second", instance_id=instance_id)
+        await world.assign(second, range(SHARDS), group.generation)
+        await world.until(lambda: any(line["event"] == "a shard is acquired again" for line in logged), "a contest")
+    named = {(line["instance_id"], line["other"]) for line in logged if "same worker.instance_id" in line["event"]}
+    assert named >= {("one", "second")} if instance_id else not named

@@ -166,10 +166,11 @@ class LeadershipReconciler(Reconciler):
         """Record what has ended, find what is to be done, and do some of it; while frozen nothing begins (R236-9)."""
         self._record_ends(batch)
         state = self.state
-        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
-            return
+        # That is a matter of the log, whichever cluster answers.
         if (over := expire(state, batch.at_ms)) is not None:
             batch.emit(over)
+        if not state.is_right_cluster:
+            return
         self._wishes = {}
         self._read_survey(batch)
         if state.freeze is not None:

@@ -22,6 +22,8 @@ class Balancing:
         self._left = 0
         self._coming = 0
         self._to_do = 0
+        # A time (ms of log time) that a clock far ahead has recorded, and from when on it counts since that is right.
+        self._corrected_ms: tuple[int, int] | None = None
 
     def covers(self, topic: str) -> bool:
         """Whether the first unlisted replica is to lead the partitions of a topic."""
@@ -54,6 +56,14 @@ class Balancing:
         balance = self._state.balance
         if balance is None or to_do or not is_idle or self._state.elections:
             return
-        if coming and at_ms - balance.since_ms < PATIENCE_MS:
+        if coming and at_ms - self._begun_ms(balance.since_ms, at_ms) < PATIENCE_MS:
             return
         yield LeaderBalanceEnded(cluster=self._state.name, elected=balance.elected, left=left)
+
+    def _begun_ms(self, since_ms: int, at_ms: int) -> int:
+        """Tell since when a balance waits: not from a time that is still to come."""
+        if since_ms <= at_ms:
+            return since_ms
+        if self._corrected_ms is None or self._corrected_ms[0] != since_ms:
+            self._corrected_ms = since_ms, at_ms
+        return min(self._corrected_ms[1], at_ms)

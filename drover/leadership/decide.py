@@ -128,11 +128,8 @@ def decide_balance(command: BalanceLeaders, state: LeadershipState, _facts: Fact
     return Decision(events=(event,))
 
 
-def expire(state: LeadershipState, at_ms: int) -> BlacklistSet | None:
-    """Take the brokers whose time is over from the list; None if there are none. The time is the log's."""
-    over = {broker for broker, one in state.listings.items() if one.until_ms is not None and one.until_ms <= at_ms}
-    if not over:
-        return None
+def expire(state: LeadershipState, over: Collection[int]) -> BlacklistSet:
+    """Take brokers from the list whose time is over."""
     entries = {broker: entry for broker, entry in _entries(state).items() if broker not in over}
     names = ", ".join(str(broker) for broker in state.blacklist if broker in over)
     return BlacklistSet(

@@ -42,7 +42,9 @@ async def _wait(
     async with aclosing(views) as watching:
         async for view in watching:
             state = view.log.cluster(cluster)
-            found = drained_as_far(state, broker, view.log.time_of(cluster)) if drained else restored_as_far(state, broker)
+            found = (
+                drained_as_far(state, broker, view.log.time_of(cluster)) if drained else restored_as_far(state, broker)
+            )
             if found is Waiting.IS_DONE:
                 say(_sentence(state, broker, drained=drained))
                 return

@@ -102,7 +102,8 @@ def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> D
     entries = _entries(state)
     left: tuple[str, ...] = ()
     if known is not None and known.topics is not None and command.topics is not None:
-        left = tuple(topic for topic in known.topics if topic not in command.topics)
+        restored = frozenset(command.topics)
+        left = tuple(topic for topic in known.topics if topic not in restored)
     if known is not None and left:
         entries[command.broker] = ListedBroker(
             broker=command.broker, topics=left, until_ms=known.until_ms, reason=known.reason

@@ -8,7 +8,7 @@ class ListingTimes:
     """The ends of the listings of one cluster.
 
     Log time follows the clocks of the brokers that append. What one has recorded that was far ahead and is right again
-    would hold for as long as it was ahead: such a listing ends after the time it was made for, by the owner's own clock.
+    would hold for as long as it was ahead. Such a listing ends after the time it was made for, by the owner's clock.
     """
 
     def __init__(self, state: LeadershipState) -> None:

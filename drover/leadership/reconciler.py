@@ -211,7 +211,7 @@ class LeadershipReconciler(Reconciler):
         if not is_counted(self.state, counts, batch.at_ms):
             batch.emit(LeadersCounted(cluster=self.state.name, brokers=counts))
         is_idle = self._work.is_empty and not (self._reorders.under_way or self.state.intended_orders)
-        batch.emit_all(self._balancing.after_survey(batch.at_ms, is_idle=is_idle))
+        batch.emit_all(self._balancing.after_survey(batch.at_ms, batch.now.monotonic_ms, is_idle=is_idle))
 
     def _check(self, key: TopicPartition, facts: PartitionFacts) -> None:
         """Look closer at a partition that is not as it should be; a survey alone says too little to act on."""

@@ -35,7 +35,8 @@ def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decisio
     for some of its topics it changes nothing: nobody may end without a word what was asked for otherwise.
     """
     known = state.listings.get(command.broker)
-    topics, remarks = command.topics, ()
+    topics = command.topics
+    remarks: tuple[str, ...] = ()
     if known is not None:
         merged = _merge(known, command, facts)
         if isinstance(merged, Decision):

@@ -30,15 +30,19 @@ async def restarted(monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
+def is_balancing(made: World) -> bool:
+    return made.state.balance is not None
+
+
 async def test_a_balance_of_which_nothing_comes_ends_after_ten_minutes_and_says_what_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = await restarted(monkeypatch)
     await made.send(balance())
     await made.run(PATIENCE_MS - 10_000)
-    assert made.state.balance is not None
+    assert is_balancing(made)
     await made.run(30_000)
-    assert made.state.balance is None
+    assert not is_balancing(made)
     (ended,) = [event for event in made.events() if isinstance(event, LeaderBalanceEnded)]
     assert (ended.elected, ended.left) == (0, 2)
     await made.run(2 * REFUSED_MOST_MS)
@@ -54,10 +58,10 @@ async def test_a_frozen_cluster_takes_no_time_from_a_balance(monkeypatch: pytest
     await made.freeze()
     await made.send(balance())
     await made.run(PATIENCE_MS + 60_000)
-    assert made.state.balance is not None
+    assert is_balancing(made)
     await made.unfreeze()
     await made.run(10_000)
-    assert made.state.balance is None
+    assert not is_balancing(made)
     assert leaders(made) == [3, 1, 1, 3]
 
 
@@ -85,5 +89,5 @@ async def test_a_cluster_that_is_out_of_reach_takes_no_time_from_a_balance(monke
     made.driver.unreachable = False
     monkeypatch.undo()
     await made.run(REFUSED_MOST_MS + 10_000)
-    assert made.state.balance is None
+    assert not is_balancing(made)
     assert leaders(made) == [3, 1, 1, 3]

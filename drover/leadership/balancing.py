@@ -40,8 +40,12 @@ class Balancing:
         return balance is not None and (balance.topics is None or topic in balance.topics)
 
     def after_return(self, brokers: Sequence[int]) -> Iterator[LeaderBalanceBegun]:
-        """Begin a balance when brokers are back, where the settings say so."""
-        if brokers and self._state.limits.balances_after_return and self._state.balance is None:
+        """Begin a balance when brokers are back, where the settings say so.
+
+        It takes the place of one that is under way: that may be of some topics only, or may soon have waited long
+        enough for the replicas of brokers that were back earlier.
+        """
+        if brokers and self._state.limits.balances_after_return:
             names = ", ".join(map(str, brokers))
             reason = f"broker {names} is back" if len(brokers) == 1 else f"brokers {names} are back"
             yield LeaderBalanceBegun(cluster=self._state.name, by=DROVER, reason=reason)

@@ -283,7 +283,8 @@ class Demote(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
     """Put one broker on the list of those that should not lead; the others stay on it.
 
     `topics` limits it to these, in addition to those it is listed for already; None means all. It ends `for_ms` after
-    it was decided, or by command.
+    it was decided, or by command. A broker has one end for all of its topics: a later one holds for all of them, an
+    earlier one with further topics is refused, and one for some of its topics changes nothing.
     """
 
     broker: BrokerId

@@ -189,7 +189,10 @@ class LeaderBalanceBegun(Event, frozen=True, kw_only=True, omit_defaults=True, t
 
 
 class LeaderBalanceEnded(Event, frozen=True, kw_only=True, omit_defaults=True, tag="leader-balance-ended"):
-    """The right broker leads wherever that was possible: `elected` elections, `left` partitions where it was not."""
+    """The right broker leads wherever that was possible: `elected` elections, `left` partitions where it was not.
+
+    It ends as well if it has moved no leader for ten minutes.
+    """
 
     elected: int
     left: int

@@ -96,10 +96,12 @@ def judge(
     for broker, detail in sorted(found.items()):
         known = state.allowances.get(broker)
         halvings = 0 if known is None else known.halvings
-        if halvings < MOST_HALVINGS and (known is None or at_ms - known.since_ms >= LOWER_EVERY_MS):
+        if halvings < MOST_HALVINGS and (known is None or not 0 <= at_ms - known.since_ms < LOWER_EVERY_MS):
             yield _changed(state, broker, halvings + 1, AllowanceReason.LOSING_REPLICAS, detail)
     for broker, known in sorted(state.allowances.items()):
-        quiet_since_ms = max(known.since_ms, last_cause_ms.get(broker, known.since_ms))
+        # What was recorded by a clock far ahead, which is right again, says nothing of how long ago that was.
+        since_ms = known.since_ms if known.since_ms <= at_ms else 0
+        quiet_since_ms = max(since_ms, last_cause_ms.get(broker, since_ms))
         if broker not in found and at_ms - quiet_since_ms >= RECOVER_EVERY_MS:
             detail = f"for {RECOVER_EVERY_MS // 1000} s no replica has lagged there that no move explains"
             yield _changed(state, broker, known.halvings - 1, AllowanceReason.RECOVERED, detail)

@@ -131,7 +131,8 @@ class AdaptationReconciler(Reconciler):
         for broker in causes(health):
             self._last_cause_ms[broker] = batch.at_ms
         for broker in state.allowances:
-            self._last_cause_ms.setdefault(broker, batch.at_ms)
+            # A clock far ahead may have been put right since.
+            self._last_cause_ms[broker] = min(self._last_cause_ms.get(broker, batch.at_ms), batch.at_ms)
         batch.emit_all(tuple(judge(state, health, self._last_cause_ms, batch.at_ms)))
 
     def _moving(self) -> Mapping[TopicPartition, Collection[int]]:

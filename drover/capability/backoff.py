@@ -11,9 +11,9 @@ class Backoff:
     def __init__(self) -> None:
         self._not_before_ms: dict[TopicPartition, int] = {}
 
-    def delay(self, key: TopicPartition, attempts: int, now_ms: int) -> None:
-        """Delay the next try, longer after every failed one."""
-        self._not_before_ms[key] = now_ms + min(RETRY_FIRST_MS << min(attempts, 10), RETRY_MAX_MS)
+    def delay(self, key: TopicPartition, attempts: int, now_ms: int, most_ms: int = RETRY_MAX_MS) -> None:
+        """Delay the next try, longer after every failed one, but no longer than `most_ms`."""
+        self._not_before_ms[key] = now_ms + min(RETRY_FIRST_MS << min(attempts, 10), most_ms)
 
     def may_try(self, key: TopicPartition, now_ms: int) -> bool:
         """Whether a partition's pause is over."""

@@ -22,7 +22,8 @@ class Facts:
     `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
     nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
     other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
-    bounds the times that clients write. `deferred` holds the cluster's deferred commands by id.
+    bounds the times that clients write; `decided_ms` is the log's time of the decision. `deferred` holds the cluster's
+    deferred commands by id.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
@@ -33,6 +34,7 @@ class Facts:
     own_topics: frozenset[str] = frozenset()
     recent: Callable[[TopicPartition], PartitionFacts | None] = _nothing
     appended_ms: int | None = None
+    decided_ms: int = 0
     deferred: Mapping[str, AnyCommand] = field(default_factory=dict)
 
 

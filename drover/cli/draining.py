@@ -42,7 +42,9 @@ async def _wait(
     async with aclosing(views) as watching:
         async for view in watching:
             state = view.log.cluster(cluster)
-            found = drained_as_far(state, broker) if drained else restored_as_far(state, broker)
+            found = (
+                drained_as_far(state, broker, view.log.time_of(cluster)) if drained else restored_as_far(state, broker)
+            )
             if found is Waiting.IS_DONE:
                 say(_sentence(state, broker, drained=drained))
                 return
@@ -53,13 +55,16 @@ async def _wait(
     raise Failure(_why(state, broker, found), ExitCode.UNFINISHED)
 
 
-def drained_as_far(state: ClusterState, broker: int) -> Waiting:
-    """Tell how far a drain is; it is done when a count that is younger than the listing shows that nothing is led."""
+def drained_as_far(state: ClusterState, broker: int, at_ms: int) -> Waiting:
+    """Tell how far a drain is; it is done when a count that is younger than the listing shows that nothing is led.
+
+    `at_ms` is the log's time. A count that is still to come is an old one, by a clock that was far ahead.
+    """
     listing = state.listings.get(broker)
     if listing is None:
         return Waiting.IS_OVER
     tally = state.leader_counts.get(broker)
-    if tally is None or tally.at_ms < listing.since_ms or state.leaders_under_way:
+    if tally is None or not listing.since_ms <= tally.at_ms <= at_ms or state.leaders_under_way:
         return Waiting.GOES_ON
     if not tally.leaders:
         return Waiting.IS_DONE

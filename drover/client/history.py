@@ -64,6 +64,10 @@ class FoldedLog:
         found = (fold.state.clusters.get(name) for fold in self.folds.values())
         return next((state for state in found if state is not None), ClusterState(name))
 
+    def time_of(self, name: str) -> int:
+        """Return the log's time in a cluster's shard; 0 where nothing was recorded of it."""
+        return next((fold.at_ms for fold in self.folds.values() if name in fold.state.clusters), 0)
+
     def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:
         """Fold records and return the valid batches among them; what no reader may pass stops its shard."""
         found = []

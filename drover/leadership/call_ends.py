@@ -8,7 +8,7 @@ from drover.leadership.acting import events_of
 from drover.leadership.elections import ElectionEnd, Elections
 from drover.leadership.judging import Wait
 from drover.leadership.order_calls import Answer, OrderCalls, answered
-from drover.leadership.worklist import LONG_PAUSE, Worklist
+from drover.leadership.worklist import Worklist
 from drover.state.cluster import ClusterState
 from events.leadership import ElectionOutcome, LeaderElectionsEnded, LeaderWaitReason, OrderOutcome
 from events.partitions import TopicPartition
@@ -48,7 +48,7 @@ class CallEnds:
         for key, answer in answers:
             if answer.outcome is OrderOutcome.REFUSED:
                 self._refused(key, f"the new order, which is sent again: code {answer.code} {answer.detail}", batch)
-                self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
+                self._work.refused(key, batch.now.monotonic_ms)
             elif answer.outcome in {OrderOutcome.NOT_SENT, OrderOutcome.NO_EFFECT}:
                 # What came too late to be sent is nobody's fault: the first time it is tried again at once.
                 attempts = self._work.failed(key)
@@ -112,14 +112,15 @@ class CallEnds:
             if self._is_restored(key):
                 self._work.try_later(key, 0, now_ms)
             return
+        if end.outcome is ElectionOutcome.REFUSED and end.code != PREFERRED_LEADER_NOT_AVAILABLE:
+            self._refused(key, f"the election, which is tried again: code {end.code} {end.detail}", batch)
+            self._work.refused(key, now_ms)
+            return
         attempts = self._work.failed(key)
         if attempts == 1 and end.outcome is ElectionOutcome.NOT_SENT and key in self._state.orders:
             # Its list is in order: nothing has to be looked at before the next try.
             self._work.reordered[key] = None
             return
-        if end.outcome is ElectionOutcome.REFUSED and end.code != PREFERRED_LEADER_NOT_AVAILABLE:
-            self._refused(key, f"the election, which is tried again: code {end.code} {end.detail}", batch)
-            attempts = LONG_PAUSE
         self._work.try_later(key, attempts, now_ms)
 
     def _refused(self, key: TopicPartition, what: str, batch: BatchBuilder) -> None:

@@ -1,5 +1,6 @@
 """Deciding about the list of brokers that should not lead, and about balances of leaders."""
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -28,18 +29,61 @@ def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> D
 
 
 def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decision:
-    """Add one broker to the list, or change what is said about it; topics are added to those it has."""
+    """Add one broker to the list, or change what is said about it; topics are added to those it has.
+
+    It has one end for all of its topics, so a later end holds for all. An earlier one for other topics is refused, and
+    for some of its topics it changes nothing: nobody may end without a word what was asked for otherwise.
+    """
     known = state.listings.get(command.broker)
     topics = command.topics
-    if known is not None and topics is not None:
-        topics = None if known.topics is None else (*known.topics, *topics)
+    remarks: tuple[str, ...] = ()
+    if known is not None:
+        merged = _merge(known, command, facts)
+        if isinstance(merged, Decision):
+            return merged
+        topics, remarks = merged
     entries = _entries(state)
     entries[command.broker] = ListedBroker(
         broker=command.broker, topics=_topics(topics), for_ms=command.for_ms, reason=command.reason
     )
     brokers = tuple(dict.fromkeys((*state.blacklist, command.broker)))
-    decision = _set(state, brokers, entries, command.by, command.reason)
+    decision = replace(_set(state, brokers, entries, command.by, command.reason), remarks=remarks)
     return _telling_unknown(decision, (command.broker,), state, facts)
+
+
+def _merge(known: Listing, command: Demote, facts: Facts) -> Decision | tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the topics and the remarks of a listing that a demotion changes; a decision if it does not change it."""
+    who, topics = f"broker {command.broker}", command.topics
+    is_covered = known.topics is None or (topics is not None and set(topics) <= set(known.topics))
+    covers = topics is None or (known.topics is not None and set(known.topics) <= set(topics))
+    both = None if known.topics is None or topics is None else (*known.topics, *topics)
+    now_ms = facts.decided_ms
+    before_ms = math.inf if known.until_ms is None else known.until_ms
+    after_ms = math.inf if command.for_ms is None else now_ms + command.for_ms
+    listed = f"{who} is listed for {_scope(known)} by {known.by} {_until(known, now_ms)}"
+    if after_ms < before_ms:
+        if is_covered and covers:
+            return both, (f"{listed}: it ends earlier now",)
+        if is_covered:
+            return Decision(remarks=(f"{listed} already: that stays as it is",))
+        detail = f"{listed}, and has one end for all of its topics: demote it for at least as long, or restore it first"
+        return refuse(RefusalCode.UNSUPPORTED, detail)
+    if after_ms > before_ms and not covers:
+        return both, (f"{listed}, and has one end for all of its topics: that is later now",)
+    return both, ()
+
+
+def _scope(known: Listing) -> str:
+    if known.topics is None:
+        return "all topics"
+    named = ", ".join(known.topics[:MOST_TOLD])
+    return f"{named} and others" if len(known.topics) > MOST_TOLD else named
+
+
+def _until(known: Listing, now_ms: int) -> str:
+    if known.until_ms is None:
+        return "until a command ends that"
+    return f"for {max(0, known.until_ms - now_ms) / 1000:.0f} s more"
 
 
 def _telling_unknown(decision: Decision, named: Collection[int], state: ClusterState, facts: Facts) -> Decision:
@@ -59,7 +103,8 @@ def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> D
     entries = _entries(state)
     left: tuple[str, ...] = ()
     if known is not None and known.topics is not None and command.topics is not None:
-        left = tuple(topic for topic in known.topics if topic not in command.topics)
+        restored = frozenset(command.topics)
+        left = tuple(topic for topic in known.topics if topic not in restored)
     if known is not None and left:
         entries[command.broker] = ListedBroker(
             broker=command.broker, topics=left, until_ms=known.until_ms, reason=known.reason
@@ -85,11 +130,8 @@ def decide_balance(command: BalanceLeaders, state: LeadershipState, _facts: Fact
     return Decision(events=(event,))
 
 
-def expire(state: LeadershipState, at_ms: int) -> BlacklistSet | None:
-    """Take the brokers whose time is over from the list; None if there are none. The time is the log's."""
-    over = {broker for broker, one in state.listings.items() if one.until_ms is not None and one.until_ms <= at_ms}
-    if not over:
-        return None
+def expire(state: LeadershipState, over: Collection[int]) -> BlacklistSet:
+    """Take brokers from the list whose time is over."""
     entries = {broker: entry for broker, entry in _entries(state).items() if broker not in over}
     names = ", ".join(str(broker) for broker in state.blacklist if broker in over)
     return BlacklistSet(

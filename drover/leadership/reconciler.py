@@ -16,6 +16,7 @@ from drover.leadership.call_ends import CallEnds
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
 from drover.leadership.judging import Forget, Judgement, Reorder, Wait, Wish, is_strange, judge
+from drover.leadership.listing_times import ListingTimes
 from drover.leadership.moving import judge_moving, may_elect
 from drover.leadership.order_calls import OrderCalls, may_be_sent_alone
 from drover.leadership.reorders import Reorders
@@ -57,6 +58,7 @@ class LeadershipReconciler(Reconciler):
         self._order_calls = OrderCalls(state, observed)
         self._reorders = Reorders(state)
         self._balancing = Balancing(state)
+        self._times = ListingTimes(state)
         self._work = Worklist()
         self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
         self._unconfirmed = Unconfirmed()
@@ -166,10 +168,11 @@ class LeadershipReconciler(Reconciler):
         """Record what has ended, find what is to be done, and do some of it; while frozen nothing begins (R236-9)."""
         self._record_ends(batch)
         state = self.state
-        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
+        # A matter of the log, whichever cluster answers.
+        if over := self._times.over(batch.now):
+            batch.emit(expire(state, over))
+        if not state.is_right_cluster:
             return
-        if (over := expire(state, batch.at_ms)) is not None:
-            batch.emit(over)
         self._wishes = {}
         self._read_survey(batch)
         if state.freeze is not None:
@@ -187,9 +190,8 @@ class LeadershipReconciler(Reconciler):
             # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
             self._next_survey_ms = 0
         self._work.moved(self._moved, now_ms)
-        self._moved = []
         self._work.forget_old(now_ms)
-        taken_back, self._taken_back = self._taken_back, []
+        taken_back, self._taken_back, self._moved = self._taken_back, [], []
         for key in taken_back:
             self._work.try_later(key, LONG_PAUSE, now_ms)
 
@@ -206,10 +208,10 @@ class LeadershipReconciler(Reconciler):
         self._reader = None
         self._work.candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
         counts = reader.counts(self.state.blacklist)
-        if not is_counted(self.state, counts):
+        if not is_counted(self.state, counts, batch.at_ms):
             batch.emit(LeadersCounted(cluster=self.state.name, brokers=counts))
         is_idle = self._work.is_empty and not (self._reorders.under_way or self.state.intended_orders)
-        batch.emit_all(self._balancing.after_survey(batch.at_ms, is_idle=is_idle))
+        batch.emit_all(self._balancing.after_survey(batch.at_ms, batch.now.monotonic_ms, is_idle=is_idle))
 
     def _check(self, key: TopicPartition, facts: PartitionFacts) -> None:
         """Look closer at a partition that is not as it should be; a survey alone says too little to act on."""

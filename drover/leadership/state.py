@@ -104,8 +104,8 @@ class LeadershipState(ListsState):
 
     `listings` says more about the brokers of `blacklist`. `orders` are the lists that are not, or not yet again, in
     their canonical order; `waiting` the partitions that a listed broker leads although it should not;
-    `intended_orders` and `elections` the calls whose outcome is still to come. `listed_everywhere` and
-    `listed_in_topics` index the list by topic.
+    `intended_orders` and `elections` the calls whose outcome is still to come. `listed_everywhere` are those listed for
+    all topics, `listed_in_topics` those listed for some.
     """
 
     blacklist: tuple[int, ...] = recorded("blacklist", (), told_as=("blacklist",))
@@ -139,13 +139,13 @@ class LeadershipState(ListsState):
     def index_the_list(self) -> None:
         """Index which brokers are listed for which topics."""
         scopes = {broker: self.listings[broker].topics for broker in self.blacklist if broker in self.listings}
-        everywhere = frozenset(broker for broker in self.blacklist if scopes.get(broker) is None)
-        topics = sorted({topic for scope in scopes.values() for topic in scope or ()})
-        self.listed_everywhere = everywhere
-        self.listed_in_topics = {
-            topic: everywhere | {broker for broker, scope in scopes.items() if topic in (scope or ())}
-            for topic in topics
-        }
+        self.listed_everywhere = frozenset(broker for broker in self.blacklist if scopes.get(broker) is None)
+        # A list may name a hundred thousand topics: each entry is looked at once.
+        found: dict[str, set[int]] = {}
+        for broker, scope in scopes.items():
+            for topic in scope or ():
+                found.setdefault(topic, set()).add(broker)
+        self.listed_in_topics = {topic: frozenset(brokers) for topic, brokers in found.items()}
 
     def kept_order(self, key: TopicPartition, topic_id: str) -> KeptOrder | None:
         """Return what is to be restored of a list; None also for what belongs to a topic of this name that is gone."""
@@ -170,4 +170,5 @@ class LeadershipState(ListsState):
         """Return the brokers that should not lead partitions of a topic."""
         if not self.blacklist:
             return _NOBODY
-        return self.listed_in_topics.get(topic, self.listed_everywhere)
+        some = self.listed_in_topics.get(topic)
+        return self.listed_everywhere if some is None else self.listed_everywhere | some

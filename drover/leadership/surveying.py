@@ -65,9 +65,14 @@ def next_survey_ms(state: LeadershipState, ended_ms: int) -> int:
     return max(1, ended_ms + (SURVEY_EVERY_MS if state.balance is None else SURVEY_BALANCING_MS))
 
 
-def is_counted(state: LeadershipState, counts: Collection[LeaderCount]) -> bool:
-    """Whether these counts are recorded already, and since the list was last changed: who waits for them asks that."""
+def is_counted(state: LeadershipState, counts: Collection[LeaderCount], at_ms: int) -> bool:
+    """Whether these counts are recorded already, and since the list was last changed: who waits for them asks that.
+
+    What is still to come was recorded by a clock far ahead that is right again: a count of that time may be old, and
+    of a listing nobody knows since when it is there.
+    """
     known = {broker: (tally.leaders, tally.preferred) for broker, tally in state.leader_counts.items()}
     counted_ms = max((tally.at_ms for tally in state.leader_counts.values()), default=0)
-    changed_ms = max((listing.since_ms for listing in state.listings.values()), default=0)
-    return counted_ms >= changed_ms and known == {one.broker: (one.leaders, one.preferred) for one in counts}
+    listed_ms = (listing.since_ms for listing in state.listings.values())
+    changed_ms = max((since_ms for since_ms in listed_ms if since_ms <= at_ms), default=0)
+    return at_ms >= counted_ms >= changed_ms and known == {one.broker: (one.leaders, one.preferred) for one in counts}

@@ -7,6 +7,8 @@ from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, CachedObse
 from events.partitions import TopicPartition
 
 LONG_PAUSE = 10
+# What Kafka refuses, perhaps for a missing ACL, is tried after 4 s, and ever more seldom: each try is recorded.
+REFUSED_FIRST, REFUSED_MOST_MS = 3, 60_000
 
 
 class Worklist:
@@ -34,6 +36,11 @@ class Worklist:
     def try_later(self, key: TopicPartition, attempts: int, now_ms: int) -> None:
         """Look at a partition again after a pause, which is longer after more attempts."""
         self._backoff.delay(key, attempts, now_ms)
+        self.candidates[key] = None
+
+    def refused(self, key: TopicPartition, now_ms: int) -> None:
+        """Look at a partition again, about which Kafka has refused a call, after a pause that grows."""
+        self._backoff.delay(key, REFUSED_FIRST + self.failed(key), now_ms, REFUSED_MOST_MS)
         self.candidates[key] = None
 
     def failed(self, key: TopicPartition) -> int:

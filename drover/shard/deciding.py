@@ -201,6 +201,7 @@ def _facts(
         own_topics=scope.own_topics,
         recent=recent,
         appended_ms=position.appended_ms,
+        decided_ms=batch.at_ms,
         deferred=cluster.deferral.commands,
     )
 

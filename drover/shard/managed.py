@@ -39,6 +39,9 @@ from events.partitions import TopicPartition
 from events.reassignments import CallIntended
 from events.records import AnyEvent
 
+# How often a cluster is reconciled where the one that is meant does not answer.
+WITHOUT_CLUSTER_MS = 1000
+
 
 class ManagedCluster:
     """One cluster: inputs and events go through its reconcilers, in their order."""
@@ -98,7 +101,7 @@ class ManagedCluster:
         identity, *others = self._reconcilers
         identity.handle(entry, batch)
         if isinstance(entry, Observation | Identified | Survey):
-            if self.state.mismatched_kafka_cluster_id is not None:
+            if self._is_another:
                 return
             if isinstance(entry, Observation):
                 entry = self.observed.see(entry)
@@ -124,9 +127,14 @@ class ManagedCluster:
         """Whether anything may be sent: the cluster is configured, and is the one first seen under its name."""
         return self._is_configured and self.state.mismatched_kafka_cluster_id is None
 
+    @property
+    def _is_another(self) -> bool:
+        """Whether another Kafka cluster answers: only who it is counts, and nothing can go on before that changes."""
+        return self.state.mismatched_kafka_cluster_id is not None
+
     def wants_survey(self, now: Moment) -> bool:
         """Whether every partition must be looked at now."""
-        return any(reconciler.wants_survey(now) for reconciler in self._reconcilers)
+        return not self._is_another and any(reconciler.wants_survey(now) for reconciler in self._reconcilers)
 
     def owes(self, now: Moment) -> bool:
         """Whether calls are due although their intents are in an earlier batch."""
@@ -142,6 +150,8 @@ class ManagedCluster:
 
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> frozenset[TopicPartition]:
         """Choose the partitions to observe now, given what List has just shown."""
+        if self._is_another:
+            return frozenset()
         return frozenset(key for reconciler in self._reconcilers for key in reconciler.wanted(moves, now))
 
     def wants_brokers(self, now: Moment) -> bool:
@@ -150,15 +160,21 @@ class ManagedCluster:
 
     def urgency(self) -> Urgency:
         """Tell how closely the cluster should be watched."""
-        return max(reconciler.urgency() for reconciler in self._reconcilers)
+        urgency = max(reconciler.urgency() for reconciler in self._reconcilers)
+        return min(urgency, Urgency.WAITING) if self._is_another else urgency
 
     def is_pressing(self, now: Moment) -> bool:
         """Whether something could begin at once if it were looked at."""
-        return any(reconciler.is_pressing(now) for reconciler in self._reconcilers)
+        return not self._is_another and any(reconciler.is_pressing(now) for reconciler in self._reconcilers)
 
     def due_ms(self, now: Moment) -> int | None:
-        """Tell when (monotonic) to reconcile although nothing arrives; None if never."""
+        """Tell when (monotonic) to reconcile although nothing arrives; None if never.
+
+        What is due stays due while another cluster answers, or none has answered yet: it is tried once a second.
+        """
         times = [due for reconciler in self._reconcilers if (due := reconciler.due_ms(now)) is not None]
+        if not self.state.is_right_cluster:
+            times = [max(due, now.monotonic_ms + WITHOUT_CLUSTER_MS) for due in times]
         refusal_ms = self.deferral.next_refusal_ms()
         if refusal_ms is not None:
             times.append(now.monotonic_ms + max(0, refusal_ms - now.wall_ms))

@@ -31,6 +31,7 @@ def trial(
         min_isr=seen.min_isr,
         own_topics=own_topics,
         appended_ms=at_ms,
+        decided_ms=at_ms,
         deferred=deferred_commands(state),
     )
     supposed = state.copy()

@@ -160,3 +160,19 @@ async def test_a_move_of_a_topic_with_fewer_replicas_than_its_minimum_suspends_n
     await made.run(TWO_LOOKS_MS)
     assert set(made.state.moves.in_flight) == set(alone)
     assert changes(made, StartsSuspended) == []
+
+
+async def test_a_broker_that_a_clock_ahead_has_restricted_has_its_slots_back_once_that_is_right() -> None:
+    made = world()
+    await made.send(alter({key: [1, 2, 5] for key in KEYS}))
+    await made.run(LOOK_MS)
+    made.clock_ahead_ms = 365 * 86_400_000
+    lag(made)
+    await made.run(TWO_LOOKS_MS)
+    assert made.state.allowances[1].halvings == 1
+    made.clock_ahead_ms = 0
+    await made.run(LOOK_MS)
+    assert made.state.allowances[1].halvings == 2, "the cause is still there"
+    catch_up(made)
+    await made.run(2 * (RECOVER_EVERY_MS + LOOK_MS))
+    assert made.state.allowances == {}

@@ -22,7 +22,7 @@ from tests.shard.world import CLUSTER, World
 
 
 def has_drained(made: World) -> Waiting:
-    return drained_as_far(made.state, 3)
+    return drained_as_far(made.state, 3, made.core.fold.at_ms)
 
 
 async def test_a_drain_is_done_when_a_count_after_the_listing_shows_that_nothing_is_led() -> None:
@@ -47,9 +47,9 @@ async def test_a_second_drain_is_done_although_nothing_has_changed() -> None:
     assert not made.state.leader_counts[2].leaders
     await made.send(demote(2, topics=("t",)))
     await made.send(demote(2, for_ms=60_000))
-    assert drained_as_far(made.state, 2) is Waiting.GOES_ON
+    assert drained_as_far(made.state, 2, made.core.fold.at_ms) is Waiting.GOES_ON
     await made.run(3000)
-    assert drained_as_far(made.state, 2) is Waiting.IS_DONE
+    assert drained_as_far(made.state, 2, made.core.fold.at_ms) is Waiting.IS_DONE
     assert made.state.leader_counts[2].at_ms > counted
 
 
@@ -62,7 +62,7 @@ async def test_an_open_election_is_waited_for() -> None:
         cluster=CLUSTER, topic=FIRST.topic, partition=FIRST.partition, topic_id="id", replicas=(1, 2, 3)
     )
     apply(state, intended, made.now.wall_ms)
-    assert drained_as_far(state, 3) is Waiting.GOES_ON
+    assert drained_as_far(state, 3, made.core.fold.at_ms) is Waiting.GOES_ON
     assert restored_as_far(state, 4) is Waiting.GOES_ON
 
 
@@ -111,6 +111,7 @@ async def views(state: ClusterState) -> AsyncGenerator[View, None]:
     """Show one state again and again, as a quiet log does."""
     fold = ShardFold(0, 1)
     fold.state.clusters[state.name] = state
+    fold.at_ms = 6
     view = View(FoldedLog({0: fold}), Transfers())
     while True:
         yield view

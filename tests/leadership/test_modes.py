@@ -1,7 +1,9 @@
 """Eager and lazy lists beside Kafka's own rebalance, and balances of leaders."""
 
+from drover.leadership.balancing import PATIENCE_MS
 from drover.scheduling.state import Limits
 from events.leadership import LeaderBalanceEnded, LeaderElectionIntended
+from events.partitions import TopicPartition
 from tests.leadership.support import (
     KEYS,
     LISTS,
@@ -85,6 +87,41 @@ async def test_a_balance_begins_by_itself_after_a_return_where_that_is_set() -> 
     await made.run(11_000)
     made.model.start_broker(3)
     await made.run(25_000)
+    assert leaders(made) == [3, 1, 1, 3]
+
+
+async def test_a_broker_that_is_back_during_a_balance_of_some_topics_leads_everything_again() -> None:
+    made = world(limits=Limits(balances_after_return=True), joins_by_itself=False)
+    other = TopicPartition("u", 0)
+    made.model.create_topic(other.topic, {0: (3, 1, 2)})
+    await made.run(1000)
+    made.model.stop_broker(3)
+    await made.run(3000)
+    await made.send(balance(topics=("t",)))
+    made.model.start_broker(3)
+    await made.run(1000)
+    for key in (*KEYS, other):
+        made.model.join_isr(key, 3)
+    await made.run(10_000)
+    assert leaders(made) == [3, 1, 1, 3]
+    assert leader(made, other) == 3
+
+
+async def test_brokers_that_are_back_one_after_the_other_are_each_waited_for_long_enough() -> None:
+    """A rolling restart whose replicas take their time: some are always on their way."""
+    made = world(limits=Limits(balances_after_return=True), joins_by_itself=False)
+    await made.run(1000)
+    for broker in (1, 3):
+        made.model.stop_broker(broker)
+    await made.run(3000)
+    made.model.start_broker(1)
+    await made.run(PATIENCE_MS - 60_000)
+    made.model.start_broker(3)
+    await made.run(2 * 60_000)
+    for key in KEYS:
+        for broker in made.replicas(key):
+            made.model.join_isr(key, broker)
+    await made.run(10_000)
     assert leaders(made) == [3, 1, 1, 3]
 
 

@@ -137,3 +137,22 @@ async def test_a_late_call_meets_the_next_plan_of_its_partition() -> None:
     assert made.model.moves() == {}
     assert made.replicas(KEY) == (1, 2, 3)
     assert made.state.plans["next"].rolled_back == 1
+
+
+async def test_a_move_of_others_is_not_taken_back_for_a_year_because_a_clock_was_ahead() -> None:
+    made = world()
+    made.hold_effects = True
+    await made.send(alter({KEY: (4, 2, 1)}))
+    made.hold_effects = False
+    made.clock_ahead_ms = 365 * 86_400_000
+    made.crash()
+    await made.send(rollback(KEY))
+    await made.finish()
+    assert KEY in made.state.expired_calls
+    made.clock_ahead_ms = 0
+    await made.run(120_000)
+    made.model.alter([AlterRequest(KEY, (4, 2, 1))])
+    await made.run(10_000)
+    assert KEY in made.model.moves()
+    assert KEY in made.state.unmanaged
+    assert not found(made, LateChangeFound)

@@ -30,8 +30,8 @@ ADAPTATION_MUTANTS = (
     Mutant(
         "recover-as-soon-as-the-cause-ends",
         JUDGING,
-        "max(known.since_ms, last_cause_ms.get(broker, known.since_ms))",
-        "known.since_ms",
+        "max(since_ms, last_cause_ms.get(broker, since_ms))",
+        "since_ms",
         layer=JUDGED,
     ),
     Mutant(

@@ -372,15 +372,12 @@ class LeadershipReconciler(Reconciler):
         """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
         now_ms = now.monotonic_ms
         times = [self._elections.due_ms(now_ms), self._order_calls.due_ms(now_ms)]
-        if not self.state.is_right_cluster:
-            return min((due for due in times if due is not None), default=None)
-        if self._reader is not None:
-            times.append(now_ms)
-        if (self._work.ready or self._work.reordered) and self._room and self.state.freeze is None:
-            times.append(now_ms)
         expiry_ms = next_expiry_ms(self.state)
         if expiry_ms is not None:
             times.append(now_ms + max(0, expiry_ms - now.wall_ms))
+        may_act = (self._work.ready or self._work.reordered) and self._room and self.state.freeze is None
+        if self.state.is_right_cluster and (may_act or self._reader is not None):
+            times.append(now_ms)
         return min((due for due in times if due is not None), default=None)
 
     def urgency(self) -> Urgency:

@@ -3,7 +3,6 @@
 from drover.capability.messages import VersionsSeen
 from drover.reassignment.phase import Phase
 from drover.traits import known_traits, version_of
-from events.commands import Demote
 from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter
 
@@ -55,16 +54,3 @@ async def test_a_cluster_that_is_being_migrated_to_kraft_wakes_nobody() -> None:
     made.core.deliver(VersionsSeen(CLUSTER, dict.fromkeys((3, 4), old)))
     await made.run(5000)
     assert {entry.phase for entry in made.state.reassignments.values()} == {Phase.COPYING}
-
-
-async def test_a_listing_that_ends_while_another_cluster_answers_is_ended_later() -> None:
-    made = World(brokers=3)
-    made.model.create_topic("orders", {0: (1, 2)}, partition_bytes=1000)
-    await made.run(1000)
-    await made.send(Demote(id="d", cluster=CLUSTER, by="ana", reason="test", broker=1, for_ms=60_000))
-    made.model.kafka_cluster_id = "another"
-    await made.run(70_000)
-    assert (not is_due(made), len(made.state.blacklist)) == (True, 1)
-    made.model.kafka_cluster_id = "simulated-cluster"
-    await made.run(15_000)
-    assert not made.state.blacklist

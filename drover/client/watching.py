@@ -6,10 +6,12 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from drover.client.history import FoldedLog, ValidRecord, fold_to_end, follow_log
 from drover.client.transfers import HISTORY_MS, Transfers
 from drover.journal.connection import LogConnection
-from drover.journal.reader import LogReader
+from drover.journal.reader import LogReader, LogRecord
 from events.codec import decode_progress
 from events.progress import ProjectionSample, WorkerSample
 
@@ -107,7 +109,7 @@ async def _read_samples(reader: LogReader, connection: LogConnection, view: View
     recent = await reader.start_offsets(topic, partitions, since_ms=_now_ms() - SAMPLES_MS)
     async for records in reader.read(topic, recent):
         for record in records:
-            _see(view, record.payload)
+            _see(view, record)
     return ends
 
 
@@ -152,11 +154,14 @@ async def _follow_samples(reader: LogReader, connection: LogConnection, view: Vi
     async with aclosing(reader.follow(connection.topics.progress, starts)) as reading:
         async for records in reading:
             for record in records:
-                _see(view, record.payload)
+                _see(view, record)
 
 
-def _see(view: View, payload: bytes) -> None:
-    sample = decode_progress(payload)
+def _see(view: View, record: LogRecord) -> None:
+    sample = decode_progress(record.payload)
+    # A clock that is ahead would hide what comes after it is put right.
+    if sample is not None and sample.at_ms > record.timestamp_ms >= 0:
+        sample = replace(sample, at_ms=record.timestamp_ms)
     if isinstance(sample, ProjectionSample):
         known = view.projections.get(sample.cluster)
         # Projectors that only follow are ignored while the one that writes sends samples.

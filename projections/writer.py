@@ -364,7 +364,10 @@ class ClusterWriter:
     # -- following
 
     async def _follow(self) -> None:
-        """Let the other one write; returns when it has not for some time although there is something to write."""
+        """Let the other one write; returns when it has not for some time although there is something to write.
+
+        There is, too, where the tree has gone back behind what was written, as one that was restored has.
+        """
         self.role, self.last_error = Role.FOLLOWING, None
         seen: int | None = None
         since = time.monotonic()
@@ -379,12 +382,13 @@ class ClusterWriter:
             self._failures, self.last_error = 0, None
             if version != seen:
                 seen, since = version, time.monotonic()
-            is_usable = position is not None and self._is_usable(position)
-            if is_usable and position is not None:
-                if position.place >= self._feed.place:
+            is_behind = True
+            if position is not None and self._is_usable(position):
+                is_behind = position.place < self._feed.place
+                if not is_behind:
                     self._groups.clear()
                 self._feed.advance(position.place)
-            if time.monotonic() - since > self._times.take_over_s and (self.backlog or not is_usable):
+            if time.monotonic() - since > self._times.take_over_s and (self.backlog or is_behind):
                 return
 
     async def _wait(self, timeout_s: float | None = None) -> None:

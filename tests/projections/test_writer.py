@@ -257,3 +257,17 @@ async def test_a_request_of_an_operator_is_left_alone_while_nothing_is_under_way
         fed(writer, log, first=begins)
         await at_the_end(store, root, prefixes(log))
         assert plan not in await read_tree(store, root)
+
+
+async def test_a_tree_that_was_restored_from_before_is_written_on_although_nothing_more_happens(root: str) -> None:
+    log, notes, store = await walked_log(3), Notes(), MemoryStore()
+    wanted = prefixes(log)
+    writer = writer_on(store, root, "w", notes)
+    fed(writer, log, last=50)
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING and not writer.backlog, what="it writes")
+        before = dict(store.nodes), dict(store.identities)
+        fed(writer, log, first=50)
+        await at_the_end(store, root, wanted)
+        store.nodes, store.identities = before
+        await at_the_end(store, root, wanted)

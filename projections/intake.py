@@ -202,7 +202,8 @@ class Intake:
         names = (await self._store.children([above])).get(above, frozenset())
         numbered = sorted((number, name) for name in names if (number := request_number(name)) is not None)
         requests = tuple(f"{REQUESTS}/{name}" for _, name in numbered[:MOST_REQUESTS])
-        errors = sorted(name for name in names if request_number(name.removesuffix(ERROR_SUFFIX)) is not None)
+        answered = ((request_number(name.removesuffix(ERROR_SUFFIX)), name) for name in names)
+        errors = sorted((number, name) for number, name in answered if number is not None)
         nodes = await self._store.examine([f"{self._base}{path}" for path in (*sorted(SHARED), *requests)])
         after = (await self._store.examine([position_path])).get(position_path)
         later = None if after is None or after.data is None else decode_position(after.data)
@@ -214,7 +215,7 @@ class Intake:
             mzxid=before.mzxid,
             nodes={path[len(self._base) :]: node for path, node in nodes.items()},
             requests=requests,
-            errors=tuple(f"{REQUESTS}/{name}" for name in errors if name.endswith(ERROR_SUFFIX)),
+            errors=tuple(f"{REQUESTS}/{name}" for _, name in errors if name.endswith(ERROR_SUFFIX)),
             is_still=after.mzxid == before.mzxid,
             is_whole=len(requests) == len(numbered),
         )

@@ -19,6 +19,7 @@ from events.commands import AnyCommand
 from events.outcomes import joined
 from events.records import Batch, Outcome
 from events.refusals import Refusal
+from projections.changes import transactions
 from projections.commands import (
     BLACKLIST,
     BUSY,
@@ -48,6 +49,7 @@ from projections.store import (
     Operation,
     Set,
     Store,
+    StoreDeniedError,
     StoreError,
     nodes_below,
 )
@@ -131,6 +133,8 @@ class Intake:
         self._asked: set[str] = set()
         # What the log was told of because it became no command.
         self._told: dict[str, None] = {}
+        # Versions of nodes that hold what others do not let Drover remove.
+        self._kept: set[str] = set()
         self._looking = asyncio.Lock()
 
     def recorded(self, offset: int, batch: Batch) -> None:
@@ -292,9 +296,7 @@ class Intake:
         error_path = f"{absolute}{ERROR_SUFFIX}"
         there = (await self._store.examine([error_path])).get(error_path)
         operations: list[Operation] = []
-        if remove:
-            below = await nodes_below(self._store, [] if node.data is None else [absolute])
-            operations = [Delete(each, found.version) for each, found in reversed(below.items())]
+        if remove and await self._empty(path, node):
             operations.append(Delete(absolute, node.version))
         if fault is None:
             operations += [] if there is None else [Delete(error_path, there.version)]
@@ -304,6 +306,24 @@ class Intake:
             operations.append(Set(error_path, error_document(node, fault, at_ms, refusals), there.version))
         if operations:
             await self._write(operations)
+
+    async def _empty(self, path: str, node: Examined) -> bool:
+        """Remove what is below a node; returns whether the node may go: not where somebody's access control keeps it.
+
+        Such a node stays. Since its version has been decided, it is not carried out again.
+        """
+        version = identity_of(path, node)
+        if version in self._kept:
+            return False
+        below = await nodes_below(self._store, [] if node.data is None else [f"{self._base}{path}"])
+        try:
+            for operations in transactions((Delete(each, there.version),) for each, there in reversed(below.items())):
+                await self._write(operations)
+        except StoreDeniedError as error:
+            self._kept.add(version)
+            self._monitor.projection_failed(self._cluster, error)
+            return False
+        return True
 
     async def _is_answered(self, path: str, node: Examined) -> bool:
         """Whether the node beside it is about this version already: then the log was told as well."""

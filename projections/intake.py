@@ -38,6 +38,7 @@ from projections.commands import (
     refused_request,
     request_number,
 )
+from projections.monitor import Monitor
 from projections.ownership import PARENTS, SHARED
 from projections.position import POSITION_PATH, Place, Position, decode_position, is_marked
 from projections.store import (
@@ -53,7 +54,7 @@ from projections.store import (
     StoreError,
     nodes_below,
 )
-from projections.writer import ClusterWriter, Monitor, Role
+from projections.writer import ClusterWriter, Role
 
 LOOK_S = 0.5
 RETRY_S = 2.0

@@ -98,11 +98,21 @@ class ZooKeeperStore:
         return {path: frozenset(names) for path, names in found.items()}
 
     async def subtree(self, top: str) -> Mapping[str, Znode]:
-        """Return a node and everything below it; only what has children is asked for them."""
+        """Return a node and everything below it; only what has children is asked for them.
+
+        A node that may not be read is there, of any version and without what is below it.
+        """
         nodes: dict[str, Znode] = {}
         level = [top]
         while level:
-            found = await self._ask_each(level, lambda client, path: client.get_async(path))
+            try:
+                found = await self._ask_each(level, lambda client, path: client.get_async(path))
+            except StoreDeniedError:
+                there = await self.examine(level)
+                hidden = {path: Znode(b"", node.version) for path, node in there.items() if node.data is None}
+                nodes.update(hidden)
+                level = [path for path in there if path not in hidden]
+                continue
             nodes.update((path, Znode(data or b"", stat.version)) for path, (data, stat) in found.items())
             holders = [path for path, (_, stat) in found.items() if stat.numChildren]
             names = await self.children(holders)

@@ -151,3 +151,17 @@ async def test_a_request_with_thousands_of_nodes_below_it_blocks_nothing(real_st
         await made.write(f"{REQUESTS}/request_2", REQUEST)
         await made.until_shown()
         await made.until_gone(first)
+
+
+async def test_a_node_among_drovers_own_that_it_may_not_read_is_removed(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str
+) -> None:
+    """In a tree that anybody may write. It used to stop the view for good."""
+    made = await office(real_store, root)
+    path = "/brokers/topics/notes"
+    async with made.open():
+        await write_alone(zookeeper, f"{made.base}{path}", b"", may_read=False)
+        await made.until_gone(path)
+        await until(lambda: path in made.notes.drifted)
+        await made.write(PLAN, plan_of((0, [4, 2, 3])))
+        await made.until_shown()

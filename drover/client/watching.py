@@ -14,6 +14,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 from events.codec import decode_progress
 from events.progress import ProjectionSample, WorkerSample
+from events.topics import shard_of
 
 # Samples older than this say nothing about a move that is still copying.
 SAMPLES_MS = HISTORY_MS
@@ -170,10 +171,22 @@ def _see(view: View, record: LogRecord) -> None:
     elif isinstance(sample, WorkerSample):
         for owned in sample.shards:
             before = view.workers.get(owned.shard)
-            if before is None or (owned.epoch, sample.at_ms) > (before.epoch, before.at_ms):
+            is_newer = before is None or (owned.epoch, sample.at_ms) > (before.epoch, before.at_ms)
+            if is_newer and not _is_to_come(view, owned.shard, owned.epoch):
                 view.workers[owned.shard] = Heard(sample.worker, owned.epoch, sample.at_ms)
-    elif sample is not None:
+    elif sample is not None and not _is_to_come(view, _shard_of(view, sample.cluster), sample.epoch):
         view.transfers.see(sample)
+
+
+def _is_to_come(view: View, shard: int | None, epoch: int) -> bool:
+    """Whether the log knows of no such epoch yet: it would hide every sample of the owner that there is."""
+    fold = None if shard is None else view.log.folds.get(shard)
+    return fold is not None and epoch > fold.epoch
+
+
+def _shard_of(view: View, cluster: str) -> int | None:
+    fold = next(iter(view.log.folds.values()), None)
+    return None if fold is None else shard_of(cluster, fold.shards)
 
 
 def _is_silent(known: ProjectionSample, sample: ProjectionSample) -> bool:

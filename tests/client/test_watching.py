@@ -61,6 +61,21 @@ def test_a_clock_that_was_ahead_hides_nothing_that_comes_after_it_was_put_right(
     assert view.projections["prod"].writer == "b"
 
 
+def test_an_epoch_that_the_log_does_not_know_hides_nothing() -> None:
+    writer = Writer()
+    writer.begin()
+    view = View(FoldedLog({0: writer.fold}), Transfers())
+    for number, epoch in enumerate((2**63 - 1, 1), start=1):
+        key: dict[str, Any] = {"cluster": "prod", "topic": "orders", "partition": 1, "epoch": epoch, "step": 1}
+        copied = Progress(**key, at_ms=number, bytes_done=number, bytes_total=9, adding=(ReplicaBytes(4, number),))
+        _see(view, appended(copied, number))
+        _see(view, appended(WorkerSample(worker=f"w{number}", at_ms=number, shards=(OwnedShard(0, epoch),)), number))
+    transfer = view.transfers.transfer("prod", TopicPartition("orders", 1), 1)
+    assert transfer is not None
+    assert transfer.bytes_done == 2
+    assert view.workers[0].worker == "w2"
+
+
 class _Reader:
     """A log whose records arrive when the test says so."""
 

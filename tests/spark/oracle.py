@@ -291,12 +291,9 @@ class Oracle:
         if sample["kind"] != "progress":
             return
         known = self.samples[sample["cluster"], sample["topic"], sample["partition"]]
-        sample["appended"] = stored.appended_ms
-        sample["at_ms"] = min(sample["at_ms"], stored.appended_ms)
+        sample |= {"appended": stored.appended_ms, "at_ms": min(sample["at_ms"], stored.appended_ms)}
         last = known[-1] if known and not is_apart(known[-1], sample) else None
-        is_new_owner = last is not None and sample["epoch"] > last["epoch"]
-        is_newer = last is not None and sample["epoch"] == last["epoch"] and sample["at_ms"] > last["at_ms"]
-        if last is None or is_new_owner or is_newer:
+        if last is None or (sample["epoch"], sample["at_ms"]) > (last["epoch"], last["at_ms"]):
             known.append(sample)
 
     # -- tables

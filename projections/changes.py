@@ -1,11 +1,21 @@
 """PURE: from what stands in a tree and what should, to transactions; and what stands there after one."""
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from types import MappingProxyType
 
 from projections.ownership import depth_of
 from projections.reassignment_document import is_another
-from projections.store import MOST_BYTES, MOST_OPERATIONS, Create, Delete, Operation, Set, Znode, size_of
+from projections.store import (
+    MOST_BYTES,
+    MOST_OPERATIONS,
+    MOST_REQUEST_BYTES,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    Znode,
+    size_of,
+)
 
 # The position node is in every transaction.
 POSITION_BYTES = 2_000
@@ -43,6 +53,14 @@ def changes(
 def flat(parts: Iterable[tuple[Operation, ...]]) -> list[Operation]:
     """Return the operations of changes that fit one transaction."""
     return [operation for part in parts for operation in part]
+
+
+def fits(operations: Sequence[Operation], base: str) -> bool:
+    """Whether ZooKeeper takes these operations, below `base`, in one transaction with the position."""
+    # Those of a usual group do: what is in it was weighed.
+    if len(operations) <= MOST_OPERATIONS:
+        return True
+    return POSITION_BYTES + sum(len(base) + size_of(operation) for operation in operations) <= MOST_REQUEST_BYTES
 
 
 def transactions(parts: Iterable[tuple[Operation, ...]]) -> Iterator[list[Operation]]:

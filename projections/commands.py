@@ -14,6 +14,7 @@ import msgspec
 
 from events.bounds import INTAKE_BY, INTAKE_ID_PREFIX, shortened
 from events.bounds import fault_of as fault_of_command
+from events.codec import MAX_COMMAND_BYTES, encode_command
 from events.commands import Alter, AnyCommand, Blacklist, Cancel, Freeze, PartitionTarget, RequestRefused, Unfreeze
 from events.fields import Index, Replicas, TopicName
 from events.records import Outcome
@@ -131,7 +132,12 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
         # R455-12: what comes by the old path is taken only when nothing is in progress.
         alter = Alter(**said, partitions=targets, only_when_idle=is_legacy)
         fault = fault_of_command(alter)
-        return alter if fault is None else Fault(RefusalCode.MALFORMED, fault)
+        if fault is not None:
+            return Fault(RefusalCode.MALFORMED, fault)
+        # A request names a topic once, and the command with each of its partitions.
+        size_bytes = len(encode_command(alter))
+        detail = f"as a command it has {size_bytes} bytes, at most {MAX_COMMAND_BYTES} are taken: split it"
+        return alter if size_bytes <= MAX_COMMAND_BYTES else Fault(RefusalCode.TOO_LARGE, detail)
     except (_UnreadableError, ValueError) as error:
         return Fault(RefusalCode.MALFORMED, shortened(str(error)))
 

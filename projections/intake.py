@@ -19,6 +19,7 @@ from events.commands import AnyCommand
 from events.outcomes import joined
 from events.records import Batch, Outcome
 from events.refusals import Refusal
+from projections.changes import transactions
 from projections.commands import (
     BLACKLIST,
     BUSY,
@@ -37,6 +38,7 @@ from projections.commands import (
     refused_request,
     request_number,
 )
+from projections.monitor import Monitor
 from projections.ownership import PARENTS, SHARED
 from projections.position import POSITION_PATH, Place, Position, decode_position, is_marked
 from projections.store import (
@@ -48,10 +50,11 @@ from projections.store import (
     Operation,
     Set,
     Store,
+    StoreDeniedError,
     StoreError,
     nodes_below,
 )
-from projections.writer import ClusterWriter, Monitor, Role
+from projections.writer import ClusterWriter, Role
 
 LOOK_S = 0.5
 RETRY_S = 2.0
@@ -131,6 +134,8 @@ class Intake:
         self._asked: set[str] = set()
         # What the log was told of because it became no command.
         self._told: dict[str, None] = {}
+        # Versions of nodes that hold what others do not let Drover remove.
+        self._kept: set[str] = set()
         self._looking = asyncio.Lock()
 
     def recorded(self, offset: int, batch: Batch) -> None:
@@ -202,7 +207,8 @@ class Intake:
         names = (await self._store.children([above])).get(above, frozenset())
         numbered = sorted((number, name) for name in names if (number := request_number(name)) is not None)
         requests = tuple(f"{REQUESTS}/{name}" for _, name in numbered[:MOST_REQUESTS])
-        errors = sorted(name for name in names if request_number(name.removesuffix(ERROR_SUFFIX)) is not None)
+        answered = ((request_number(name.removesuffix(ERROR_SUFFIX)), name) for name in names)
+        errors = sorted((number, name) for number, name in answered if number is not None)
         nodes = await self._store.examine([f"{self._base}{path}" for path in (*sorted(SHARED), *requests)])
         after = (await self._store.examine([position_path])).get(position_path)
         later = None if after is None or after.data is None else decode_position(after.data)
@@ -214,7 +220,7 @@ class Intake:
             mzxid=before.mzxid,
             nodes={path[len(self._base) :]: node for path, node in nodes.items()},
             requests=requests,
-            errors=tuple(f"{REQUESTS}/{name}" for name in errors if name.endswith(ERROR_SUFFIX)),
+            errors=tuple(f"{REQUESTS}/{name}" for _, name in errors if name.endswith(ERROR_SUFFIX)),
             is_still=after.mzxid == before.mzxid,
             is_whole=len(requests) == len(numbered),
         )
@@ -291,9 +297,7 @@ class Intake:
         error_path = f"{absolute}{ERROR_SUFFIX}"
         there = (await self._store.examine([error_path])).get(error_path)
         operations: list[Operation] = []
-        if remove:
-            below = await nodes_below(self._store, [] if node.data is None else [absolute])
-            operations = [Delete(each, found.version) for each, found in reversed(below.items())]
+        if remove and await self._empty(path, node):
             operations.append(Delete(absolute, node.version))
         if fault is None:
             operations += [] if there is None else [Delete(error_path, there.version)]
@@ -303,6 +307,24 @@ class Intake:
             operations.append(Set(error_path, error_document(node, fault, at_ms, refusals), there.version))
         if operations:
             await self._write(operations)
+
+    async def _empty(self, path: str, node: Examined) -> bool:
+        """Remove what is below a node; returns whether the node may go: not where somebody's access control keeps it.
+
+        Such a node stays. Since its version has been decided, it is not carried out again.
+        """
+        version = identity_of(path, node)
+        if version in self._kept:
+            return False
+        below = await nodes_below(self._store, [] if node.data is None else [f"{self._base}{path}"])
+        try:
+            for operations in transactions((Delete(each, there.version),) for each, there in reversed(below.items())):
+                await self._write(operations)
+        except StoreDeniedError as error:
+            self._kept.add(version)
+            self._monitor.projection_failed(self._cluster, error)
+            return False
+        return True
 
     async def _is_answered(self, path: str, node: Examined) -> bool:
         """Whether the node beside it is about this version already: then the log was told as well."""

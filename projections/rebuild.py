@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from projections.changes import transactions
 from projections.comparing import FeedReader, differences
+from projections.monitor import Monitor
 from projections.store import Delete, Store, StoreError, read_subtree
 from projections.tree import BeatenError, Tree
-from projections.writer import ClusterWriter, Monitor
+from projections.writer import ClusterWriter
 
 STAGING = ".rebuild"
 ATTEMPTS = 5

@@ -10,8 +10,9 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from projections.feed import Feed
 from projections.intake import Intake
+from projections.monitor import Monitor
 from projections.tree import Tree
-from projections.writer import ClusterWriter, Monitor, WriterTimes
+from projections.writer import ClusterWriter, WriterTimes
 
 # How many events may wait for a store that is away; beyond, the log is not read on. Each takes about half a kilobyte.
 MOST_WAITING = 100_000

@@ -21,6 +21,8 @@ from drover.errors import DroverError
 MOST_OPERATIONS = 200
 MOST_BYTES = 512_000
 OPERATION_OVERHEAD_BYTES = 80
+# What only an event that ends thousands of nodes may need; ZooKeeper closes the connection at 1,048,576.
+MOST_REQUEST_BYTES = 1_000_000
 # In place of a version that may not be read: whichever it is.
 ANY_VERSION = -1
 

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Protocol
 
 from msgspec.structs import replace
 
 from drover.errors import ConfigurationError, LogUnavailableError
 from events.records import Batch
-from projections.changes import changes, flat, left_by, transactions
+from projections.changes import changes, fits, flat, left_by, transactions
 from projections.documents import standing
 from projections.feed import Feed, Group, Recorded
+from projections.monitor import Monitor
 from projections.ownership import SHARED, is_projected
 from projections.patrol import Patrol
 from projections.position import START, Place, Position, mark_of
@@ -38,26 +38,6 @@ class Role(StrEnum):
     TAKING_OVER = "taking-over"
     WRITING = "writing"
     FOLLOWING = "following"
-
-
-class Monitor(Protocol):
-    """Who wants to know; cheap, called from the event loop."""
-
-    def projected(self, cluster: str, events: int, operations: int) -> None:
-        """One transaction was done."""
-        ...
-
-    def projection_failed(self, cluster: str, error: Exception) -> None:
-        """The store, or the log, did not do what was asked; it is tried again."""
-        ...
-
-    def projection_deleted(self, cluster: str, tree: str) -> None:
-        """Somebody had deleted the whole tree, or its position; it is made anew."""
-        ...
-
-    def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
-        """Somebody had changed these nodes; they are as they must be again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +204,7 @@ class ClusterWriter:
             self._feed.advance_all()
             await self._wait()
         self._groups.clear()
+        self._ahead = None, []
         self._feed.advance_all()
         wanted = self._feed.everything()
         self._release(wanted)
@@ -278,6 +259,10 @@ class ClusterWriter:
             (ahead, operations), self._ahead = self._ahead, (None, [])
             if ahead is not group:
                 operations = flat(changes(self.tree.known, group.documents))
+            if not fits(operations, self.tree.base):
+                # One event ends more than ZooKeeper takes at once. It is cut, and the position says so meanwhile.
+                await self.make_anew()
+                continue
             position = self._position(group.last, group.standing, group.documents)
             await self._commit(operations, position, group.events, partial(self._prepare_ahead, operations))
             self._groups.popleft()
@@ -364,7 +349,10 @@ class ClusterWriter:
     # -- following
 
     async def _follow(self) -> None:
-        """Let the other one write; returns when it has not for some time although there is something to write."""
+        """Let the other one write; returns when it has not for some time although there is something to write.
+
+        There is, too, where the tree has gone back behind what was written, as one that was restored has.
+        """
         self.role, self.last_error = Role.FOLLOWING, None
         seen: int | None = None
         since = time.monotonic()
@@ -379,12 +367,13 @@ class ClusterWriter:
             self._failures, self.last_error = 0, None
             if version != seen:
                 seen, since = version, time.monotonic()
-            is_usable = position is not None and self._is_usable(position)
-            if is_usable and position is not None:
-                if position.place >= self._feed.place:
+            is_behind = True
+            if position is not None and self._is_usable(position):
+                is_behind = position.place < self._feed.place
+                if not is_behind:
                     self._groups.clear()
                 self._feed.advance(position.place)
-            if time.monotonic() - since > self._times.take_over_s and (self.backlog or not is_usable):
+            if time.monotonic() - since > self._times.take_over_s and (self.backlog or is_behind):
                 return
 
     async def _wait(self, timeout_s: float | None = None) -> None:

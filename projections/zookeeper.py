@@ -34,6 +34,7 @@ from projections.options import ZooKeeperOptions
 from projections.store import (
     UNREADABLE,
     ConflictError,
+    Create,
     Examined,
     Operation,
     StoreDeniedError,
@@ -63,6 +64,8 @@ class ZooKeeperStore:
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._client: Any = None
+        # The client whose chroot is known to be there.
+        self._rooted: Any = None
         self._connecting = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -95,11 +98,21 @@ class ZooKeeperStore:
         return {path: frozenset(names) for path, names in found.items()}
 
     async def subtree(self, top: str) -> Mapping[str, Znode]:
-        """Return a node and everything below it; only what has children is asked for them."""
+        """Return a node and everything below it; only what has children is asked for them.
+
+        A node that may not be read is there, of any version and without what is below it.
+        """
         nodes: dict[str, Znode] = {}
         level = [top]
         while level:
-            found = await self._ask_each(level, lambda client, path: client.get_async(path))
+            try:
+                found = await self._ask_each(level, lambda client, path: client.get_async(path))
+            except StoreDeniedError:
+                there = await self.examine(level)
+                hidden = {path: Znode(b"", node.version) for path, node in there.items() if node.data is None}
+                nodes.update(hidden)
+                level = [path for path in there if path not in hidden]
+                continue
             nodes.update((path, Znode(data or b"", stat.version)) for path, (data, stat) in found.items())
             holders = [path for path, (_, stat) in found.items() if stat.numChildren]
             names = await self.children(holders)
@@ -109,6 +122,8 @@ class ZooKeeperStore:
     async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
         """Do all or nothing."""
         client = await self._connected()
+        if client.chroot and client is not self._rooted:
+            await self._make_chroot(client)
         taken = threading.Event()
         data = encode(client.chroot, operations, self._acl)
         result = client.handler.async_result()
@@ -197,6 +212,21 @@ class ZooKeeperStore:
                     raise StoreUnavailableError(f"{self._where} cannot be reached: {remedy}")
                 await asyncio.sleep(0.02)
             return client
+
+    async def _make_chroot(self, client: Any) -> None:
+        """Make the chroot of `hosts` if it is not there, as Kafka's brokers do."""
+        try:
+            if await self._answer(client, client.exists_async("/")) is None:
+                parts = client.chroot.split("/")
+                for depth in range(2, len(parts) + 1):
+                    result = client.handler.async_result()
+                    data = encode("", [Create("/".join(parts[:depth]), b"")], self._acl)
+                    client._call(Multi(data, nothing), result)  # noqa: SLF001 - as above
+                    # Where this one is there, or may not be made, the next one shows what is missing.
+                    await self._answer(client, result)
+        except (KazooException, TimeoutError) as error:
+            raise StoreUnavailableError(f"{self._where} did not answer ({error!r})") from error
+        self._rooted = client
 
     async def _answer(self, client: Any, result: Any) -> Any:
         """Wait for kazoo's answer; raises what it raises, and TimeoutError."""

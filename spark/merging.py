@@ -17,30 +17,32 @@ Row = dict[str, Any]
 class Part(NamedTuple):
     """What one part of the log adds: rows by table, each with every column, and what is carried on, by name.
 
-    `newest_ms` is when Kafka appended its newest record, 0 for an empty part.
+    `newest_ms` is when Kafka appended its newest record, `logged_ms` the newest of the log; 0 where there is none.
     """
 
     rows: Mapping[str, tuple[Row, ...]]
     carried: Mapping[str, bytes]
     newest_ms: int
+    logged_ms: int = 0
 
 
 def part_of(contributions: Iterable[Contribution]) -> Part:
     """Sort contributions by table, and name the columns of their rows."""
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
     carried: dict[str, bytes] = {}
-    newest_ms = 0
+    newest_ms = logged_ms = 0
     for found in contributions:
         if found.table == CARRY:
             for name, value in rows_of(found):
                 assert name not in carried, f"the records of {name} came in several tasks"
                 carried[name] = value
         elif found.table == NEWEST:
-            newest_ms = max(newest_ms, *(moment for (moment,) in rows_of(found)))
+            for newest, logged in rows_of(found):
+                newest_ms, logged_ms = max(newest_ms, newest), max(logged_ms, logged)
         else:
             names = TABLES[found.table].names
             rows[found.table] += (dict(zip(names, row, strict=True)) for row in rows_of(found))
-    return Part({name: tuple(of_table) for name, of_table in rows.items() if of_table}, carried, newest_ms)
+    return Part({name: tuple(of_table) for name, of_table in rows.items() if of_table}, carried, newest_ms, logged_ms)
 
 
 def merge(table: Table, into: dict[Key, Row], rows: Iterable[Row]) -> dict[Key, Row]:

@@ -18,7 +18,7 @@ from drover.client import differences
 from drover.client.history import open_log, read_log
 from drover.client.time_travel import Point, travel
 from drover.client.views.estimate_rows import Ledger, Taken
-from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, select
+from drover.client.views.history_rows import HistoryRow, Selection, Wanted
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.state.cluster import ClusterState
@@ -97,17 +97,16 @@ def _show_difference(connection: LogConnection, cluster: str, points: tuple[Poin
 
 
 async def _read(connection: LogConnection, wanted: Wanted) -> tuple[list[HistoryRow], list[Taken]]:
-    chronicle, ledger = Chronicle(), None if wanted.plan is None else Ledger(wanted.plan)
-    rows: list[HistoryRow] = []
+    selection, ledger = Selection(wanted), None if wanted.plan is None else Ledger(wanted.plan)
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, wanted.cluster)
         async for records in read_log(reader, connection, log):
-            rows += select(records, wanted, chronicle)
+            selection.add(records)
             if ledger is not None:
                 for record in records:
                     ledger.add(record)
     plans = [] if ledger is None else [one for one in ledger.plans() if wanted.cluster in {None, one.cluster}]
-    return sorted(rows, key=lambda row: (row.at_ms, row.shard, row.offset)), plans
+    return selection.rows(), plans
 
 
 def cells_of(row: HistoryRow) -> tuple[str, ...]:

@@ -6,12 +6,15 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from drover.client.history import FoldedLog, ValidRecord, fold_to_end, follow_log
 from drover.client.transfers import HISTORY_MS, Transfers
 from drover.journal.connection import LogConnection
-from drover.journal.reader import LogReader
+from drover.journal.reader import LogReader, LogRecord
 from events.codec import decode_progress
 from events.progress import ProjectionSample, WorkerSample
+from events.topics import shard_of
 
 # Samples older than this say nothing about a move that is still copying.
 SAMPLES_MS = HISTORY_MS
@@ -107,7 +110,7 @@ async def _read_samples(reader: LogReader, connection: LogConnection, view: View
     recent = await reader.start_offsets(topic, partitions, since_ms=_now_ms() - SAMPLES_MS)
     async for records in reader.read(topic, recent):
         for record in records:
-            _see(view, record.payload)
+            _see(view, record)
     return ends
 
 
@@ -152,11 +155,14 @@ async def _follow_samples(reader: LogReader, connection: LogConnection, view: Vi
     async with aclosing(reader.follow(connection.topics.progress, starts)) as reading:
         async for records in reading:
             for record in records:
-                _see(view, record.payload)
+                _see(view, record)
 
 
-def _see(view: View, payload: bytes) -> None:
-    sample = decode_progress(payload)
+def _see(view: View, record: LogRecord) -> None:
+    sample = decode_progress(record.payload)
+    # A clock that is ahead would hide what comes after it is put right.
+    if sample is not None and sample.at_ms > record.timestamp_ms >= 0:
+        sample = replace(sample, at_ms=record.timestamp_ms)
     if isinstance(sample, ProjectionSample):
         known = view.projections.get(sample.cluster)
         # Projectors that only follow are ignored while the one that writes sends samples.
@@ -165,10 +171,22 @@ def _see(view: View, payload: bytes) -> None:
     elif isinstance(sample, WorkerSample):
         for owned in sample.shards:
             before = view.workers.get(owned.shard)
-            if before is None or (owned.epoch, sample.at_ms) > (before.epoch, before.at_ms):
+            is_newer = before is None or (owned.epoch, sample.at_ms) > (before.epoch, before.at_ms)
+            if is_newer and not _is_to_come(view, owned.shard, owned.epoch):
                 view.workers[owned.shard] = Heard(sample.worker, owned.epoch, sample.at_ms)
-    elif sample is not None:
+    elif sample is not None and not _is_to_come(view, _shard_of(view, sample.cluster), sample.epoch):
         view.transfers.see(sample)
+
+
+def _is_to_come(view: View, shard: int | None, epoch: int) -> bool:
+    """Whether the log knows of no such epoch yet: it would hide every sample of the owner that there is."""
+    fold = None if shard is None else view.log.folds.get(shard)
+    return fold is not None and epoch > fold.epoch
+
+
+def _shard_of(view: View, cluster: str) -> int | None:
+    fold = next(iter(view.log.folds.values()), None)
+    return None if fold is None else shard_of(cluster, fold.shards)
 
 
 def _is_silent(known: ProjectionSample, sample: ProjectionSample) -> bool:

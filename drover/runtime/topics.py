@@ -41,6 +41,12 @@ _SNAPSHOTS_INITIAL: Mapping[str, str] = {
     "segment.bytes": str(64 * _MEGABYTE),
     "unclean.leader.election.enable": "false",
 }
+# Samples count as taken when they were appended at the latest, and are deleted a week later: by the brokers' clocks.
+_PROGRESS_INITIAL: Mapping[str, str] = {
+    "message.timestamp.type": "LogAppendTime",
+    "min.insync.replicas": "2",
+    "retention.ms": str(WEEK_MS),
+}
 _DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(_MEGABYTE)}
 # These may safely be larger than asked for.
 _AT_LEAST = frozenset({"max.message.bytes", "min.insync.replicas"})
@@ -96,7 +102,7 @@ def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
         TopicRule(topics.events, shards, {**append_time, "max.message.bytes": str(8 * _MEGABYTE)}),
         *(TopicRule(name, shards, commands) for name in topics.commands),
         TopicRule(topics.snapshots, shards, _SNAPSHOTS, _SNAPSHOTS_INITIAL, optional=True),
-        TopicRule(topics.progress, shards, initial={"retention.ms": str(WEEK_MS), "min.insync.replicas": "2"}),
+        TopicRule(topics.progress, shards, initial=_PROGRESS_INITIAL),
         TopicRule(topics.dead_letters, 1, _DEAD_LETTERS, {"retention.ms": "-1", "min.insync.replicas": "2"}),
     )
 

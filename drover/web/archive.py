@@ -109,11 +109,20 @@ class Archive:
         number = self._next
         self._next += 1
         self.rows[number] = row
-        self._times[row.cluster].append(row.at_ms)
+        self._note_time(self._times[row.cluster], row.at_ms)
         for place in _places(row):
             self._index.setdefault(place, deque()).append(number)
         if len(self.rows) > self.max_rows:
             self._drop(number - self.max_rows)
+
+    @staticmethod
+    def _note_time(times: list[int], at_ms: int) -> None:
+        """Keep the moments in order: where the log's time was put back (R6), those before it count as of then."""
+        for place in range(len(times) - 1, -1, -1):
+            if times[place] <= at_ms:
+                break
+            times[place] = at_ms
+        times.append(at_ms)
 
     def _drop(self, number: int) -> None:
         row = self.rows.pop(number)

@@ -7,7 +7,7 @@ from msgspec import msgpack
 
 from drover.tables.sheet import Sheet
 
-# Under these names travel what is carried on, and when Kafka appended the newest record.
+# Under these names travel what is carried on, and when Kafka appended the newest record, and the newest of the log.
 CARRY, NEWEST = "carry", "newest"
 _ENCODE = msgpack.Encoder().encode
 
@@ -19,12 +19,14 @@ class Contribution(NamedTuple):
     rows: bytes
 
 
-def contributions(sheet: Sheet, name: str, carried: bytes, newest_ms: int) -> Iterator[Contribution]:
-    """Yield what a sheet holds, what is carried on under a name, and of when its newest record is."""
+def contributions(
+    sheet: Sheet, name: str, carried: bytes, newest_ms: int, logged_ms: int = 0
+) -> Iterator[Contribution]:
+    """Yield what a sheet holds, what is carried on under a name, and of when its newest record is, and the log's."""
     for table, rows in sheet.complete():
         yield Contribution(table, _ENCODE(rows))
     yield Contribution(CARRY, _ENCODE([(name, carried)]))
-    yield Contribution(NEWEST, _ENCODE([(newest_ms,)]))
+    yield Contribution(NEWEST, _ENCODE([(newest_ms, logged_ms)]))
 
 
 def rows_of(contribution: Contribution) -> list[list[Any]]:

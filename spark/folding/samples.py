@@ -2,6 +2,9 @@
 
 It looks at samples only, never at events: the two topics are read side by side, and a table that depended on which came
 first would not be the same twice.
+
+A sample says the time of its sender's clock, and anybody may send one. So it counts as taken when Kafka appended it at
+the latest, and what is forgotten, and when, goes by Kafka's time alone: a sample of the year 9999 hides no later one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,6 +45,8 @@ class Copying(Struct, array_like=True):
     held: dict[int, int]
     points: list[Point]
     grown_ms: int
+    # When Kafka appended the last of them; 0 in what an earlier version carried on.
+    seen_ms: int = 0
 
 
 _samples: msgpack.Decoder[Sample] = msgpack.Decoder(Sample)
@@ -57,6 +62,8 @@ class SamplesPart:
         self._newest_ms = 0
         copies = () if carried is None else _carried.decode(carried)
         self._copies = {(one.cluster, one.topic, one.partition): one for one in copies}
+        for one in copies:
+            one.seen_ms = one.seen_ms or one.at_ms
         self._touched: dict[tuple[str, str, int], None] = {}
 
     def take(self, offset: int, appended_ms: int, payload: bytes | None) -> None:
@@ -69,36 +76,37 @@ class SamplesPart:
             return
         # That a worker or a projector runs is in no table.
         if isinstance(sample, Progress):
-            self._see(sample)
+            self._see(sample, max(0, min(sample.at_ms, appended_ms)), appended_ms)
 
     def finish(self) -> Iterator[Contribution]:
         """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
         for place in self._touched:
             self._sheet.put("samples", place, **_shown(self._copies[place]))
-        newest_ms = max((one.at_ms for one in self._copies.values()), default=0)
-        # Twice the time, since the clocks of workers differ: forgetting must make no difference.
-        kept = [one for one in self._copies.values() if one.at_ms >= newest_ms - 2 * FORGET_MS]
+        # Twice the time, since records of an older topic have their senders' times: it must make no difference.
+        kept = [one for _, one in sorted(self._copies.items()) if abs(self._newest_ms - one.seen_ms) <= 2 * FORGET_MS]
         yield from contributions(self._sheet, f"samples/{self._partition}", msgpack.encode(kept), self._newest_ms)
 
-    def _see(self, sample: Progress) -> None:
-        """Fold one sample; one of an older epoch than its partition's last is dropped, and one that is no newer."""
+    def _see(self, sample: Progress, at_ms: int, appended_ms: int) -> None:
+        """Fold a sample taken at `at_ms`; one of an older epoch than its partition's last, or no newer, is dropped."""
         place = (sample.cluster, sample.topic, sample.partition)
         before = self._copies.get(place)
-        if before is not None and sample.at_ms - before.at_ms > FORGET_MS:
+        if before is not None and abs(appended_ms - before.seen_ms) > FORGET_MS:
             before = None
-        if before is not None and (sample.epoch < before.epoch or sample.at_ms <= before.at_ms):
+        # The clock of a new owner may be behind that of the one before.
+        if before is not None and (sample.epoch, at_ms) <= (before.epoch, before.at_ms):
             return
         held = {one.broker: one.bytes for one in sample.adding}
-        self._gain(sample, {} if before is None else before.held, held)
+        self._gain(sample, at_ms, {} if before is None else before.held, held)
         self._touched[place] = None
-        if before is None or before.step != sample.step or _showing(before.held) != _showing(held):
-            self._copies[place] = _begun(sample, held)
+        if before is None or at_ms <= before.at_ms or _is_other(before, sample, held):
+            self._copies[place] = _begun(sample, at_ms, held)
         else:
-            _go_on(before, sample, held)
+            _go_on(before, sample, at_ms, held)
+        self._copies[place].seen_ms = appended_ms
 
-    def _gain(self, sample: Progress, before: Mapping[int, int], held: Mapping[int, int]) -> None:
+    def _gain(self, sample: Progress, at_ms: int, before: Mapping[int, int], held: Mapping[int, int]) -> None:
         """Count what each replica has more than before; one that was not there before began with nothing."""
-        at = window(sample.at_ms)
+        at = window(at_ms)
         for broker, size_bytes in held.items():
             gained = size_bytes - before.get(broker, 0)
             if gained > 0:
@@ -107,35 +115,39 @@ class SamplesPart:
                     self._sheet.put("brokers", (sample.cluster, sample.leader, at), bytes_out=gained)
 
 
+def _is_other(before: Copying, sample: Progress, held: Mapping[int, int]) -> bool:
+    return before.step != sample.step or _showing(before.held) != _showing(held)
+
+
 def _showing(held: Mapping[int, int]) -> set[int]:
     """Name the brokers that show bytes: one that dies shows none, and what it brings back was not copied then."""
     return {broker for broker, size_bytes in held.items() if size_bytes}
 
 
-def _begun(sample: Progress, held: dict[int, int]) -> Copying:
+def _begun(sample: Progress, at_ms: int, held: dict[int, int]) -> Copying:
     return Copying(
         cluster=sample.cluster,
         topic=sample.topic,
         partition=sample.partition,
         epoch=sample.epoch,
-        at_ms=sample.at_ms,
+        at_ms=at_ms,
         step=sample.step,
         held=held,
-        points=[Point(sample.at_ms, sample.bytes_done, sample.bytes_total)],
-        grown_ms=sample.at_ms,
+        points=[Point(at_ms, sample.bytes_done, sample.bytes_total)],
+        grown_ms=at_ms,
     )
 
 
-def _go_on(copying: Copying, sample: Progress, held: dict[int, int]) -> None:
+def _go_on(copying: Copying, sample: Progress, at_ms: int, held: dict[int, int]) -> None:
     points = copying.points
     if sample.bytes_done > points[-1].bytes_done:
-        copying.grown_ms = sample.at_ms
+        copying.grown_ms = at_ms
     past = 0
-    while past < len(points) and points[past].at_ms < sample.at_ms - WINDOW_MS:
+    while past < len(points) and points[past].at_ms < at_ms - WINDOW_MS:
         past += 1
     del points[:past]
-    points.append(Point(sample.at_ms, sample.bytes_done, sample.bytes_total))
-    copying.epoch, copying.at_ms, copying.held = sample.epoch, sample.at_ms, held
+    points.append(Point(at_ms, sample.bytes_done, sample.bytes_total))
+    copying.epoch, copying.at_ms, copying.held = sample.epoch, at_ms, held
 
 
 def _shown(copying: Copying) -> Row:

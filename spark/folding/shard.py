@@ -135,7 +135,8 @@ class ShardPart:
         """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
         fold = self._fold
         fold.fill_in()
-        yield from contributions(fold.sheet, f"shard/{fold.shard}", packed(fold, fold.memories), self._newest_ms)
+        name, newest_ms = f"shard/{fold.shard}", self._newest_ms
+        yield from contributions(fold.sheet, name, packed(fold, fold.memories), newest_ms, newest_ms)
 
 
 def shards_by(first: bytes | None) -> int:

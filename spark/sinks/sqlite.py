@@ -33,12 +33,13 @@ _JOIN = {
 class SqliteSink:
     """Tables in one file; `query` tells the fences of several jobs apart. It keeps no history.
 
-    What has ended is kept for `keeps_ms` before the newest record (None: for ever), and removed now and then.
+    What has ended is kept for `keeps_ms` before the log's newest record (None: for ever), and removed now and then.
     """
 
     def __init__(self, file: Path, query: str = "tables", keeps_ms: int | None = None) -> None:
         self._file = file
         self._keeps_ms = keeps_ms
+        self._expired_ms = 0
         self._query = query
         self._tables = tuple(BOUNDED.values())
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +79,8 @@ class SqliteSink:
                 if name in BOUNDED:
                     self._connection.executemany(_upsert(TABLES[name]), map(_values, rows))
             self._carry_on(applied)
-            self._expire(applied.part.newest_ms)
+            # The brokers date the log; in samples that time may be their senders'. One that is ahead removes nothing.
+            self._expire(min(applied.part.logged_ms, applied.applied_ms))
             self._connection.execute(
                 "insert or replace into fence values (?, ?, ?, ?, ?)",
                 (self._query, checkpoint, applied.batch, applied.part.newest_ms, applied.applied_ms),
@@ -113,16 +115,15 @@ class SqliteSink:
         carried = applied.part.carried.items()
         self._connection.executemany("insert or replace into carry values (?, ?)", carried)
 
-    def _expire(self, newest_ms: int) -> None:
+    def _expire(self, now_ms: int) -> None:
         """Remove rows that have grown old, once in an hour of the log."""
-        standing = self.standing()
-        before_ms = 0 if standing is None else standing.newest_ms
-        if self._keeps_ms is None or newest_ms // EXPIRY_EVERY_MS <= before_ms // EXPIRY_EVERY_MS:
+        if self._keeps_ms is None or now_ms // EXPIRY_EVERY_MS <= self._expired_ms // EXPIRY_EVERY_MS:
             return
+        self._expired_ms = now_ms
         for table in self._tables:
             if table.expires_by is not None:
                 old = f'delete from "{table.name}" where "{table.expires_by}" < ?'  # noqa: S608 - as above
-                self._connection.execute(old, (newest_ms - self._keeps_ms,))
+                self._connection.execute(old, (now_ms - self._keeps_ms,))
 
     def _make(self) -> None:
         """Make what is missing; tables of another version are dropped, and so is every fence: all is made anew."""

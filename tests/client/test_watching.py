@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -16,14 +16,20 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
 from drover.shard.fold import ShardFold
 from events.codec import encode_progress
-from events.progress import ProjectionSample
+from events.partitions import TopicPartition
+from events.progress import OwnedShard, Progress, ProjectionSample, ReplicaBytes, Sample, WorkerSample
 from events.topics import TopicNames
 from tests.client.log import Writer
 
+PROJECTION: dict[str, Any] = {"cluster": "prod", "lag_events": 0, "lag_ms": 0}
 
-def said(writer: str, role: str, at_ms: int) -> bytes:
-    sample = ProjectionSample(cluster="prod", writer=writer, role=role, at_ms=at_ms, lag_events=0, lag_ms=0)
-    return encode_progress(sample)
+
+def said(writer: str, role: str, at_ms: int, appended_ms: int = -1) -> LogRecord:
+    return appended(ProjectionSample(writer=writer, role=role, at_ms=at_ms, **PROJECTION), appended_ms)
+
+
+def appended(sample: Sample, appended_ms: int) -> LogRecord:
+    return LogRecord(0, 0, appended_ms, encode_progress(sample), ())
 
 
 def test_who_writes_is_told_and_not_who_follows() -> None:
@@ -35,6 +41,39 @@ def test_who_writes_is_told_and_not_who_follows() -> None:
     assert view.projections["prod"].writer == "b"
     _see(view, said("a", "following", 2000 + SAMPLES_MS + 1))
     assert view.projections["prod"].writer == "a"
+
+
+def test_a_clock_that_was_ahead_hides_nothing_that_comes_after_it_was_put_right() -> None:
+    view = View(FoldedLog({}), Transfers())
+    for at_ms, appended_ms in ((9_000_000, 1000), (2000, 2000)):
+        key: dict[str, Any] = {"cluster": "prod", "topic": "orders", "partition": 1, "epoch": 3, "step": 1}
+        copied = Progress(
+            **key, at_ms=at_ms, bytes_done=appended_ms, bytes_total=9000, adding=(ReplicaBytes(4, at_ms),)
+        )
+        _see(view, appended(copied, appended_ms))
+        _see(view, appended(WorkerSample(worker="w", at_ms=at_ms, shards=(OwnedShard(0, 3),)), appended_ms))
+    _see(view, said("a", "writing", 9_000_000, 1000))
+    _see(view, said("b", "following", SAMPLES_MS + 2000, SAMPLES_MS + 2000))
+    transfer = view.transfers.transfer("prod", TopicPartition("orders", 1), 1)
+    assert transfer is not None
+    assert (transfer.bytes_done, transfer.rate) == (2000, 1000)
+    assert view.workers[0].at_ms == 2000
+    assert view.projections["prod"].writer == "b"
+
+
+def test_an_epoch_that_the_log_does_not_know_hides_nothing() -> None:
+    writer = Writer()
+    writer.begin()
+    view = View(FoldedLog({0: writer.fold}), Transfers())
+    for number, epoch in enumerate((2**63 - 1, 1), start=1):
+        key: dict[str, Any] = {"cluster": "prod", "topic": "orders", "partition": 1, "epoch": epoch, "step": 1}
+        copied = Progress(**key, at_ms=number, bytes_done=number, bytes_total=9, adding=(ReplicaBytes(4, number),))
+        _see(view, appended(copied, number))
+        _see(view, appended(WorkerSample(worker=f"w{number}", at_ms=number, shards=(OwnedShard(0, epoch),)), number))
+    transfer = view.transfers.transfer("prod", TopicPartition("orders", 1), 1)
+    assert transfer is not None
+    assert transfer.bytes_done == 2
+    assert view.workers[0].worker == "w2"
 
 
 class _Reader:

@@ -172,3 +172,13 @@ def test_what_a_node_asks_for_has_the_bounds_of_every_other_door() -> None:
     assert "control character" in words_of(PLAN, {"version": 1, "partitions": [entry]})
     listed = ",".join(str(number) for number in range(10_001))
     assert "at most 10000" in words_of(BLACKLIST, {"version": 1, "config": {"preferred_leader_blacklist": listed}})
+
+
+def test_a_request_that_makes_too_large_a_command_is_too_large() -> None:
+    """A request names a topic once, and the command with each of its partitions: 50 kB become 1.4 MB."""
+    partitions = {str(number): [1] for number in range(5000)}
+    data = json.dumps({"version": 1, "assignment": {"t" * 249: partitions}}).encode()
+    found = command_of(f"{REQUESTS}/request_1", Examined(data, 0, 1, 2, 3), "prod")
+    assert isinstance(found, Fault)
+    assert found.code == "too-large"
+    assert "split it" in found.detail

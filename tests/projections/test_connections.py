@@ -183,3 +183,11 @@ def denied(hosts: str) -> None:
     finally:
         client.stop()
         client.close()
+
+
+async def test_a_chroot_that_is_not_there_yet_is_made(zookeeper: LocalZooKeeper, root: str) -> None:
+    store = ZooKeeperStore(ZooKeeperOptions(f"{zookeeper.hosts}{root}/tools"))
+    assert await store.read([root]) == {}
+    await store.write([Create(root, b"1")])
+    assert (await store.read([root]))[root].data == b"1"
+    await store.close()

@@ -7,7 +7,8 @@ import pytest
 
 from events.commands import Alter
 from projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, REQUESTS
-from projections.store import Store
+from projections.memory import MemoryStore
+from projections.store import Create, Store
 from tests.projections.office import ORDERS, Office, plan_of
 from tests.projections.rig import clear
 from tests.shard.world import CLUSTER, alter
@@ -311,3 +312,14 @@ async def test_of_the_old_node_and_the_api_the_later_one_in_the_log_wins_also_af
     assert made.world.replicas(ORDERS[1]) == (4, 3, 1)
     assert made.decided() == before, "the old node was taken once more"
     assert CLUSTER == "local"
+
+
+async def test_of_the_answers_to_requests_those_with_the_highest_numbers_are_kept(root: str) -> None:
+    store = MemoryStore()
+    made = await office(store, root)
+    async with made.open():
+        above = f"{made.base}{REQUESTS}"
+        await store.write([Create(f"{above}/request_{number}.error", b"{}") for number in range(1, 151)])
+        await until(lambda: sum(path.endswith(".error") for path in store.nodes) == 100)
+        left = (await store.children([above]))[above]
+    assert left == {f"request_{number}.error" for number in range(51, 151)}

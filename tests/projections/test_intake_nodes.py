@@ -103,3 +103,65 @@ async def test_a_place_inside_a_real_clusters_own_nodes_is_refused(
         await Tree(store, f"{place}{root_inside}", CLUSTER, "w").check()
     # Beside them it may stand, as it may beside /zookeeper.
     await Tree(store, f"{place}/drover", CLUSTER, "w").check()
+
+
+REQUEST = b'{"version":1,"legacy":false,"assignment":{"orders":{"0":[4,2,3]}}}'
+
+
+@pytest.mark.parametrize("somebody_is_there", [True, False])
+async def test_a_request_with_a_node_below_it_that_drover_may_not_remove_blocks_nothing(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str, somebody_is_there: bool
+) -> None:
+    """Its node stays, and is answered once; it used to stop the intake, and a projector that took over as well."""
+    made = await office(real_store, root)
+    first = f"{REQUESTS}/request_1"
+
+    async def write() -> None:
+        await write_alone(zookeeper, f"{made.base}{first}", b'{"x":1}', may_read=True)
+        await write_alone(zookeeper, f"{made.base}{first}/notes", b"", may_read=True)
+
+    if not somebody_is_there:
+        async with made.open():
+            made.is_staffed = False
+            await made.write(first, REQUEST)
+            await made.remove(first)
+        await write()
+        made.restart()
+        made.is_staffed = True
+        made.feed()
+    async with made.open():
+        if somebody_is_there:
+            await write()
+        await made.until(f"{first}.error", lambda error: error is not None, "an answer")
+        await made.write(f"{REQUESTS}/request_2", REQUEST)
+        await made.until_shown()
+        assert await made.node(first) is not None
+        assert len(made.told()) == 1
+
+
+async def test_a_request_with_thousands_of_nodes_below_it_blocks_nothing(real_store: Store, root: str) -> None:
+    """Removing them all takes more than one transaction may have."""
+    made = await office(real_store, root)
+    first = f"{REQUESTS}/request_1"
+    async with made.open():
+        await real_store.write([Create(f"{made.base}{REQUESTS}/notes", b"")])
+        top = [Create(f"{made.base}{first}", b'{"x":1}')]
+        await real_store.write([*top, *(Create(f"{made.base}{first}/{number:0200}", b"") for number in range(2500))])
+        await real_store.write([Create(f"{made.base}{first}/{number:0200}", b"") for number in range(2500, 5000)])
+        await made.write(f"{REQUESTS}/request_2", REQUEST)
+        await made.until_shown()
+        await made.until_gone(first)
+
+
+async def test_a_node_among_drovers_own_that_it_may_not_read_is_removed(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str
+) -> None:
+    """In a tree that anybody may write. It used to stop the view for good."""
+    made = await office(real_store, root)
+    path = "/brokers/topics/notes"
+    async with made.open():
+        await write_alone(zookeeper, f"{made.base}{path}", b"", may_read=False)
+        await made.until_gone(path)
+        await until(lambda: path in made.notes.drifted)
+        await made.write(PLAN, plan_of((0, [4, 2, 3])))
+        await made.until_shown()

@@ -6,17 +6,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from drover.local import wait_until
+from events.healing import HealEnd, HealEnded
 from projections.feed import Feed
 from projections.memory import Fault, MemoryStore
 from projections.position import Place, decode_position
 from projections.store import Create, Delete, Set, Store, nothing
 from projections.tree import Tree
 from projections.writer import ClusterWriter, Role, WriterTimes
-from tests.projections.logs import prefixes, rendered, valid_batches, walked_log
+from tests.projections.logs import prefixes, recorded, rendered, valid_batches, walked_log
 from tests.projections.notes import Notes
 from tests.projections.rig import clear, position_of, read_tree
+from tests.projections.test_feed import a_heal, assignments_of
 from tests.shard.world import CLUSTER
 
 TIMES = WriterTimes(take_over_s=0.4, follow_s=0.05, verify_s=0.1, slice_s=0.01)
@@ -257,3 +260,40 @@ async def test_a_request_of_an_operator_is_left_alone_while_nothing_is_under_way
         fed(writer, log, first=begins)
         await at_the_end(store, root, prefixes(log))
         assert plan not in await read_tree(store, root)
+
+
+async def test_a_tree_that_was_restored_from_before_is_written_on_although_nothing_more_happens(root: str) -> None:
+    log, notes, store = await walked_log(3), Notes(), MemoryStore()
+    wanted = prefixes(log)
+    writer = writer_on(store, root, "w", notes)
+    fed(writer, log, last=50)
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING and not writer.backlog, what="it writes")
+        before = dict(store.nodes), dict(store.identities)
+        fed(writer, log, first=50)
+        await at_the_end(store, root, wanted)
+        store.nodes, store.identities = before
+        await at_the_end(store, root, wanted)
+
+
+async def test_the_end_of_a_heal_of_more_chunks_than_zookeeper_takes_at_once_is_cut(
+    real_store: Store, root: str
+) -> None:
+    """5,000 nodes below a long path go with one event: 1.2 MB, for which ZooKeeper closes the connection each time."""
+    writer = writer_on(real_store, f"{root}-{'x' * 200}", "w", Notes())
+    chunks = ((one,) for one in assignments_of("orders", 5_000))
+    ended = HealEnded(cluster=CLUSTER, heal="heal-1", why=HealEnd.RETURNED, dropped=5_000)
+    events = [replace(event, cluster=CLUSTER) for event in a_heal(*chunks)]
+    async with running(writer):
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
+        writer.offer(7, recorded(events))
+        await wait_until(lambda: writer.tree.position is not None and writer.tree.position.offset == 8, what="chunks")
+        assert sum(path.startswith("/drover/heal/") for path in writer.tree.known) == 5_000
+        writer.offer(8, recorded((ended,)))
+
+        def is_over() -> bool:
+            position = writer.tree.position
+            return position is not None and position.offset == 9 and not position.building
+
+        await wait_until(is_over, what="the end of the heal")
+    assert not any(path.startswith("/drover/heal/") for path in await read_tree(real_store, f"{root}-{'x' * 200}"))

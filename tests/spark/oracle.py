@@ -24,6 +24,7 @@ from tests.spark.oracle_words import (
     UNBLOCKING,
     brokers_of,
     held,
+    is_apart,
     minute,
     numbers,
     text,
@@ -290,8 +291,9 @@ class Oracle:
         if sample["kind"] != "progress":
             return
         known = self.samples[sample["cluster"], sample["topic"], sample["partition"]]
-        last = known[-1] if known and sample["at_ms"] - known[-1]["at_ms"] <= 600_000 else None
-        if last is None or (sample["epoch"] >= last["epoch"] and sample["at_ms"] > last["at_ms"]):
+        sample |= {"appended": stored.appended_ms, "at_ms": min(sample["at_ms"], stored.appended_ms)}
+        last = known[-1] if known and not is_apart(known[-1], sample) else None
+        if last is None or (sample["epoch"], sample["at_ms"]) > (last["epoch"], last["at_ms"]):
             known.append(sample)
 
     # -- tables
@@ -361,7 +363,7 @@ class Oracle:
         run = [last]
         for one in reversed(samples[:-1]):
             is_same = one["step"] == last["step"] and brokers_of(one) == brokers_of(last)
-            if not is_same or run[-1]["at_ms"] - one["at_ms"] > 600_000:
+            if not is_same or is_apart(one, run[-1]) or one["at_ms"] >= run[-1]["at_ms"]:
                 break
             run.append(one)
         run.reverse()
@@ -387,8 +389,7 @@ class Oracle:
                 row[f"moves_{side}_last"] = now
         for (cluster, _, _), samples in self.samples.items():
             for number, after in enumerate(samples):
-                earlier = samples[number - 1] if number else {"at_ms": 0}
-                had = {} if after["at_ms"] - earlier["at_ms"] > 600_000 else held(earlier)
+                had = held(samples[number - 1]) if number and not is_apart(samples[number - 1], after) else {}
                 for broker, size in held(after).items():
                     gained = max(0, size - had.get(broker, 0))
                     sides = [(broker, "bytes_in"), (after.get("leader"), "bytes_out")] if gained else []

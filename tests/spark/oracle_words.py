@@ -34,6 +34,11 @@ def held(sample: Any) -> dict[int, int]:
     return {one["broker"]: one["bytes"] for one in sample["adding"]}
 
 
+def is_apart(sample: Any, later: Any) -> bool:
+    """Whether two samples are so far apart in Kafka's time that the later one begins anew."""
+    return bool(later["appended"] - sample["appended"] > 600_000)
+
+
 def brokers_of(sample: Any) -> set[int]:
     return {broker for broker, size in held(sample).items() if size}
 

@@ -5,35 +5,33 @@ import random
 from events.codec import encode_progress
 from events.progress import Progress, ReplicaBytes
 from tests.shard.random_logs import random_log
-from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored, shard
+from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored
 
 
 def samples_of(seed: int) -> list[Stored]:
-    """Samples with late epochs, repeats, gaps, steps, sizes that shrink and a broker that dies."""
+    """Samples with late epochs, repeats, gaps, wrong clocks, steps, sizes that shrink and a broker that dies."""
     chance = random.Random(seed)
-    payloads, at_ms, held = [], BEGAN_MS, {2: 0, 3: 0, 4: 0}
+    found, at_ms, appended_ms, held = [], BEGAN_MS, BEGAN_MS, {2: 0, 3: 0, 4: 0}
     for number in range(300):
         at_ms += chance.choice((-500, 0, 400, 1000, 1000, 1000, 20_000, 700_000 if chance.random() < 0.1 else 1000))
         adding = chance.choice(((4,), (4,), (4,), (3, 4)))
         held = {broker: max(0, size + chance.randint(-50, 500)) for broker, size in held.items()}
         shown = {**held, 4: 0} if number % 10 < 3 else held
-        payloads.append(
-            encode_progress(
-                Progress(
-                    cluster=chance.choice(("east", "west")),
-                    topic="orders",
-                    partition=chance.randint(0, 2),
-                    epoch=chance.choice((1, 2, 2, 2)),
-                    at_ms=at_ms,
-                    step=chance.choice((1, 1, 1, 2)),
-                    bytes_done=sum(shown[broker] for broker in adding),
-                    bytes_total=10_000,
-                    adding=tuple(ReplicaBytes(broker, shown[broker]) for broker in adding),
-                    leader=chance.choice((1, 1, None)),
-                )
-            )
+        sample = Progress(
+            cluster=chance.choice(("east", "west")),
+            topic="orders",
+            partition=chance.randint(0, 2),
+            epoch=chance.choice((1, 2, 2, 2)),
+            at_ms=at_ms + chance.choice((0,) * 10 + (5_000, 10**12)),
+            step=chance.choice((1, 1, 1, 2)),
+            bytes_done=sum(shown[broker] for broker in adding),
+            bytes_total=10_000,
+            adding=tuple(ReplicaBytes(broker, shown[broker]) for broker in adding),
+            leader=chance.choice((1, 1, None)),
         )
-    return shard(*payloads, topic=NAMES.progress)
+        appended_ms = max(appended_ms, at_ms + chance.randint(0, 50))
+        found.append(Stored(NAMES.progress, 0, number, appended_ms, encode_progress(sample)))
+    return found
 
 
 # Without the genesis record, which the topics have already.

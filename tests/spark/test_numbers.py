@@ -26,10 +26,10 @@ def sample(**fields: object) -> bytes:
     return msgpack.encode({"kind": "progress", **asdict(found), **fields})
 
 
-def folded(*payloads: bytes) -> Part:
+def folded(*payloads: bytes, appended_ms: int = BEGAN_MS) -> Part:
     part = SamplesPart(0, None)
     for offset, payload in enumerate(payloads):
-        part.take(offset, BEGAN_MS + offset, payload)
+        part.take(offset, appended_ms + offset, payload)
     return part_of(part.finish())
 
 
@@ -84,7 +84,7 @@ def test_the_largest_numbers_of_a_sample_are_stored_summed_up_and_shown(tmp_path
     ]
     sink = SqliteSink(tmp_path / "tables.sqlite")
     for number in range(2):
-        assert sink.apply(FIRST, Applied(number, folded(*largest), 1))
+        assert sink.apply(FIRST, Applied(number, folded(*largest, appended_ms=LAST_MS), 1))
     row = only(sink, "brokers")
     assert (row["bytes_in"], row["bytes_out"]) == (MOST, MOST)
     assert {str(moment(one["at_ms"]))[:19] for one in sink.rows("samples")} == {"9999-12-31T23:59:59"}

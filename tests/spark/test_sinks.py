@@ -199,8 +199,13 @@ def test_what_has_ended_is_kept_for_so_long_and_what_has_not_for_ever(tmp_path: 
         "plans": tuple(row("plans", cluster="local", plan=str(end), finished_ms=end) for end in (None, 1, 5 * day_ms)),
         "throttles": (row("throttles", cluster="local", broker=1, since_ms=1),),
     }
-    sink.apply(FIRST, Applied(0, Part(rows, {}, newest_ms=1), 0))
-    sink.apply(FIRST, Applied(1, Part({}, {}, newest_ms=92 * day_ms), 0))
+    now_ms = 92 * day_ms
+    sink.apply(FIRST, Applied(0, Part(rows, {}, newest_ms=1, logged_ms=1), now_ms))
+    # Neither the time of a sample, which may be its sender's, nor a log that is ahead of this machine removes anything.
+    sink.apply(FIRST, Applied(1, Part({}, {}, newest_ms=9 * now_ms, logged_ms=2), now_ms))
+    sink.apply(FIRST, Applied(2, Part({}, {}, newest_ms=9 * now_ms, logged_ms=9 * now_ms), 2))
+    assert (len(sink.rows("brokers")), len(sink.rows("plans"))) == (2, 3)
+    sink.apply(FIRST, Applied(3, Part({}, {}, newest_ms=now_ms, logged_ms=now_ms), now_ms))
     assert [one["window_ms"] for one in sink.rows("brokers")] == [5 * day_ms]
     assert {one["plan"] for one in sink.rows("plans")} == {"None", str(5 * day_ms)}
     assert len(sink.rows("throttles")) == 1

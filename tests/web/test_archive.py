@@ -1,5 +1,9 @@
 """The stories in memory: found by partition, plan and command, and bounded."""
 
+from dataclasses import replace
+
+import msgspec
+
 from drover.client.views.history_rows import HistoryRow
 from drover.web.archive import Archive
 from events.partitions import TopicPartition
@@ -82,3 +86,20 @@ def test_the_strip_counts_every_row_once() -> None:
 def test_a_throttle_is_known_since_it_was_first_set() -> None:
     archive = archive_of(busy(60))
     assert set(archive.throttled_ms[CLUSTER]) == {1, 2, 3, 4, 5, 6}
+
+
+def test_what_a_wrong_clock_dated_ahead_is_counted_in_the_strip_when_the_time_was_put_right() -> None:
+    scene = Scene(pace_ms=1000)
+    scene.open_plan("p", "ann", "why", None, keys("orders", 40))
+    records = scene.drain()
+    scene.start(TopicPartition("orders", 0))
+    for key in keys("orders", 40)[1:]:
+        scene.start(key)
+    wrong, *later = scene.drain()
+    ahead = replace(wrong, batch=msgspec.structs.replace(wrong.batch, at_ms=wrong.batch.at_ms + 365 * 86_400_000))
+    archive = Archive()
+    archive.take([*records, ahead, *later])
+    times = archive.times(CLUSTER)
+    assert times == sorted(times)
+    assert times[-1] == later[-1].batch.at_ms
+    assert sum(archive.counts(CLUSTER, times[0], times[-1], 120)) == len(times)

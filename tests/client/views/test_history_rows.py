@@ -1,12 +1,14 @@
 """The audit trail as rows: who, what, why, where."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+import pytest
 
 from drover.cli.history import cells_of
 from drover.client.history import FoldedLog, ValidRecord
-from drover.client.views.history_rows import Chronicle, HistoryRow, Wanted, event_detail, outcome_detail, select
+from drover.client.views.history_rows import HistoryRow, Selection, Wanted, event_detail, outcome_detail
 from drover.journal.reader import LogRecord
 from events.brokers import BlacklistSet
 from events.clusters import ClusterFrozen
@@ -30,6 +32,7 @@ from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueE
 from tests.client.log import CLUSTER, Writer, outcome
 
 KEY = TopicPartition("orders", 3)
+YEAR_MS = 365 * 86_400_000
 NAME: dict[str, Any] = {"cluster": CLUSTER, "topic": KEY.topic, "partition": KEY.partition}
 
 
@@ -54,7 +57,13 @@ def story() -> list[ValidRecord]:
 
 
 def rows(**wanted: Any) -> list[HistoryRow]:
-    return select(story(), Wanted(**wanted), Chronicle())
+    return select(story(), **wanted)
+
+
+def select(records: Iterable[ValidRecord], **wanted: Any) -> list[HistoryRow]:
+    selection = Selection(Wanted(**wanted))
+    selection.add(records)
+    return selection.rows()
 
 
 def test_everything_that_counts_is_told_in_order_with_its_place() -> None:
@@ -90,7 +99,7 @@ def test_what_waits_is_told_with_who_caused_it_and_under_which_plan() -> None:
     )
     log = FoldedLog({0: Writer().fold})
     records = log.take([LogRecord(0, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
-    found = select(records, Wanted(), Chronicle())
+    found = select(records)
     assert [(row.what, row.id, row.by, row.plan) for row in found if row.what != "plan-opened"] == [
         ("freeze held", "f", "eve", None),
         ("command-held", "f", "eve", None),
@@ -162,10 +171,7 @@ def test_an_event_about_many_partitions_is_told_for_each_of_them() -> None:
     log = FoldedLog({0: Writer().fold})
     records = log.take([LogRecord(0, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
     told = {
-        number: [
-            (row.what, row.by, row.detail)
-            for row in select(records, Wanted(partition=TopicPartition(KEY.topic, number)), Chronicle())
-        ]
+        number: [(row.what, row.by, row.detail) for row in select(records, partition=TopicPartition(KEY.topic, number))]
         for number in (3, 4)
     }
     assert told == {
@@ -178,3 +184,36 @@ def test_an_event_about_many_partitions_is_told_for_each_of_them() -> None:
             ("leader-orders-answered", "ann", "outcome reordered, restored yes"),
         ],
     }
+
+
+def with_wrong_clock(shard: int = 0) -> list[ValidRecord]:
+    """Six freezes, a second apart; the clock of the third and the fourth is a year ahead, and is then put right."""
+    writer = Writer(shard, 2)
+    writer.begin()
+    for number in range(6):
+        at_ms = 1000 * (number + 1) + (YEAR_MS if number in {2, 3} else 0)
+        frozen = ClusterFrozen(cluster=CLUSTER, by="ann", reason=str(number))
+        said = msgspec.structs.replace(writer.batch(frozen), at_ms=at_ms, corrects_time=at_ms < writer.fold.at_ms)
+        writer.append(said)
+    log = FoldedLog({shard: Writer(shard, 2).fold})
+    return log.take([LogRecord(shard, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "wanted"), [(2000, "12345"), (2001, "2345"), (5000, "2345"), (5001, "5"), (6001, ""), (YEAR_MS, "")]
+)
+def test_what_a_wrong_clock_dated_a_year_ahead_counts_as_of_the_time_that_was_put_right(
+    since_ms: int, wanted: str
+) -> None:
+    assert "".join(row.reason for row in select(with_wrong_clock(), since_ms=since_ms)) == wanted
+    of_others = select(with_wrong_clock(), since_ms=since_ms, by="ben")
+    assert of_others == []
+
+
+def test_the_rows_of_a_shard_keep_its_order_where_a_clock_was_wrong_and_lie_between_those_of_others() -> None:
+    found = select([*with_wrong_clock(1), *with_wrong_clock(0)])
+    assert [f"{row.reason}@{row.shard}" for row in found] == (
+        ["0@0", "0@1", "1@0", "1@1", "2@0", "3@0", "4@0", "2@1", "3@1", "4@1", "5@0", "5@1"]
+    )
+    # The time that was claimed is told.
+    assert max(row.at_ms for row in found) > YEAR_MS

@@ -27,7 +27,9 @@ def view(*, owner: str = "first", epoch: int = 7, last_record_s: int = 300) -> V
 
 def heard(made: View, seconds_ago: int, epoch: int = 7) -> View:
     shards = (OwnedShard(2, epoch),)
-    _see(made, encode_progress(WorkerSample(worker="first", at_ms=NOW_MS - seconds_ago * 1000, shards=shards)))
+    at_ms = NOW_MS - seconds_ago * 1000
+    sample = WorkerSample(worker="first", at_ms=at_ms, shards=shards)
+    _see(made, LogRecord(0, 0, at_ms, encode_progress(sample), ()))
     return made
 
 

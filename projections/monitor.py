@@ -1,0 +1,24 @@
+"""Who is told what becomes of a projection."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Monitor(Protocol):
+    """Who wants to know; cheap, called from the event loop."""
+
+    def projected(self, cluster: str, events: int, operations: int) -> None:
+        """One transaction was done."""
+        ...
+
+    def projection_failed(self, cluster: str, error: Exception) -> None:
+        """The store, or the log, did not do what was asked; it is tried again."""
+        ...
+
+    def projection_deleted(self, cluster: str, tree: str) -> None:
+        """Somebody had deleted the whole tree, or its position; it is made anew."""
+        ...
+
+    def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
+        """Somebody had changed these nodes; they are as they must be again."""
+        ...

@@ -1,10 +1,10 @@
 """`drover throttle`: throttles of plans and of the cluster, and what tools have left."""
 
-import sys
 from typing import Any
 
 import click
 
+from drover.cli.asking import can_ask, confirmed
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option, say
@@ -116,7 +116,7 @@ def _ask(rates: list[FoundRates], entries: list[FoundEntries], *, yes: bool) -> 
         say(f"topic {one.topic}: {len(one.leader):,} leaders and {len(one.follower):,} followers", err=True)
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise click.UsageError("deleting these needs an answer: run it in a terminal, or add --yes")
-    if not click.confirm("Delete these?", err=True):
+    if not confirmed("Delete these?"):
         raise click.UsageError("nothing was deleted")

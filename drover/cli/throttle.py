@@ -7,7 +7,7 @@ import click
 from drover.cli.asking import can_ask, confirmed
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, say
+from drover.cli.output import output_option, print_document, say
 from drover.cli.parameters import Rate, check_rate, parse_rate
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
@@ -92,6 +92,8 @@ def restore(
     entries = [row for row in found.entries if row.whose == "stray" and (everything or row.topic in topics)]
     if not rates and not entries:
         say("There is nothing to delete: no throttle is left over.", err=True)
+        if options["output"] != "table":
+            print_document({"outcomes": []}, (), options["output"])
         raise click.exceptions.Exit(ExitCode.DONE)
     _ask(rates, entries, yes=yes)
     request = make_request(invocation, "restore-throttles", cluster, options)

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
 import yaml
@@ -89,7 +90,7 @@ def test_programs_that_do_not_wait_read_where_their_command_was_written(
         def __init__(self, _: LogConnection) -> None:
             pass
 
-        async def __aenter__(self) -> "Writing":
+        async def __aenter__(self) -> Self:
             return self
 
         async def __aexit__(self, *_: object) -> None:

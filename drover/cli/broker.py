@@ -8,6 +8,7 @@ import click
 
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, pass_invocation
+from drover.cli.output import say
 from drover.cli.parameters import Duration, Moment
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, send, write_options
@@ -76,7 +77,9 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
     print_answers(answers, request.output)
     code = exit_code(answers)
     if code is ExitCode.DONE:
-        wait_for_leaders(connection, cluster, number, request.timeout_s, drained=not undo)
+        done = wait_for_leaders(connection, cluster, number, request.timeout_s, drained=not undo)
+        # Behind a document for programs, which has ended.
+        say(done, err=request.output != "table")
     raise click.exceptions.Exit(code)
 
 

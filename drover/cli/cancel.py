@@ -1,10 +1,10 @@
 """`drover cancel`: end moves by rollback to the original replicas, or by stopping where they are."""
 
-import sys
 from typing import Any, Literal
 
 import click
 
+from drover.cli.asking import can_ask, confirmed
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.log_state import state_now
 from drover.cli.output import plural
@@ -72,16 +72,12 @@ def cancel(
 
 
 def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
-    if not _can_ask():
+    if not can_ask():
         raise click.UsageError("--all needs -y when there is no terminal to ask on")
     state = state_now(connection, cluster)
     count, waiting = len({*state.reassignments, *state.queue}), len(state.deferred)
     also = f", and withdraw the alters among {plural(waiting, 'command')} that wait for others" if waiting else ""
     what = f"{plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued{also}"
     question = f"{mode.capitalize()} {what}?"
-    if not click.confirm(question, err=True):
+    if not confirmed(question):
         raise click.UsageError("nothing was cancelled")
-
-
-def _can_ask() -> bool:
-    return sys.stdin.isatty()

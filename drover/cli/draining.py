@@ -7,7 +7,7 @@ from contextlib import aclosing
 from enum import Enum
 
 from drover.cli.exits import ExitCode, Failure
-from drover.cli.output import plural, say
+from drover.cli.output import plural
 from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
 from drover.leadership.state import KeptOrder
@@ -25,18 +25,18 @@ class Waiting(Enum):
     IS_OVER = "is over"
 
 
-def wait_for_leaders(connection: LogConnection, cluster: str, broker: int, timeout_s: float, *, drained: bool) -> None:
-    """Wait until the log says that nothing is left to do.
+def wait_for_leaders(connection: LogConnection, cluster: str, broker: int, timeout_s: float, *, drained: bool) -> str:
+    """Wait until the log says that nothing is left to do, and return that as a sentence.
 
     Raises:
         Failure: that is not so after `timeout_s`, or cannot become so; what was begun goes on.
     """
-    asyncio.run(_wait(watch(connection, cluster, PAUSE_S), cluster, broker, timeout_s, drained=drained))
+    return asyncio.run(_wait(watch(connection, cluster, PAUSE_S), cluster, broker, timeout_s, drained=drained))
 
 
 async def _wait(
     views: AsyncGenerator[View, None], cluster: str, broker: int, timeout_s: float, *, drained: bool
-) -> None:
+) -> str:
     deadline = time.monotonic() + timeout_s
     state = ClusterState(cluster)
     async with aclosing(views) as watching:
@@ -46,8 +46,7 @@ async def _wait(
                 drained_as_far(state, broker, view.log.time_of(cluster)) if drained else restored_as_far(state, broker)
             )
             if found is Waiting.IS_DONE:
-                say(_sentence(state, broker, drained=drained))
-                return
+                return _sentence(state, broker, drained=drained)
             if found is not Waiting.GOES_ON or time.monotonic() > deadline:
                 break
         else:

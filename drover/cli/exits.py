@@ -1,11 +1,18 @@
 """The exit codes of every command; they are public and never change."""
 
+import errno
+import os
+import sys
 from enum import IntEnum
+from pathlib import Path
 
 import click
 
 from drover.errors import ClusterAccessError, ConfigurationError, CorruptLogError, DroverError, LogAccessError
 from events.bounds import visible
+
+# The disk is full, wherever something was being written.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class ExitCode(IntEnum):
@@ -37,3 +44,12 @@ def failure_of(error: DroverError) -> Failure:
             return Failure(str(error), ExitCode.CORRUPT)
         case _:
             return Failure(str(error))
+
+
+def unwritable(error: OSError) -> Failure:
+    """Give a full disk its exit code; what a command has sent before it could not print that remains sent."""
+    if sys.stdout is not None and error.filename is None:
+        # What was printed may still be in the buffer; Python would try again at its end, and print a traceback.
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
+    return Failure(f"{error.filename or 'what this command writes'} cannot be written: {error.strerror}")

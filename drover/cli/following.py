@@ -99,47 +99,50 @@ def fitting(screen: Console, view: View, choice: Choice) -> RenderableType:
 async def _show_lines(
     views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]
 ) -> None:
+    """Print a line for each change; behind a document for programs, which ends with its last line, on stderr."""
     shown: dict[tuple[str, str, int], StatusRow] = {}
     counted: tuple[list[tuple[str, str, int]], int] | None = None
     unowned: dict[int, str] = {}
+    is_for_people, beside = output != "jsonl", output not in {"table", "jsonl"}
     async for view in views:
-        if output == "table":
-            unowned = _print_ownership(view, unowned)
+        if is_for_people:
+            unowned = _print_ownership(view, unowned, beside=beside)
         rows = {(row.cluster, row.topic, row.partition): row for row in choice.rows(view)}
         for key, row in rows.items():
             if shown.get(key) != row:
-                _print_row(row, shown.get(key), output)
+                _print_row(row, shown.get(key), output, beside=beside)
         for key in shown.keys() - rows.keys():
-            _print_gone(shown[key], output)
+            _print_gone(shown[key], output, beside=beside)
         queued = len(choice.queue(view))
-        if output == "table" and counted != (list(rows), queued):
+        if is_for_people and counted != (list(rows), queued):
             counted = (list(rows), queued)
-            say(summary(list(rows.values()), queued))
+            say(summary(list(rows.values()), queued), err=beside)
         shown = rows
         if ended(view):
             return
 
 
-def _print_ownership(view: View, unowned: dict[int, str]) -> dict[int, str]:
+def _print_ownership(view: View, unowned: dict[int, str], *, beside: bool) -> dict[int, str]:
     """Print once that a shard has lost its owner, and that it has one again; returns those without."""
     now = {row.shard: row for row in shard_rows(view)}
     for shard, row in now.items():
         if row.is_owned == (shard in unowned):
-            say(row.sentence(view.now_ms))
+            say(row.sentence(view.now_ms), err=beside)
     return {shard: row.owner for shard, row in now.items() if not row.is_owned}
 
 
-def _print_row(row: StatusRow, before: StatusRow | None, output: str) -> None:
+def _print_row(row: StatusRow, before: StatusRow | None, output: str, *, beside: bool) -> None:
     if output == "jsonl":
         print_line(row.document())
     elif before is None or (before.state, before.step, before.waiting) != (row.state, row.step, row.waiting):
         waits = f", waits for {row.waiting}" if row.waiting else ""
         step = f" step {row.step}" if row.step else ""
-        say(f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}")
+        line = f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}"
+        say(line, err=beside)
 
 
-def _print_gone(row: StatusRow, output: str) -> None:
+def _print_gone(row: StatusRow, output: str, *, beside: bool) -> None:
     if output == "jsonl":
         print_line({**row.document(), "state": "ended"})
     else:
-        say(f"{row.cluster} {row.topic}:{row.partition} ended")
+        say(f"{row.cluster} {row.topic}:{row.partition} ended", err=beside)

@@ -158,8 +158,14 @@ async def _inventory(settings: Settings, cluster: str) -> Inventory:
 def _plan_now(
     inventory: Inventory, state: ClusterState, number: int | None, disk_limit_percent: int
 ) -> tuple[tuple[int, ...], HealPlan]:
-    """Plan as the owner would; broker N counts as dead, alive or not."""
+    """Plan as the owner would; broker N counts as dead, alive or not.
+
+    Raises `ConfigurationError` for one that is neither in the cluster nor in a replica list: it is mistyped.
+    """
     assigned = {broker for facts in inventory.partitions.values() for broker in facts.replicas}
+    if number is not None and number not in assigned and number not in inventory.brokers:
+        known = ", ".join(map(str, sorted({*assigned, *inventory.brokers})))
+        raise ConfigurationError(f"there is no broker {number}; there are {known}")
     dead = {broker for broker in assigned if not inventory.brokers[broker].is_alive}
     due, away = (tuple(sorted(dead)), dead) if number is None else ((number,), dead | {number})
     return due, plan_heal(inventory, patient_of(state, due, away), disk_limit_percent)

@@ -2,6 +2,7 @@
 
 import getpass
 import logging
+import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,7 +65,15 @@ class Invocation:
     @property
     def author(self) -> str:
         """The person or program that asks: `--by`, or user@host."""
-        return self.by or f"{getpass.getuser()}@{socket.gethostname()}"
+        return self.by or f"{_user()}@{socket.gethostname()}"
+
+
+def _user() -> str:
+    """Return the user's name; in a container the user often has a number only, such as that of Drover's own image."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}"
 
 
 def pass_invocation(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import click
 
-from drover.cli.exits import ExitCode, failure_of
+from drover.cli.exits import NO_ROOM, ExitCode, failure_of, unwritable
 from drover.cli.invocation import Invocation
 from drover.cli.output import say
 from drover.errors import DroverError
@@ -53,6 +53,10 @@ class LazyGroup(click.Group):
             if ctx.ensure_object(Invocation).debug:
                 raise
             raise failure_of(error) from error
+        except OSError as error:
+            if error.errno not in NO_ROOM or ctx.ensure_object(Invocation).debug:
+                raise
+            raise unwritable(error) from error
         except KeyboardInterrupt:
             say("Interrupted.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)

@@ -18,6 +18,8 @@ FASTEST_LIKELY_RATE = 100_000_000_000
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE)
+# In milliseconds, more than that is no number any more; how much a message takes is its reader's to say.
+LONGEST_S = 1e300
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -95,7 +97,10 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text + "s" if text.replace(".", "", 1).isdecimal() else text)
     if match is None:
         raise ValueError(f"{text!r} is not a duration: write 500ms, 30s, 5m, 2h or 1d")
-    return float(match.group(1)) * _SECONDS[match.group(2).lower()]
+    seconds = float(match.group(1)) * _SECONDS[match.group(2).lower()]
+    if seconds > LONGEST_S:
+        raise ValueError(f"{text[:40]!r} is longer than anything can take")
+    return seconds
 
 
 def parse_partition(text: str) -> TopicPartition:
@@ -110,11 +115,13 @@ def parse_moment(text: str, now: datetime) -> datetime:
     """Read `2h` (so long ago) or an ISO date, with or without time; local time if it has no zone."""
     try:
         return now - timedelta(seconds=parse_duration(text))
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer ago than dates reach") from None
     except ValueError:
         pass
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is not a time: write 2h for two hours ago, or 2026-11-20T15:04") from None
 
 

@@ -27,7 +27,7 @@ from drover.cli.plan_file import SavedProposal, proposal_json
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options_of_trial
 from drover.client.views.proposal_rows import Request, blocking, proposal_document, unmet_lines
-from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
+from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal
 from drover.planning.propose import propose
@@ -103,6 +103,7 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         throttle_bytes_per_second=options["throttle"],
         excluded_topics=frozenset(limits.exclude_topics),
         leaving=leaving_of(model, goal),
+        topic=goal.topic if isinstance(goal, SetReplicationFactor) else None,
     )
     targets = targets_of(proposal)
     if options["to"] is not None and not proposal.refused:

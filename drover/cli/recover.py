@@ -4,6 +4,7 @@ import asyncio
 
 import click
 
+from drover.cli.asking import confirmed
 from drover.cli.invocation import Invocation, author_option, common_options, pass_invocation
 from drover.cli.output import plural, say, timestamp
 from drover.shard.fold import ShardFold
@@ -40,7 +41,7 @@ def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool
     if offset is None:
         say(f"Let it go on from there with: drover recover {shard} --after {fold.damage.offset}")
         return
-    if not (yes or click.confirm("Is all of that to be as if it had never been written?", err=True)):
+    if not (yes or confirmed("Is all of that to be as if it had never been written?")):
         raise click.UsageError("nothing was written")
     asyncio.run(resume_shard(connection, fold, offset, f"{invocation.author}, drover recover"))
     say(f"Shard {shard} goes on with the state from before offset {offset}; a worker takes it within a minute.")

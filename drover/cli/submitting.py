@@ -13,7 +13,7 @@ import msgspec
 
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, author_option, common_options
-from drover.cli.output import FORMATS, say
+from drover.cli.output import FORMATS, print_document, say
 from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Sent
 from drover.journal.connection import LogConnection
@@ -167,11 +167,22 @@ async def _send(
     async with Client(connection) as client:
         sent.extend(await client.submit_all(commands))
         if request.timeout_s is None:
-            for one in sent:
-                say(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
-            say(_look_again(request), err=True)
+            _tell_written(sent, request)
             return ()
         return await client.outcomes(sent, request.timeout_s)
+
+
+def _tell_written(sent: Sequence[Sent], request: Request) -> None:
+    """Say where commands are whose outcomes nobody waits for; programs get that as a document."""
+    if request.output != "table":
+        rows = [
+            {"id": one.command.id, "topic": one.topic, "partition": one.shard, "offset": one.offset} for one in sent
+        ]
+        print_document({"outcomes": [], "written": rows}, rows, request.output)
+        return
+    for one in sent:
+        say(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
+    say(_look_again(request), err=True)
 
 
 def _look_again(request: Request) -> str:

@@ -1,13 +1,13 @@
 """`drover throttle`: throttles of plans and of the cluster, and what tools have left."""
 
-import sys
 from typing import Any
 
 import click
 
+from drover.cli.asking import can_ask, confirmed
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, say
+from drover.cli.output import output_option, print_document, say
 from drover.cli.parameters import Rate, check_rate, parse_rate
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
@@ -92,6 +92,8 @@ def restore(
     entries = [row for row in found.entries if row.whose == "stray" and (everything or row.topic in topics)]
     if not rates and not entries:
         say("There is nothing to delete: no throttle is left over.", err=True)
+        if options["output"] != "table":
+            print_document({"outcomes": []}, (), options["output"])
         raise click.exceptions.Exit(ExitCode.DONE)
     _ask(rates, entries, yes=yes)
     request = make_request(invocation, "restore-throttles", cluster, options)
@@ -116,7 +118,7 @@ def _ask(rates: list[FoundRates], entries: list[FoundEntries], *, yes: bool) -> 
         say(f"topic {one.topic}: {len(one.leader):,} leaders and {len(one.follower):,} followers", err=True)
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise click.UsageError("deleting these needs an answer: run it in a terminal, or add --yes")
-    if not click.confirm("Delete these?", err=True):
+    if not confirmed("Delete these?"):
         raise click.UsageError("nothing was deleted")

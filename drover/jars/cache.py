@@ -13,15 +13,24 @@ from pathlib import Path
 
 import platformdirs
 
+from drover.errors import ConfigurationError
 from drover.jars.lock import Jar
 
 MARKER_NAME = "verified.json"
 
 
 def cache_directory() -> Path:
-    """Return the user's cache directory for Drover; `DROVER_CACHE_DIR` overrides the platform's place."""
+    """Return the user's cache directory for Drover; `DROVER_CACHE_DIR` overrides the platform's place.
+
+    Raises `ConfigurationError` for a user without a home.
+    """
     override = os.environ.get("DROVER_CACHE_DIR")
-    return Path(override).expanduser().absolute() if override else Path(platformdirs.user_cache_dir("drover"))
+    try:
+        return Path(override).expanduser().absolute() if override else Path(platformdirs.user_cache_dir("drover"))
+    except RuntimeError as error:
+        raise ConfigurationError(
+            "this user has no home directory, so nothing can be kept there: name a directory in DROVER_CACHE_DIR"
+        ) from error
 
 
 def jars_directory() -> Path:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from drover.capability.decision import Decision, Facts, refuse
+from drover.capability.unseen import MOST_TOLD, telling_unseen
 from drover.leadership.state import LeadershipState, Listing
 from drover.state.cluster import ClusterState
 from events.brokers import BlacklistSet
@@ -13,8 +14,6 @@ from events.leadership import LeaderBalanceBegun, ListedBroker
 from events.refusals import RefusalCode
 
 DROVER = "drover"
-# Of the brokers that nobody has seen.
-MOST_TOLD = 10
 
 
 def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> Decision:
@@ -25,7 +24,8 @@ def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> D
         broker: ListedBroker(broker=broker, topics=_topics(entry.topics), until_ms=entry.until_ms, reason=entry.reason)
         for broker, entry in given.items()
     }
-    return _telling_unknown(_set(state, brokers, entries, command.by, command.reason), brokers, state, facts)
+    decision = _set(state, brokers, entries, command.by, command.reason)
+    return telling_unseen(decision, brokers, state.name, state.known_brokers, facts, done="listed")
 
 
 def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decision:
@@ -48,7 +48,7 @@ def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decisio
     )
     brokers = tuple(dict.fromkeys((*state.blacklist, command.broker)))
     decision = replace(_set(state, brokers, entries, command.by, command.reason), remarks=remarks)
-    return _telling_unknown(decision, (command.broker,), state, facts)
+    return telling_unseen(decision, (command.broker,), state.name, state.known_brokers, facts, done="listed")
 
 
 def _merge(known: Listing, command: Demote, facts: Facts) -> Decision | tuple[tuple[str, ...] | None, tuple[str, ...]]:
@@ -84,17 +84,6 @@ def _until(known: Listing, now_ms: int) -> str:
     if known.until_ms is None:
         return "until a command ends that"
     return f"for {max(0, known.until_ms - now_ms) / 1000:.0f} s more"
-
-
-def _telling_unknown(decision: Decision, named: Collection[int], state: ClusterState, facts: Facts) -> Decision:
-    """Say which of the brokers that a command names nobody has seen: a list may be made before a broker comes."""
-    known = {*state.known_brokers, *facts.live_brokers}
-    unknown = sorted(set(named).difference(known))
-    if not decision.events or not known or not unknown:
-        return decision
-    some = ", ".join(map(str, unknown[:MOST_TOLD])) + (" and others" if len(unknown) > MOST_TOLD else "")
-    said = f"no broker {some} was ever seen in {state.name}: listed all the same, for when it comes"
-    return replace(decision, remarks=(*decision.remarks, said))
 
 
 def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> Decision:

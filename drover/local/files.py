@@ -1,5 +1,6 @@
 """Write what the nodes of a cluster read, and remove all that a cluster wrote; never a file of the user's."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,12 @@ from drover.local.layout import ADMIN, CONTROLLER, OPERATOR, WORKER, ZOOKEEPER, 
 
 
 def check_directory(layout: Layout) -> None:
-    """Refuse a directory whose drover.toml is the user's own, before anything is written there."""
+    """Refuse a directory that cannot be made, or whose drover.toml is the user's own, before anything is written."""
+    above = next(one for one in (layout.directory, *layout.directory.parents) if os.access(one, os.F_OK))
+    if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"nothing can be written to {above}; choose another --dir")
+    if above != layout.directory and not above.is_dir():
+        raise ConfigurationError(f"{above} is a file, so that {layout.directory} cannot be made; choose another --dir")
     if layout.directory.exists() and not layout.directory.is_dir():
         raise ConfigurationError(f"{layout.directory} is a file; choose another --dir")
     for file in layout.config_files:

@@ -88,7 +88,10 @@ def find_file(config: Path | None) -> Path | None:
     here = Path(FILE_NAME)
     if here.is_file():
         return here
-    users = platformdirs.user_config_path("drover") / FILE_NAME
+    try:
+        users = platformdirs.user_config_path("drover") / FILE_NAME
+    except RuntimeError:
+        return None  # the user has no home, as in many containers
     return users if users.is_file() else None
 
 
@@ -327,9 +330,12 @@ def _hint(key: str, known: Iterable[str]) -> str:
     return f" (known: {', '.join(known)})" if known else ""
 
 
-def _kept_file(file: Path | None) -> Path:
+def _kept_file(file: Path | None) -> Path | None:
     named = os.environ.get(CACHE_VARIABLE)
-    cache = Path(named) if named else platformdirs.user_cache_path("drover")
+    try:
+        cache = Path(named) if named else platformdirs.user_cache_path("drover")
+    except RuntimeError:
+        return None  # the user has no home: nothing is kept
     name = hashlib.blake2b(os.fsencode(str(file and file.absolute())), digest_size=8).hexdigest()
     return cache / "settings" / f"{name}.json"
 
@@ -342,7 +348,9 @@ def _fingerprint(file: Path | None, content: bytes, flags: Mapping[str, Any]) ->
     return hashlib.blake2b(parts + content, digest_size=16).hexdigest().encode()
 
 
-def _recall(kept: Path, fingerprint: bytes) -> Settings | None:
+def _recall(kept: Path | None, fingerprint: bytes) -> Settings | None:
+    if kept is None:
+        return None
     try:
         found, _, payload = kept.read_bytes().partition(b"\n")
         return msgspec.json.decode(payload, type=Settings) if found == fingerprint else None
@@ -350,7 +358,9 @@ def _recall(kept: Path, fingerprint: bytes) -> Settings | None:
         return None  # no cache, or not one of ours: the settings are read from their sources
 
 
-def _keep(kept: Path, fingerprint: bytes, settings: Settings) -> None:
+def _keep(kept: Path | None, fingerprint: bytes, settings: Settings) -> None:
+    if kept is None:
+        return
     # A cache that cannot be written costs time and nothing else.
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,9 @@
 """Deciding to hold a broker, so that no further copy goes into it or out of it, and to release it."""
 
 from drover.capability.decision import Decision, Facts, refuse
+from drover.capability.unseen import telling_unseen
 from drover.scheduling.state import SchedulingState
+from drover.state.cluster import ClusterState
 from events.clusters import BrokerHeld, BrokerReleased
 from events.commands import HoldBroker, ReleaseBroker
 from events.refusals import RefusalCode
@@ -10,8 +12,13 @@ from events.refusals import RefusalCode
 MAX_HELD_BROKERS = 1000
 
 
-def decide_hold(command: HoldBroker, state: SchedulingState, _facts: Facts) -> Decision:
-    """Hold a broker; a later hold of the same one says anew what it is spared."""
+def decide_hold(command: HoldBroker, state: ClusterState, facts: Facts) -> Decision:
+    """Hold a broker, also one that is still to come; a later hold of the same one says anew what it is spared."""
+    decision = _hold(command, state)
+    return telling_unseen(decision, (command.broker,), state.name, state.known_brokers, facts, done="held")
+
+
+def _hold(command: HoldBroker, state: SchedulingState) -> Decision:
     known = state.held_brokers.get(command.broker)
     if known is not None and known.role is command.role:
         remark = f"broker {command.broker} is held by {known.by} already ({known.reason}), and remains so"

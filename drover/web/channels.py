@@ -16,6 +16,7 @@ KEPT_CHANGES = 256
 # A channel that nobody looks at is kept for so long, for viewers that were cut off.
 IDLE_S = 60.0
 MAX_CHANNELS = 200
+VERSION_DIGITS = 15
 
 
 class TooManyChannelsError(Exception):
@@ -62,7 +63,8 @@ class Channel:
     def version_of(self, event_id: str | None) -> int | None:
         """Return the version that an event's id names; None if it is of another run, or too old to catch up with."""
         boot, _, number = (event_id or "").rpartition("-")
-        if boot != self.boot or not (number.isascii() and number.isdecimal()):
+        # No version has so many digits; Python refuses to read thousands of them.
+        if boot != self.boot or not (number.isascii() and number.isdecimal() and len(number) <= VERSION_DIGITS):
             return None
         version = int(number)
         return version if self.version - len(self.changes) <= version <= self.version else None

@@ -12,7 +12,7 @@ from drover.client.views.history_rows import HistoryRow
 from drover.client.views.limit_rows import limit_rows
 from drover.client.views.log_rows import log_rows
 from drover.client.views.plan_rows import figures, plan_row, plan_rows
-from drover.client.views.shard_rows import shard_rows
+from drover.client.views.shard_rows import contests, shard_rows
 from drover.client.views.status_rows import notices, unmanaged_rows
 from drover.client.views.throttle_rows import broker_throttle_rows, topic_throttle_rows
 from drover.client.views.waiting_rows import held_rows
@@ -54,7 +54,7 @@ def document(present: Present, query: Query) -> Document:
 def _head(present: Present, state: ClusterState | None, shard: int) -> dict[str, Any]:
     head: dict[str, Any] = {"clusters": list(present.clusters()), "cluster": None, "at_ms": present.at_ms}
     if state is None:
-        return {"head": head, "notices": []}
+        return {"head": head, "notices": list(_contests(present))}
     fold = present.view.log.folds[shard]
     head |= {
         "cluster": state.name,
@@ -75,8 +75,17 @@ def _notices(present: Present, state: ClusterState, shard: int) -> list[dict[str
     told = notices(state, present.view.projections.get(state.name))
     for beginning in (f"{state.name} is ", f"{state.name}: ", f"{state.name} "):
         told = [line.removeprefix(beginning) for line in told]
-    found = [{"key": line, "level": _level(line)} for line in (*said, *told)]
+    found = [*_contests(present), *({"key": line, "level": _level(line)} for line in (*said, *told))]
     return sorted(found, key=lambda notice: _LEVELS.index(notice["level"]))
+
+
+def _contests(present: Present) -> Iterator[dict[str, Any]]:
+    """Yield a notice for each set of groups of workers that fight for shards, whichever these are.
+
+    Of the past nothing is told: a fight that is over needs no remedy.
+    """
+    if present.at_ms is None:
+        yield from ({"key": line, "level": "bad"} for line in contests(shard_rows(present.view)))
 
 
 def _ownership(present: Present, shard: int) -> Iterator[str]:

@@ -196,7 +196,7 @@ def test_cancelling_everything_tells_how_much_that_is_and_asks(monkeypatch: pyte
             fold.state.cluster("prod").put(queued(number))
         return FoldedLog({0: fold})
 
-    monkeypatch.setattr("drover.cli.cancel._can_ask", lambda: True)
+    monkeypatch.setattr("drover.cli.cancel.can_ask", lambda: True)
     monkeypatch.setattr("drover.client.history.fold_shards", folded)
     result = run("cancel", "--rollback", "--all", "--reason", "x", stdin="n\n")
     assert "Rollback 3 reassignments of cluster prod" in result.stderr

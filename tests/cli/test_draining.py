@@ -1,13 +1,18 @@
 """How far a drain of leaders is, and its undo: what the log must say before a command says that it is done."""
 
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
+import yaml
+from click.testing import CliRunner
 from msgspec.structs import replace
 
 from drover.cli.draining import Waiting, drained_as_far, restored_as_far
 from drover.cli.draining import _wait as wait
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.main import cli
+from drover.client.answers import Answer
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.watching import View
@@ -17,6 +22,7 @@ from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.brokers import BlacklistSet
 from events.leadership import LeaderElectionIntended, ListedBroker
+from tests.client.log import outcome
 from tests.leadership.support import FIRST, balance, demote, lazy, restore, world
 from tests.shard.world import CLUSTER, World
 
@@ -142,6 +148,24 @@ async def test_what_is_not_done_in_time_says_how_far_it_is(
     assert failure.value.exit_code == ExitCode.UNFINISHED
 
 
-async def test_what_is_done_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    await wait(views(ClusterState(CLUSTER)), CLUSTER, 3, 0, drained=False)
-    assert capsys.readouterr().out == f"The canonical order of every list with broker 3 of {CLUSTER} is back.\n"
+async def test_what_is_done_is_said() -> None:
+    done = await wait(views(ClusterState(CLUSTER)), CLUSTER, 3, 0, drained=False)
+    assert done == f"The canonical order of every list with broker 3 of {CLUSTER} is back."
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_what_is_done_is_said_beside_a_document_for_programs(
+    output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+    monkeypatch.setattr("drover.cli.broker.send", lambda *_: (Answer(outcome("d1"), 0, 1, 1),))
+    monkeypatch.setattr("drover.cli.draining.wait_for_leaders", lambda *_, **__: "Broker 3 leads nothing.")
+    command = ("broker", "drain-leaders", "3", "--reason", "x", "--config", str(config), "-o", output)
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == 0
+    said, beside = (result.stdout, result.stderr) if output == "table" else (result.stderr, result.stdout)
+    assert "Broker 3 leads nothing.\n" in said
+    assert "Broker 3" not in beside
+    if output != "table":
+        assert yaml.safe_load(result.stdout)["outcomes"][0]["id"] == "d1"

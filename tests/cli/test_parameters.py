@@ -4,7 +4,9 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from click.testing import CliRunner
 
+from drover.cli.main import cli
 from drover.cli.output import amount, duration, plural, timestamp
 from drover.cli.parameters import check_rate, parse_duration, parse_moment, parse_partition, parse_rate, parse_size
 from events.partitions import TopicPartition
@@ -72,6 +74,35 @@ def test_a_moment_is_so_long_ago_or_a_date() -> None:
     assert parse_moment("2026-11-20T15:04+00:00", now) == datetime(2026, 11, 20, 15, 4, tzinfo=UTC)
     with pytest.raises(ValueError, match="not a time"):
         parse_moment("yesterday", now)
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "d", "9" * 300 + "d"])
+def test_a_duration_without_end_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="longer than anything"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 400 + "d", "99999999999999999d", "999999999d", "9999-12-31T23:59:59-10:00", "0001-01-01T00:00+10:00"]
+)
+def test_a_moment_that_no_date_reaches_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"not a time|longer ago than dates reach"):
+        parse_moment(text, datetime(2026, 11, 21, 12, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("history", "--since", "999999999d"),
+        ("broker", "failed", "4", "--reason", "x", "--at", "9999-12-31T23:59:59-10:00"),
+        ("leaders", "demote", "4", "--reason", "x", "--for", "9" * 400 + "d"),
+        ("limits", "set", "heal.flapping_window_ms=" + "9" * 400 + "m", "--reason", "x"),
+    ],
+)
+def test_a_time_without_end_is_wrong_usage(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(cli, arguments)
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == 2
 
 
 def test_numbers_are_written_for_people() -> None:

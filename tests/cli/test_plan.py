@@ -137,6 +137,21 @@ def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_br
     assert '"__consumer_offsets"' in propose(model, "drain", "3", "--include-internal", "-o", "jsonl").stdout
 
 
+def test_the_factor_of_an_internal_topic_is_not_left_as_it_is_with_exit_code_0(model: str, tmp_path: Path) -> None:
+    goal = ("set-rf", "__consumer_offsets", "2")
+    told = propose(model, *goal)
+    assert "--include-internal changes internal topics too" in told.stdout
+    assert told.exit_code == ExitCode.GUARDED
+    file = tmp_path / "plan.json"
+    assert propose(model, *goal, "--to", str(file)).exit_code == ExitCode.GUARDED
+    assert not file.exists()
+    assert propose(model, *goal, "--exclude-topics", "__*").exit_code == ExitCode.DONE
+    shown = propose(model, *goal, "--include-internal", "-o", "json")
+    assert [len(move["after"]) for move in json.loads(shown.stdout)["moves"]] == [2]
+    assert shown.exit_code == ExitCode.DONE
+    assert propose(model, "set-rf", "__consumer_offsets", "3").exit_code == ExitCode.DONE
+
+
 def test_excluded_brokers_get_nothing_and_excluded_topics_stay(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.json", *(partition("t", number, 3) for number in range(3)), partition("u", 0, 3))
     moves = [

@@ -2,9 +2,12 @@
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from drover.cli.exits import ExitCode, Failure
@@ -12,7 +15,7 @@ from drover.cli.main import cli
 from drover.cli.submitting import Request, send
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
 from drover.journal.connection import LogConnection
-from events.commands import Freeze
+from events.commands import Command, Freeze
 from events.topics import TopicNames
 from tests.cli.test_commands import CONFIG
 
@@ -77,3 +80,32 @@ def test_a_command_that_waits_for_another_one_says_so_when_its_time_is_over(
         send(LogConnection("127.0.0.1:1", TopicNames()), commands, request)
     assert said in raised.value.message
     assert raised.value.exit_code == ExitCode.UNFINISHED
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl", "yaml"])
+def test_programs_that_do_not_wait_read_where_their_command_was_written(
+    output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Writing:
+        def __init__(self, _: LogConnection) -> None:
+            pass
+
+        async def __aenter__(self) -> Self:
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            pass
+
+        async def submit_all(self, commands: Sequence[Command]) -> list[Sent]:
+            return [Sent(command, "drover.cancel", 2, 7) for command in commands]
+
+    monkeypatch.setattr("drover.client.client.Client", Writing)
+    result = run("freeze", "--reason", "r", "--id", "f1", "--no-wait", "-o", output)
+    assert result.exit_code == ExitCode.DONE, result.output
+    row = {"id": "f1", "topic": "drover.cancel", "partition": 2, "offset": 7}
+    if output == "table":
+        assert result.stdout == ""
+        assert "f1 was written to drover.cancel 2@7." in result.stderr
+    else:
+        read = yaml.safe_load(result.stdout)
+        assert read == (row if output == "jsonl" else {"outcomes": [], "written": [row]})

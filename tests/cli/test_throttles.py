@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from drover.cli import throttle, throttles
@@ -210,6 +211,15 @@ def test_restore_deletes_the_strays_that_are_named_or_all(
     assert [(one.topic, one.leader, one.follower) for one in command.topics] == [
         (topic, ("0:1",), ("0:9",)) for topic in topics
     ]
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_nothing_to_restore_is_a_document_for_programs_too(
+    model: ClusterModel, sent: list[Command], output: str
+) -> None:
+    result = run("throttle", "restore", *REASON, "-o", output)
+    assert (result.exit_code, sent) == (ExitCode.DONE, [])
+    assert yaml.safe_load(result.stdout) == {"outcomes": []}
 
 
 @pytest.mark.parametrize("given", [["--broker", "1"], ["--topic", "nowhere"]])

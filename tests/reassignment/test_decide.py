@@ -203,3 +203,5 @@ def test_a_listed_broker_that_nobody_has_seen_is_told() -> None:
     for event in decision.events:
         apply(state, event, 1000)
     assert decide(Demote(id="4", broker=2, **WHO), state, Facts()).remarks == ()
+    again = decide(Blacklist(id="5", brokers=(1, 9), **WHO), state, Facts())
+    assert (again.events, len(again.remarks)) == ((), 1)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
+from drover.jars import cache_directory
 from drover.local.certificates import make_certificates
 from drover.runtime import settings_sources
 from drover.runtime.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
@@ -350,3 +351,24 @@ def test_what_is_not_encrypted_is_named() -> None:
         "clusters.test",
         "zookeeper (with its password)",
     )
+
+
+def test_a_user_without_a_home_has_settings_and_is_told_where_jars_would_go(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that runs under a number that no file of users holds."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "DROVER_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    assert load_settings(file) == load_settings(file)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError, match=r"no drover\.toml was found"):
+        load_settings()
+    with pytest.raises(ConfigurationError, match="DROVER_CACHE_DIR"):
+        cache_directory()
+
+
+def nobody(number: int) -> None:
+    raise KeyError(f"getpwuid(): uid not found: {number}")

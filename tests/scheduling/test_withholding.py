@@ -110,6 +110,18 @@ async def test_a_held_broker_gets_or_gives_no_further_copy(role: HoldRole, start
     assert set(made.state.moves.in_flight) == set(all_of_them)
 
 
+async def test_a_hold_of_a_broker_that_nobody_has_seen_is_accepted_and_says_so() -> None:
+    made = world()
+    await made.run(300)
+    for id_, role in (("1", HoldRole.BOTH), ("2", HoldRole.SOURCE), ("again", HoldRole.SOURCE)):
+        outcome = await ask(made, HoldBroker, id_, broker=99, role=role)
+        assert outcome.verdict == "accepted"
+        assert f"no broker 99 was ever seen in {CLUSTER}: held all the same, for when it comes" in outcome.remarks
+    assert 99 in made.state.held_brokers
+    seen = await ask(made, HoldBroker, "3", broker=6)
+    assert seen.remarks == ()
+
+
 async def test_holds_are_told_replaced_and_bounded() -> None:
     made = world()
     assert (await ask(made, ReleaseBroker, "1", broker=4)).remarks == ("broker 4 was not held",)

@@ -1,11 +1,13 @@
 """Logs to look at: written as an owner would write them, so that what a test sees was folded like any other log."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from drover.client.history import FoldedLog, ValidRecord
+from drover.client.history import FoldedLog, Takeover, ValidRecord
 from drover.client.transfers import Transfers
 from drover.client.watching import Heard, View
 from events.brokers import BlacklistSet, BrokerFailureRecorded
@@ -72,6 +74,12 @@ class Scene:
         self.view.workers.clear()
         self.view.log.last_record_ms[0] = now_ms() - 95_000
         self.view.undecided[0] = 7
+
+    def contest(self, *groups: str) -> None:
+        """Let workers of these groups have taken the shard from each other, one after the other, a second apart."""
+        first_ms = now_ms() - 1000 * len(groups)
+        found = (Takeover(first_ms + 1000 * number, *pair) for number, pair in enumerate(pairwise(groups)))
+        self.view.log.takeovers[0] = deque(found)
 
     @property
     def at_ms(self) -> int:

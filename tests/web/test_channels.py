@@ -45,7 +45,9 @@ def test_who_comes_back_misses_nothing_and_sees_nothing_twice() -> None:
     assert seen == {"n": 5, "odd": 1}
 
 
-@pytest.mark.parametrize("event_id", [None, "", "other-0", "boot-x", "boot-99", "boot--1", "boot-²"])
+@pytest.mark.parametrize(
+    "event_id", [None, "", "other-0", "boot-x", "boot-99", "boot--1", "boot-²", "boot-" + "9" * 5000]
+)
 def test_an_id_that_means_nothing_here_gets_the_whole(event_id: str | None) -> None:
     channel = Channel("boot", {"n": 0})
     assert channel.version_of(event_id) is None

@@ -39,6 +39,7 @@ class Request:
     """The request behind a proposal: its words, the cluster's name, and the throttle for the estimate.
 
     `excluded_topics` are those that the operator has excluded by name, `leaving` the brokers that are being emptied.
+    `topic` is the one that the goal is about, if it is about one.
     """
 
     asked: str
@@ -46,6 +47,7 @@ class Request:
     throttle_bytes_per_second: int | None = None
     excluded_topics: frozenset[str] = frozenset()
     leaving: frozenset[int] = frozenset()
+    topic: str | None = None
 
 
 def move_rows(proposal: Proposal) -> list[MoveRow]:
@@ -132,10 +134,20 @@ def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[
     """Return what keeps a proposal from its goal, and nobody asked for.
 
     What stays because the operator excludes it is no obstacle. Internal topics are excluded by themselves: who empties
-    a broker has to say that they move too, or that they may stay.
+    a broker has to say that they move too, or that they may stay; who names one has to say that it may change.
     """
     keeping = brokers_that_keep_internal_topics(proposal, request, model)
-    return [one for one in proposal.unmet if one.code not in SOFT or one.broker in keeping]
+    return [
+        one
+        for one in proposal.unmet
+        if one.code not in SOFT or one.broker in keeping or _is_internal_and_named(one, request)
+    ]
+
+
+def _is_internal_and_named(one: Unmet, request: Request) -> bool:
+    """Whether the goal is about this very topic, and nobody but Drover excludes it."""
+    is_named = request.topic is not None and one.topic == request.topic
+    return one.code is UnmetCode.EXCLUDED and is_named and one.topic not in request.excluded_topics
 
 
 def brokers_that_keep_internal_topics(proposal: Proposal, request: Request, model: ClusterModel) -> frozenset[int]:
@@ -161,4 +173,6 @@ def unmet_lines(proposal: Proposal, request: Request, model: ClusterModel) -> li
     ordered = sorted(proposal.unmet, key=lambda one: one not in obstacles)
     hint = "--include-internal moves internal topics too, --partial leaves them where they are"
     hints = [hint] if brokers_that_keep_internal_topics(proposal, request, model) else []
+    if any(_is_internal_and_named(one, request) for one in proposal.unmet):
+        hints.append("--include-internal changes internal topics too")
     return [*(f"{one.text} ({one.code.value})" for one in ordered), *hints]

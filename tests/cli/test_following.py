@@ -1,0 +1,65 @@
+"""`--follow` after a document for programs: what changes is for people, and the document stays whole."""
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+import yaml
+
+from drover.cli import following
+from drover.cli.following import follow_plan
+from drover.cli.output import print_document
+from drover.client.watching import View
+from drover.journal.connection import LogConnection
+from events.plans import PlanOpened
+from events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from tests.client.log import CLUSTER
+from tests.web.scene import Scene
+
+WHERE: dict[str, Any] = {"cluster": CLUSTER, "topic": "orders", "partition": 0}
+
+
+@pytest.fixture(autouse=True)
+def log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log in which a plan begins, moves and ends."""
+
+    async def views(*_: object) -> AsyncGenerator[View, None]:
+        scene = Scene()
+        scene.say(PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="r"))
+        scene.say(
+            ReassignmentQueued(**WHERE, topic_id="QBjRZu1kRSm0SVvmuSHUxg", plan="p", original=(1, 2), target=(3, 4))
+        )
+        yield scene.view
+        scene.say(ReassignmentCompleted(**WHERE, replicas=(3, 4)))
+        yield scene.view
+
+    monkeypatch.setattr(following, "watch", views)
+
+
+def followed(output: str) -> None:
+    print_document({"outcomes": []}, [], output)
+    follow_plan(LogConnection("kafka:9092"), CLUSTER, "p", output)
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_a_document_stays_parsable_while_its_plan_is_followed(output: str, capsys: pytest.CaptureFixture[str]) -> None:
+    followed(output)
+    said = capsys.readouterr()
+    found: Any = json.loads(said.out) if output == "json" else yaml.safe_load(said.out)
+    assert found == {"outcomes": []}
+    assert "orders:0 queued" in said.err
+    assert "orders:0 ended" in said.err
+
+
+def test_lines_of_json_are_all_that_is_printed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    followed("jsonl")
+    said = capsys.readouterr()
+    assert [json.loads(line)["state"] for line in said.out.splitlines()] == ["queued", "ended"]
+
+
+def test_people_read_the_lines_where_they_read_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    follow_plan(LogConnection("kafka:9092"), CLUSTER, "p", "table")
+    said = capsys.readouterr()
+    assert "orders:0 ended" in said.out
+    assert "Plan p has ended: 1 partition completed" in said.err

@@ -1,0 +1,37 @@
+"""`drover heal plan` for a broker that is named."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from drover.cli import heal
+from drover.cli.exits import ExitCode
+from drover.cli.main import cli
+from drover.inventory import Inventory, RegisteredBroker
+from drover.runtime.settings import Settings
+from drover.state.cluster import ClusterState
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        ("99", ExitCode.USAGE, "there is no broker 99; there are 1, 2"),
+        ("2", ExitCode.DONE, "Broker 2: 0 partitions"),
+        (None, ExitCode.DONE, "Every broker that replica lists name is alive."),
+    ],
+)
+def test_a_broker_that_is_not_there_is_not_called_easy_to_heal(
+    number: str | None, code: ExitCode, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+
+    async def inventory(_: Settings, __: str) -> Inventory:
+        return Inventory("k", 0, {one: RegisteredBroker(one, "a", is_alive=True) for one in (1, 2)}, {}, {})
+
+    monkeypatch.setattr(heal, "_inventory", inventory)
+    monkeypatch.setattr(heal, "_states", lambda *_: [ClusterState("prod")])
+    named = () if number is None else (number,)
+    result = CliRunner().invoke(cli, ("heal", "plan", *named, "--config", str(config)))
+    assert (result.exit_code, said in result.output) == (code, True), result.output

@@ -1,0 +1,58 @@
+"""Standard input and output that are closed, full, or not text: one line and an exit code, and no traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.repository import ROOT
+from tests.cli.models import write_model
+
+CONFIG = '[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n'
+PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    (tmp_path / "drover.toml").write_text(CONFIG)
+    return write_model(tmp_path / "model.json")
+
+
+def shell(line: str, directory: Path, *arguments: str, given: bytes = b"", **variables: str) -> tuple[int, str]:
+    """Run `drover` with arguments by a line of shell, where it stands for `"$@"`; return its code and its errors."""
+    done = subprocess.run(
+        ("sh", "-c", line, "sh", sys.executable, "-m", "drover", *arguments), input=given, capture_output=True,
+        check=False, cwd=directory, env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+    )  # fmt: skip
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_full_disk_is_told_in_one_line(output: str, model: str, tmp_path: Path) -> None:
+    code, said = shell('"$@" >/dev/full', tmp_path, "plan", "balance", "--model", model, "-o", output)
+    assert (code, said) == (1, "Error: what this command writes cannot be written: No space left on device\n")
+
+
+def test_a_plan_for_standard_output_that_is_full_or_closed_is_not_taken_for_written(model: str, tmp_path: Path) -> None:
+    plan = ("plan", "drain", "3", "--include-internal", "--model", model, "--to", "-")
+    code, said = shell('"$@" >/dev/full', tmp_path, *plan)
+    assert (code, "Wrote the plan" in said, "Traceback" in said) == (1, False, False), said
+    code, said = shell('"$@" >&-', tmp_path, *plan)
+    assert code == 2
+    assert said.endswith("the plan - cannot be written: standard output is closed\n")
+
+
+def test_a_plan_from_standard_input_that_is_closed_is_wrong_usage(model: str, tmp_path: Path) -> None:
+    code, said = shell('"$@" <&-', tmp_path, "plan", "check", "-", "--model", model)
+    assert (code, said) == (2, "Error: the plan - cannot be read: standard input is closed\n")
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_standard_input_that_is_no_text_is_wrong_usage(locale: str, model: str, tmp_path: Path) -> None:
+    given = json.dumps(PLAN).encode().replace(b'"t"', b'"\xff"')
+    code, said = shell('"$@"', tmp_path, "alter", "-", "--reason", "x", "--dry-run", given=given, LC_ALL=locale)
+    assert code == 2
+    assert said.startswith("Error: the plan - is not UTF-8 text")

@@ -1,0 +1,30 @@
+"""Directories in which no cluster can be started: said before anything is begun."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from drover.errors import ConfigurationError
+from drover.local.files import check_directory
+from drover.local.layout import Layout
+
+
+def test_a_directory_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match="file is a file, so that"):
+        check_directory(Layout(tmp_path / "file" / "below" / "cluster"))
+    with pytest.raises(ConfigurationError, match="is a file; choose another"):
+        check_directory(Layout(tmp_path / "file"))
+
+
+def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests may run as a user who may write everywhere."""
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path).exists() and mode == os.F_OK)
+    with pytest.raises(ConfigurationError, match=r"nothing can be written to .*; choose another --dir"):
+        check_directory(Layout(tmp_path / "new" / "cluster"))
+
+
+def test_a_directory_that_can_be_made_is_not_made_yet(tmp_path: Path) -> None:
+    check_directory(Layout(tmp_path / "new" / "cluster"))
+    assert not (tmp_path / "new").exists()

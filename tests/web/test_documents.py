@@ -1,0 +1,44 @@
+"""What the documents of the views say above everything else."""
+
+from typing import Any
+
+import pytest
+
+from drover.client.time_travel import Point
+from drover.web.documents import document
+from drover.web.past import Past
+from drover.web.present import Present
+from drover.web.query import Query, ViewName
+from tests.client.log import CLUSTER
+from tests.web.scene import Scene, now_ms
+from tests.web.showing import Showing
+
+FIGHT = "two groups of workers (blue, green) take shard 0 from each other: give all of them the same worker.group"
+
+
+def notices(present: Present, view: ViewName = ViewName.NOW) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = document(present, Query(view))["notices"]
+    return found
+
+
+@pytest.mark.parametrize("view", ViewName)
+def test_groups_of_workers_that_take_a_shard_from_each_other_have_a_banner_in_every_view(view: ViewName) -> None:
+    scene = Scene()
+    assert notices(Present(scene.view), view) == []
+    scene.contest("blue", "green", "blue", "green")
+    assert notices(Present(scene.view), view) == [{"key": FIGHT, "level": "bad"}]
+
+
+def test_the_banner_of_groups_that_fight_goes_when_the_fight_is_over() -> None:
+    scene = Scene()
+    scene.contest("blue", "green", "blue")
+    assert notices(Present(scene.view))
+    scene.view.now_ms += 120_000
+    assert {"key": FIGHT, "level": "bad"} not in notices(Present(scene.view))
+
+
+async def test_the_past_says_nothing_of_groups_that_fight_now() -> None:
+    showing = Showing(Scene())
+    showing.scene.contest("blue", "green", "blue")
+    past = await Past(showing.travel).at(CLUSTER, Point(at_ms=now_ms()), Present(showing.scene.view).archive)
+    assert {"key": FIGHT, "level": "bad"} not in notices(past)

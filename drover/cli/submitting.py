@@ -139,7 +139,8 @@ def checked(command: AnyCommandType) -> AnyCommandType:
 def send(connection: LogConnection, commands: Sequence[Command], request: Request) -> tuple[Answer, ...]:
     """Send commands and await their outcomes; none are returned with `--no-wait`.
 
-    Ctrl-C and a timeout end the waiting and never the commands: both say how to look again.
+    Ctrl-C and a timeout end the waiting and never the commands: both say how to look again. Outcomes that came before a
+    timeout are printed.
     """
     for command in commands:
         checked(command)
@@ -155,6 +156,7 @@ def send(connection: LogConnection, commands: Sequence[Command], request: Reques
         say(f"{said} {_look_again(request)}", err=True)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     except OutcomeMissingError as error:
+        _tell_decided(error, request)
         raise _unfinished(error, request) from error
 
 
@@ -175,14 +177,29 @@ async def _send(
 def _tell_written(sent: Sequence[Sent], request: Request) -> None:
     """Say where commands are whose outcomes nobody waits for; programs get that as a document."""
     if request.output != "table":
-        rows = [
-            {"id": one.command.id, "topic": one.topic, "partition": one.shard, "offset": one.offset} for one in sent
-        ]
+        rows = _written(sent)
         print_document({"outcomes": [], "written": rows}, rows, request.output)
         return
     for one in sent:
         say(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
     say(_look_again(request), err=True)
+
+
+def _written(sent: Sequence[Sent]) -> list[dict[str, Any]]:
+    return [{"id": one.command.id, "topic": one.topic, "partition": one.shard, "offset": one.offset} for one in sent]
+
+
+def _tell_decided(error: OutcomeMissingError, request: Request) -> None:
+    """Print the outcomes that came in time; programs also get where the other commands were written."""
+    # Views are not needed before the commands are out.
+    from drover.cli.answers import print_answers  # noqa: PLC0415
+    from drover.client.views.answer_rows import answer_row  # noqa: PLC0415
+
+    if request.output == "table":
+        print_answers(error.answers, request.output)
+        return
+    decided, written = [answer_row(answer) for answer in error.answers], _written(error.sent)
+    print_document({"outcomes": decided, "written": written}, [*decided, *written], request.output)
 
 
 def _look_again(request: Request) -> str:

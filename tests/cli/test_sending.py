@@ -16,6 +16,7 @@ from drover.cli.submitting import Request, send
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
 from drover.journal.connection import LogConnection
 from events.commands import Command, Freeze
+from events.records import Outcome
 from events.topics import TopicNames
 from tests.cli.test_commands import CONFIG
 
@@ -109,3 +110,33 @@ def test_programs_that_do_not_wait_read_where_their_command_was_written(
     else:
         read = yaml.safe_load(result.stdout)
         assert read == (row if output == "jsonl" else {"outcomes": [], "written": [row]})
+
+
+@pytest.mark.parametrize("output", ["table", "json", "jsonl"])
+def test_what_was_decided_before_a_timeout_is_told_beside_what_was_not(
+    output: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = [Freeze(id=name, cluster="prod", by="me", reason="r") for name in ("f1", "f2")]
+    left_over = Sent(commands[1], "drover.cancel", 2, 1)
+    outcome = Outcome(
+        id="f1", cluster="prod", type="freeze", by="me", reason="r", topic="drover.cancel", offset=0, verdict="accepted"
+    )
+
+    async def decide_one(*_: object) -> tuple[Answer, ...]:
+        raise OutcomeMissingError((left_over,), (Answer(outcome, 2, 40, 0),), None)
+
+    monkeypatch.setattr("drover.cli.submitting._send", decide_one)
+    request = Request(id="f1", cluster="prod", by="me", reason="r", timeout_s=3, output=output)
+    with pytest.raises(Failure, match="no outcome was recorded within 3 s for 1 of 2 commands"):
+        send(LogConnection("127.0.0.1:1", TopicNames()), commands, request)
+    said = capsys.readouterr().out
+    written = {"id": "f2", "topic": "drover.cancel", "partition": 2, "offset": 1}
+    if output == "table":
+        assert "freeze f1: accepted" in said
+    elif output == "jsonl":
+        decided, left = (json.loads(line) for line in said.splitlines())
+        assert (decided["id"], left) == ("f1", written)
+    else:
+        document = json.loads(said)
+        assert [row["id"] for row in document["outcomes"]] == ["f1"]
+        assert document["written"] == [written]

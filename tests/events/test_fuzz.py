@@ -96,6 +96,13 @@ def test_deep_and_lying_payloads_are_refused_soon(payload: bytes) -> None:
     assert isinstance(check(payload), Malformed)
 
 
+def test_a_name_that_appears_twice_among_very_many_is_found_soon() -> None:
+    names = "".join(f'"{number:x}":0,' for number in range(90_000))
+    found = check(f'{{{names}"last":0,"last":0}}'.encode())
+    assert isinstance(found, Malformed)
+    assert found.detail == "last appears twice in one map: which one was meant?"
+
+
 def test_the_largest_plan_is_read_soon() -> None:
     partitions = [{"topic": "t", "partition": number, "replicas": [1, 2, 3]} for number in range(25_000)]
     content = {"type": "alter", "id": "a", "cluster": "local", "by": "a", "reason": "b", "partitions": partitions}

@@ -22,6 +22,7 @@ from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.bounds import fault_of
 from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, decode_record, encode_command
 from events.commands import TYPES_BY_TOPIC, Command
+from events.records import Cursor
 from events.topics import TopicNames, shard_of
 
 REQUEST_TIMEOUT_MS = 10_000
@@ -140,10 +141,15 @@ class Client:
                 folds = await load_snapshots(reader, self.connection.topics, (shard,), warn_unused)
                 if shard in folds and self._is_older(folds[shard], sent):
                     try:
-                        return await self._follow(reader, watch.begin(folds[shard], may_be_wrong=True))
+                        found = await self._follow(reader, watch.begin(folds[shard], may_be_wrong=True))
                     except CorruptLogError as error:
                         # Snapshot and log disagree, or the log is damaged: its first record on will tell which.
                         warn_unused(shard, str(error))
+                    else:
+                        if watch.answers.complete:
+                            return found
+                        # A repetition of one that was held before the snapshot: what became of it is not known yet.
+                    watch.answers = Answers(sent)
                 return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
         except TimeoutError as error:
             if watch.fold is not None and watch.fold.damage is not None:
@@ -169,8 +175,8 @@ class Client:
         return replace(ownership, heard_ms=heard.at_ms)
 
     def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
-        decided = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))
-        return all(one.topic not in decided or decided[one.topic].next_offset <= one.offset for one in sent)
+        cursors = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))
+        return not any(one.topic in cursors and _has_passed(cursors[one.topic], one.offset) for one in sent)
 
     async def _follow(self, reader: LogReader, watch: "_Watch") -> tuple[Answer, ...]:
         fold, answers = watch.fold, watch.answers
@@ -230,6 +236,11 @@ class Client:
                 raise unreachable(self.connection, error) from error
             self._shards[topic] = count_partitions(metadata, topic, self.connection)
         return self._shards[topic]
+
+
+def _has_passed(cursor: Cursor, offset: int) -> bool:
+    """Whether a command is decided: a freeze, or a command of another cluster, may be so before what lies before it."""
+    return offset < cursor.next_offset or offset in cursor.ahead
 
 
 def topic_of(command: Command, topics: TopicNames) -> str:

@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from drover.client.history import FoldedLog, ValidRecord, fold_to_end, follow_log
 from drover.client.transfers import HISTORY_MS, Transfers
+from drover.errors import LogAccessError
 from drover.journal.connection import LogConnection
-from drover.journal.reader import LogReader, LogRecord
+from drover.journal.reader import COMMAND_ISOLATION, LogReader, LogRecord
+from drover.journal.waiting import Place, Waiting
 from events.codec import decode_progress
 from events.progress import ProjectionSample, WorkerSample
 from events.topics import shard_of
@@ -54,7 +56,7 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
     async with LogReader(connection) as reader:
         view = await _opened(reader, connection, cluster)
         await _read_samples(reader, connection, view)
-        await _count_undecided(reader, connection, view)
+        await _count_undecided(reader, connection, view, Waiting())
     view.now_ms = _now_ms()
     return view
 
@@ -114,21 +116,27 @@ async def _read_samples(reader: LogReader, connection: LogConnection, view: View
     return ends
 
 
-async def _count_undecided(reader: LogReader, connection: LogConnection, view: View) -> None:
+async def _count_undecided(reader: LogReader, connection: LogConnection, view: View, waiting: Waiting) -> None:
     """Count what the shards have not decided, by the ends of their command topics."""
     folds = view.log.folds
-    counts = dict.fromkeys(folds, 0)
+    counts: dict[Place, int] = {}
     for index, topic in enumerate(connection.topics.commands):
         ends = await reader.end_offsets(topic, folds.keys())
         for shard, fold in folds.items():
             decided = fold.cursors[index].next_offset if fold.cursors else 0
-            counts[shard] += max(0, ends.get(shard, 0) - decided)
-    view.undecided.update(counts)
+            counts[topic, shard] = waiting.count((topic, shard), decided, ends.get(shard, 0))
+    if waiting.is_unsure:
+        # Who may only send commands may not read them, and sees the offsets that are left.
+        with suppress(LogAccessError):
+            async with LogReader(connection, COMMAND_ISOLATION) as commands:
+                counts.update(await waiting.find_out(commands))
+    view.undecided.update({shard: sum(counts[topic, shard] for topic in connection.topics.commands) for shard in folds})
 
 
 async def _keep_counting(reader: LogReader, connection: LogConnection, view: View) -> None:
+    waiting = Waiting()
     while True:
-        await _count_undecided(reader, connection, view)
+        await _count_undecided(reader, connection, view, waiting)
         await asyncio.sleep(UNDECIDED_S)
 
 

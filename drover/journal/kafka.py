@@ -8,11 +8,10 @@ from drover.errors import LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, TailRecord
 from drover.journal.producer import LogProducer
-from drover.journal.reader import LogReader
+from drover.journal.reader import COMMAND_ISOLATION, LogReader
 from drover.journal.tail import LogTail, first_offset
 
-# What a client aborted was never asked for, so commands are read committed; the event log is judged by its own rules.
-COMMAND_ISOLATION = "read_committed"
+# The event log is judged by its own rules.
 EVENT_ISOLATION = "read_uncommitted"
 
 

@@ -21,6 +21,8 @@ from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders
 from drover.journal.stale_leader import RETRY_S, Suspicion
 
+# What a client aborted was never asked for, so commands are read committed.
+COMMAND_ISOLATION = "read_committed"
 FETCH_BYTES = 8 * 1024 * 1024
 POLL_MS = 500
 # Making records of what was fetched leaves the loop free for everything else in between.

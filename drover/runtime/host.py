@@ -15,6 +15,7 @@ from agents.ports import CommandSource
 from drover.errors import ConfigurationError, CorruptLogError, DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import Journal
+from drover.journal.waiting import Waiting
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
 from drover.runtime.ports import ClusterSide
@@ -73,6 +74,7 @@ class ShardHost:
         self._metrics = metrics
         self._end = end
         self._source: CommandSource | None = None
+        self._waiting = Waiting()
         self._revocations = 0
         self._in_barrier = False
         self._closing = False
@@ -295,10 +297,18 @@ class ShardHost:
                     raise CorruptLogError(
                         f"{topic}/{number} holds offsets {first} to {end}, but {offset} is to be decided next"
                     )
-                self._metrics.commands_undecided(topic, number, end - offset)
+                self._metrics.commands_undecided(topic, number, self._waiting.count((topic, number), offset, end))
                 if index == CANCEL_INDEX and end - self.shards[number].inbox.expected(index) > FAR_BEHIND:
                     # The group may deliver more slowly than is decided, so that the inbox is never full.
                     self.shards[number].delivery.ahead.begin()
+
+    async def _measure_waiting(self) -> None:
+        """Take out what no command is: the ends of transactions, and what they aborted."""
+        async with self.log.journal.reader(is_committed=True) as reader:
+            found = await self._waiting.find_out(reader)
+        for (topic, number), commands in found.items():
+            if self.shards[number].holds_token:
+                self._metrics.commands_undecided(topic, number, commands)
 
     async def _measure(self) -> None:
         """Keep the figures of `/metrics` fresh; a topic that was created again shows here first."""
@@ -313,6 +323,8 @@ class ShardHost:
                     self._metrics.shard_left(shard.number, self._settings.log.topics.commands)
             try:
                 await self._measure_lag(owned)
+                if self._waiting.is_unsure:
+                    await self._measure_waiting()
             except LogUnavailableError as error:
                 _log.warning("the lag could not be measured", error=str(error))
 

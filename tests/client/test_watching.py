@@ -7,17 +7,21 @@ from contextlib import aclosing
 from typing import Any, Self
 
 import pytest
+from msgspec.structs import replace
 
 from drover.client import history, watching
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.watching import SAMPLES_MS, View, _see, watch
+from drover.errors import LogAccessError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
+from drover.journal.waiting import Waiting
 from drover.shard.fold import ShardFold
 from events.codec import encode_progress
 from events.partitions import TopicPartition
 from events.progress import OwnedShard, Progress, ProjectionSample, ReplicaBytes, Sample, WorkerSample
+from events.records import Cursor
 from events.topics import TopicNames
 from tests.client.log import Writer
 
@@ -132,3 +136,40 @@ async def test_what_arrives_while_the_caller_is_busy_is_new_the_next_time(monkey
 
 async def _no_snapshots(*_: object) -> dict[int, ShardFold]:
     return {}
+
+
+class _Commands(_Reader):
+    """A topic of commands whose transaction ended behind the one command, which is decided."""
+
+    may_be_read = True
+
+    def __init__(self, isolation: str) -> None:
+        super().__init__({})
+        self._is_committed = isolation == "read_committed"
+
+    async def end_offsets(self, *_: object) -> dict[int, int]:
+        return {0: 2}
+
+    async def read(self, *_: object) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        assert self._is_committed
+        if not self.may_be_read:
+            raise LogAccessError("the log's Kafka does not allow what was asked")
+        none: tuple[tuple[LogRecord, ...], ...] = ()
+        for records in none:
+            yield records
+
+
+@pytest.mark.parametrize(("may_be_read", "undecided"), [(True, 0), (False, 4)])
+async def test_the_end_of_a_transaction_is_no_undecided_command_for_who_may_read_the_topic(
+    monkeypatch: pytest.MonkeyPatch, may_be_read: bool, undecided: int
+) -> None:
+    monkeypatch.setattr(watching, "LogReader", lambda _, isolation="read_uncommitted": _Commands(isolation))
+    monkeypatch.setattr(_Commands, "may_be_read", may_be_read)
+    writer = Writer()
+    writer.begin()
+    cursors = (Cursor("id", 1),) * 4
+    writer.append(replace(writer.batch(), cursors=cursors))
+    view = View(FoldedLog({0: writer.fold}), Transfers())
+    reader: Any = _Commands("read_uncommitted")
+    await watching._count_undecided(reader, LogConnection("nowhere:1"), view, Waiting())
+    assert view.undecided == {0: undecided}

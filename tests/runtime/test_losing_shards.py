@@ -8,7 +8,7 @@ import structlog
 
 from drover.runtime import host
 from drover.runtime.host import ShardHost
-from tests.runtime.world import SHARDS, World, freeze
+from tests.runtime.world import SHARDS, World, arrival_of, freeze
 
 
 @pytest_asyncio.fixture
@@ -50,3 +50,16 @@ async def test_two_workers_with_one_instance_id_are_named(instance_id: str | Non
         await world.until(lambda: any(line["event"] == "a shard is acquired again" for line in logged), "a contest")
     named = {(line["instance_id"], line["other"]) for line in logged if "same worker.instance_id" in line["event"]}
     assert named >= {("one", "second")} if instance_id else not named
+
+
+async def test_the_end_of_a_transaction_is_no_undecided_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes an offset behind the command, which counted as a command until the next one came."""
+    monkeypatch.setattr(host, "MEASURE_S", 0.01)
+    shard_host, group, _ = await world.serving_host()
+    topic = world.broker.topics.commands[1]
+    world.command(freeze("f1"))
+    world.broker.put(topic, 0, None)
+    text = f'drover_commands_undecided{{shard="0",topic="{topic}"}} '
+    await world.until(lambda: f"{text}2.0" in _said(shard_host), "that something is undecided")
+    shard_host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
+    await world.until(lambda: f"{text}0.0" in _said(shard_host), "that nothing is undecided")

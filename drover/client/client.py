@@ -96,6 +96,9 @@ class Client:
         except (KafkaError, OSError) as error:
             await self._producer.stop()
             raise await could_not_connect(self.connection, error) from error
+        except asyncio.CancelledError:
+            await self._producer.stop()
+            raise
         return self
 
     async def __aexit__(
@@ -110,21 +113,28 @@ class Client:
         return sent
 
     async def submit_all(self, commands: Sequence[Command]) -> tuple[Sent, ...]:
-        """Write commands in this order and return once all are durable.
+        """Write commands in this order and return once all are durable; one that nobody would read: none is written.
 
         Safe to repeat with the same ids. Raises `LogUnavailableError` when that is not known of every one of them.
         """
-        writing = [await self._write(command) for command in commands]
+        # First whatever can be wrong with any of them.
+        addressed = [(command, _payload_of(command), *await self._address(command)) for command in commands]
+        writing: list[asyncio.Future[Any]] = []
         try:
-            written = await asyncio.gather(*(acknowledged for acknowledged, _, _ in writing))
+            for command, payload, topic, shard in addressed:
+                writing.append(await self._write(topic, shard, command.cluster, payload))
+            written = await asyncio.gather(*writing)
         except (KafkaError, OSError) as error:
+            # Nobody waits for the acknowledgements of the others any more.
+            for acknowledged in writing:
+                acknowledged.cancel()
             fault = unreachable(self.connection, error)
             raise type(fault)(
                 f"{fault}; some of it may have been written: sending it again under the same id is harmless"
             ) from error
         return tuple(
             Sent(command, topic, shard, metadata.offset)
-            for command, (_, topic, shard), metadata in zip(commands, writing, written, strict=True)
+            for (command, _, topic, shard), metadata in zip(addressed, written, strict=True)
         )
 
     async def outcomes(self, sent: Sequence[Sent], timeout_s: float | None = None) -> tuple[Answer, ...]:
@@ -132,8 +142,14 @@ class Client:
 
         The shard is folded, from a snapshot that is older than the commands or from its first record, so that only
         valid records matter. Raises `OutcomeMissingError` after `timeout_s` seconds; without it waits for ever.
+        Raises `ValueError` for commands of clusters that live in several shards.
         """
-        (shard,) = {one.shard for one in sent}
+        shards_of = {one.shard for one in sent}
+        if not shards_of:
+            return ()
+        if len(shards_of) > 1:
+            raise ValueError("these commands are of several clusters: await the outcomes of each cluster by itself")
+        (shard,) = shards_of
         watch = _Watch(Answers(sent))
         try:
             async with asyncio.timeout(timeout_s), LogReader(self.connection) as reader:
@@ -205,28 +221,19 @@ class Client:
                 )
         return shards
 
-    async def _write(self, command: Command) -> tuple[asyncio.Future[Any], str, int]:
+    async def _address(self, command: Command) -> tuple[str, int]:
         topic = topic_of(command, self.connection.topics)
-        fault = fault_of(command)
-        if fault is not None:
-            raise ConfigurationError(f"nobody would read the command {command.id}: {fault}")
-        payload = encode_command(command)
-        if len(payload) > MAX_COMMAND_BYTES:
-            raise ConfigurationError(
-                f"the command {command.id} has {len(payload)} bytes, but only {MAX_COMMAND_BYTES} are allowed: split it"
-            )
-        shard = shard_of(command.cluster, await self._partitions(topic))
-        try:
-            acknowledged = await self._producer.send(
-                topic,
-                payload,
-                key=command.cluster.encode(),
-                partition=shard,
-                headers=[(CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE.encode())],
-            )
-        except (KafkaError, OSError) as error:
-            raise unreachable(self.connection, error) from error
-        return acknowledged, topic, shard
+        return topic, shard_of(command.cluster, await self._partitions(topic))
+
+    async def _write(self, topic: str, shard: int, cluster: str, payload: bytes) -> asyncio.Future[Any]:
+        acknowledged: asyncio.Future[Any] = await self._producer.send(
+            topic,
+            payload,
+            key=cluster.encode(),
+            partition=shard,
+            headers=[(CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE.encode())],
+        )
+        return acknowledged
 
     async def _partitions(self, topic: str) -> int:
         if topic not in self._shards:
@@ -236,6 +243,18 @@ class Client:
                 raise unreachable(self.connection, error) from error
             self._shards[topic] = count_partitions(metadata, topic, self.connection)
         return self._shards[topic]
+
+
+def _payload_of(command: Command) -> bytes:
+    fault = fault_of(command)
+    if fault is not None:
+        raise ConfigurationError(f"nobody would read the command {command.id}: {fault}")
+    payload = encode_command(command)
+    if len(payload) > MAX_COMMAND_BYTES:
+        raise ConfigurationError(
+            f"the command {command.id} has {len(payload)} bytes, but only {MAX_COMMAND_BYTES} are allowed: split it"
+        )
+    return payload
 
 
 def _has_passed(cursor: Cursor, offset: int) -> bool:

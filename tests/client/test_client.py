@@ -1,15 +1,18 @@
 """What a program gets from the client that sends commands and awaits their outcomes."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncGenerator, Mapping
 from typing import Self
 
 import msgspec
 import pytest
+from aiokafka.errors import KafkaTimeoutError
 
 from drover.client import client as client_module
 from drover.client.answers import Sent
 from drover.client.client import Client
+from drover.errors import ConfigurationError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
 from drover.shard.fold import ShardFold
@@ -82,3 +85,70 @@ async def test_a_command_that_was_decided_ahead_of_the_snapshots_cursor_gets_its
     serve(monkeypatch, writer, writer.fold.copy())
     (answer,) = await Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], timeout_s=2)
     assert (answer.outcome.verdict, answer.offset) == ("accepted", 2)
+
+
+async def test_no_command_has_no_outcome_and_several_clusters_are_named_as_the_fault() -> None:
+    client = Client(LogConnection("nowhere:1"))
+    assert await client.outcomes([]) == ()
+    elsewhere = dataclasses.replace(sent("f", 1), shard=1)
+    with pytest.raises(ValueError, match="each cluster by itself"):
+        await client.outcomes([sent("f", 1), elsewhere])
+
+
+class _Producer:
+    """Takes what is sent, until it was told to fail."""
+
+    def __init__(self) -> None:
+        self.sent: list[asyncio.Future[None]] = []
+        self.fails_after = 10
+
+    async def send(self, *_: object, **__: object) -> asyncio.Future[None]:
+        if len(self.sent) == self.fails_after:
+            raise KafkaTimeoutError
+        self.sent.append(asyncio.get_running_loop().create_future())
+        return self.sent[-1]
+
+
+def sending(producer: _Producer) -> Client:
+    made = Client(LogConnection("nowhere:1"))
+    made._producer = producer
+    made._shards = dict.fromkeys(made.connection.topics.commands, 1)
+    return made
+
+
+async def test_where_nobody_would_read_one_of_several_commands_none_is_written() -> None:
+    good = Freeze(id="f1", cluster=CLUSTER, by="me", reason="why")
+    bad = Freeze(id="f2", cluster=CLUSTER, by="me", reason=" ")
+    producer = _Producer()
+    with pytest.raises(ConfigurationError, match="nobody would read the command f2"):
+        await sending(producer).submit_all([good, bad])
+    assert not producer.sent
+
+
+async def test_when_writing_fails_half_way_the_sender_is_told_that_some_may_be_written() -> None:
+    producer = _Producer()
+    producer.fails_after = 1
+    commands = [Freeze(id=f"f{number}", cluster=CLUSTER, by="me", reason="why") for number in range(2)]
+    with pytest.raises(LogUnavailableError, match="some of it may have been written"):
+        await sending(producer).submit_all(commands)
+
+
+async def test_a_client_that_is_cancelled_while_it_connects_leaves_no_connection() -> None:
+    opened = asyncio.Event()
+    closed = asyncio.Event()
+
+    async def never_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.set()
+        while await reader.read(1000):
+            pass
+        closed.set()
+        writer.close()
+
+    async with await asyncio.start_server(never_answers, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        entering = asyncio.create_task(Client(LogConnection(f"127.0.0.1:{port}")).__aenter__())
+        await asyncio.wait_for(opened.wait(), 5)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        await asyncio.wait_for(closed.wait(), 5)

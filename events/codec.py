@@ -138,7 +138,7 @@ def chain_hash(payload: bytes) -> bytes:
 def decode_command(payload: bytes, content_type: str | None = None) -> AnyCommand | Malformed:
     """Read a command in msgpack or JSON; what cannot be read comes back as a value that says why.
 
-    `content_type` is the record's header, if any; without it JSON is recognised by its first character.
+    `content_type` is the record's header, if any; where it names neither, JSON is recognised by its first character.
     """
     if len(payload) > MAX_COMMAND_BYTES:
         return Malformed(f"the command has {len(payload)} bytes, at most {MAX_COMMAND_BYTES} are read")
@@ -182,8 +182,10 @@ def record_headers(record: Record) -> tuple[tuple[str, bytes], ...]:
 
 
 def _is_json(payload: bytes, content_type: str | None) -> bool:
-    if content_type is not None:
-        return "json" in content_type.lower()
+    said = (content_type or "").lower()
+    if "json" in said or "msgpack" in said:
+        return "json" in said
+    # Many libraries write a header of their own, such as `text/plain`, whatever they send.
     return payload.lstrip()[:1] == b"{"
 
 

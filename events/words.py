@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 _MARKS = {b"\xef\xbb\xbf": "UTF-8", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-_PLACE = re.compile(r"^(.*?)(?: - at `(?:key in )?\$(.*)`)?$", re.DOTALL)
+_PLACE = re.compile(r"^(.*?)(?: - at `(?:key` in `)?\$(.*)`)?$", re.DOTALL)
 _KINDS = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
     "object": "a map", "bytes": "bytes", "null": "null", "None": "null",

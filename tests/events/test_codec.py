@@ -223,6 +223,13 @@ def test_a_refusal_still_says_whose_it_is_where_that_can_be_read() -> None:
     assert refused({**FREEZE, "id": ["a"], "reason": 7}).id is None
 
 
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/octet-stream"])
+def test_a_content_type_that_names_neither_is_as_none(content_type: str) -> None:
+    text = json.dumps(FREEZE).encode()
+    assert decode_command(text, content_type) == decode_command(packed(FREEZE), content_type) == decode_command(text)
+    assert not isinstance(decode_command(text), Malformed)
+
+
 def test_the_content_type_decides_how_a_command_is_read() -> None:
     text = json.dumps(FREEZE).encode()
     assert decode_command(text, "application/json; charset=utf-8") == decode_command(text)

@@ -23,6 +23,17 @@ def told(payload: bytes) -> str:
 
 
 @pytest.mark.parametrize("as_json", [True, False])
+def test_a_name_in_a_map_that_has_the_wrong_form_is_told_with_its_map(as_json: bool) -> None:
+    content = {**FREEZE, "type": "limits", "values": {"not a name": 1}}
+    said = told(json.dumps(content).encode() if as_json else msgpack.packb(content))
+    assert said.startswith("values: the text must have the form ^[A-Za-z]")
+
+
+def test_names_that_are_bytes_are_told() -> None:
+    assert told(msgpack.packb({b"type": b"freeze"})) == "it must be text, and is bytes"
+
+
+@pytest.mark.parametrize("as_json", [True, False])
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -1,0 +1,41 @@
+"""A rack counts for the partitions that keep a replica there, also where none of its brokers may receive any."""
+
+import pytest
+
+from drover.planning.assess import assess
+from drover.planning.goals import Balance, Drain, Goal, Spread
+from drover.planning.model import Broker, ClusterModel, Partition
+from drover.planning.proposal import UnmetCode
+from drover.planning.propose import propose
+
+UNWILLING = (Broker(6, "c", excluded=True), Broker(6, "c", held=True), Broker(6, "c", failing=True))
+
+
+def cluster(lists: list[tuple[int, ...]], last: Broker) -> ClusterModel:
+    """Make a cluster of two racks with two brokers, and one whose only broker may not receive; broker 4 is loaded."""
+    brokers = [Broker(1, "a"), Broker(2, "b"), Broker(3, "b"), Broker(4, "a"), last]
+    partitions = [Partition("t", number, each, each[0], each, 1000) for number, each in enumerate(lists)]
+    partitions += [Partition("u", number, (4,), 4, (4,), 1000) for number in range(40)]
+    return ClusterModel.of(brokers, partitions)
+
+
+@pytest.mark.parametrize("last", UNWILLING, ids=["excluded", "held", "failing"])
+@pytest.mark.parametrize("goal", [Balance(), Drain((1,))], ids=["balance", "drain"])
+def test_no_rack_is_lost_because_its_only_broker_may_not_receive(goal: Goal, last: Broker) -> None:
+    model = cluster([(1, 2, 6)] * 20 + [(4, 2, 6)] * 20, last)
+    racks = {broker.id: broker.rack for broker in model.brokers}
+    moves = [move for move in propose(model, goal).moves if move.topic == "t"]
+    assert moves
+    assert all(len({racks[broker] for broker in move.after}) == 3 for move in moves)
+
+
+def test_a_partition_is_spread_over_the_rack_of_an_excluded_broker_too() -> None:
+    proposal = propose(cluster([(1, 4, 6)], UNWILLING[0]), Spread())
+    (move,) = proposal.moves
+    assert set(move.after) & {2, 3} and 6 in move.after and len(move.adding) == 1
+    assert (proposal.rack_violations_before, proposal.rack_violations_after) == (1, 0)
+
+
+def test_a_plan_that_gives_up_the_rack_of_another_replica_is_judged_as_one_that_loses_a_rack() -> None:
+    judged = assess(cluster([(1, 2, 6)], UNWILLING[0]), {("t", 0): (3, 2, 6)})
+    assert [one.code for one in judged.unmet] == [UnmetCode.RACK_SPREAD]

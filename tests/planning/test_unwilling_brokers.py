@@ -1,9 +1,9 @@
-"""A rack counts for the partitions that keep a replica there, also where none of its brokers may receive any."""
+"""Brokers that may not receive replicas, or cannot lead, do not spoil the racks or the leaders of the others."""
 
 import pytest
 
 from drover.planning.assess import assess
-from drover.planning.goals import Balance, Drain, Goal, Spread
+from drover.planning.goals import Balance, Drain, Goal, Leaders, Spread
 from drover.planning.model import Broker, ClusterModel, Partition
 from drover.planning.proposal import UnmetCode
 from drover.planning.propose import propose
@@ -39,3 +39,16 @@ def test_a_partition_is_spread_over_the_rack_of_an_excluded_broker_too() -> None
 def test_a_plan_that_gives_up_the_rack_of_another_replica_is_judged_as_one_that_loses_a_rack() -> None:
     judged = assess(cluster([(1, 2, 6)], UNWILLING[0]), {("t", 0): (3, 2, 6)})
     assert [one.code for one in judged.unmet] == [UnmetCode.RACK_SPREAD]
+
+
+@pytest.mark.parametrize(
+    ("idle", "named"), [(Broker(4, excluded=True), []), (Broker(4), [4])], ids=["excluded", "without replicas"]
+)
+def test_leaders_are_evened_out_although_a_broker_cannot_lead(idle: Broker, named: list[int]) -> None:
+    lists = [(1, 2, 3)] * 150 + [(2, 3, 1)] * 100 + [(3, 1, 2)] * 50
+    partitions = [Partition("t", number, each, each[0], each, 1000) for number, each in enumerate(lists)]
+    proposal = propose(ClusterModel.of([Broker(1), Broker(2), Broker(3), idle], partitions), Leaders())
+    leaders = {each.broker: each.leaders_after for each in proposal.brokers}
+    assert all(96 <= leaders[broker] <= 104 for broker in (1, 2, 3)), leaders
+    assert [one.broker for one in proposal.unmet] == named
+    assert all("near 100.0" in one.text for one in proposal.unmet)

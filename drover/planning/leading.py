@@ -14,7 +14,8 @@ Came = dict[int, tuple[int, int]]
 class Leading:
     """Balances preferred leaders by order alone, in the partitions that it may reorder.
 
-    A broker may lead from `low` to `high` partitions, `mean` is its fair share. Only brokers that may receive replicas are given leaders.
+    A broker may lead from `low` to `high` partitions; `mean` is its fair share. Only brokers that may receive replicas
+    are given leaders.
     """
 
     def __init__(self, layout: Layout, partitions: Iterable[int]) -> None:
@@ -176,8 +177,8 @@ class Leading:
 def _fair_share(layout: Layout) -> float:
     """Return how many partitions a broker leads if leaders are as even as orders can make them.
 
-    Brokers that cannot be given leaders are no part of it; what they head stays with them unless they are being emptied.
-    A broker cannot lead more partitions than it has replicas of, so the others lead what a nearly empty one cannot.
+    Brokers that cannot be given leaders are no part of it; what they head stays with them, unless they are being
+    emptied. Nobody leads more partitions than it has replicas of: the others lead what a nearly empty one cannot.
     """
     able = layout.may_lead
     total = sum(layout.leaders.get(number, 0) for number in able | layout.leaving)

@@ -1,7 +1,8 @@
 """PURE: a planner's model of a live cluster, made of what one look at the cluster and Drover's own state say."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker
@@ -18,7 +19,9 @@ class Knowledge:
     `excluded` are brokers that shall get nothing, `own_topics` Drover's own topics, which count as internal. `failing`
     and `moving` are what Drover's log says: brokers that were reported as failed, and partitions that it moves, or will
     move, and that a new plan must leave alone. So is `held`: brokers that something else works on. `dead` brokers count
-    as such whatever the cluster shows. `rates` are what is appended, in bytes per second.
+    as such whatever the cluster shows. `destinations` are brokers that are to have a replica of a partition that moves
+    or will move, so that what they still have to copy is not planned for twice. `rates` are what is appended, in bytes
+    per second.
     """
 
     excluded: Collection[int] = frozenset()
@@ -27,6 +30,7 @@ class Knowledge:
     own_topics: Collection[str] = frozenset()
     failing: Collection[int] = frozenset()
     moving: Collection[TopicPartition] = frozenset()
+    destinations: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
     rates: Rates | None = None
 
 
@@ -59,14 +63,15 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     The size of a copy is that of the leader's, or of the largest where the leader's is unknown. A broker with a log
     directory that has failed is failing; what such a directory would hold is not counted.
     """
+    arriving = _arriving(inventory, knowledge)
     return ClusterModel.of(
-        (_broker(found, knowledge) for found in inventory.brokers.values()),
+        (_broker(found, knowledge, arriving[found.broker]) for found in inventory.brokers.values()),
         (_partition(key, facts, inventory, knowledge) for key, facts in inventory.partitions.items()),
         inventory.kafka_cluster_id,
     )
 
 
-def _broker(found: RegisteredBroker, knowledge: Knowledge) -> Broker:
+def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int) -> Broker:
     directories = found.directories or ()
     return Broker(
         id=found.broker,
@@ -76,6 +81,7 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge) -> Broker:
         held=found.broker in knowledge.held,
         failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
         log_dirs=tuple(_directory(directory) for directory in directories if not directory.code),
+        arriving_bytes=arriving_bytes,
     )
 
 
@@ -83,21 +89,39 @@ def _directory(found: LogDirectory) -> LogDir:
     return LogDir(found.path, found.total_bytes, found.usable_bytes)
 
 
+def _arriving(inventory: Inventory, knowledge: Knowledge) -> Counter[int]:
+    """Sum up by broker what has still to be copied to it by what moves, or will move."""
+    arriving: Counter[int] = Counter()
+    for key, facts in inventory.partitions.items():
+        ahead = knowledge.destinations.get(key, ())
+        if facts.move is None and not ahead:
+            continue
+        adding, target = ((), ()) if facts.move is None else (facts.move.adding, facts.move.target)
+        size, held = _size(key, facts, inventory) or 0, inventory.replica_bytes.get(key, {})
+        for broker in {*ahead, *target}:
+            if broker in adding or broker not in facts.replicas:
+                arriving[broker] += max(0, size - held.get(broker, 0))
+    return arriving
+
+
 def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory, knowledge: Knowledge) -> Partition:
-    held = inventory.replica_bytes.get(key, {})
-    leaders = None if facts.leader is None else held.get(facts.leader)
     return Partition(
         topic=key.topic,
         partition=key.partition,
         replicas=facts.replicas,
         leader=facts.leader,
         isr=facts.isr,
-        size_bytes=leaders if leaders is not None else max(held.values(), default=None),
+        size_bytes=_size(key, facts, inventory),
         ingest_bytes_per_s=None if knowledge.rates is None else knowledge.rates.get(key),
         internal=key.topic in inventory.internal_topics or key.topic in knowledge.own_topics,
         moving=facts.move is not None or key in knowledge.moving,
         topic_id=facts.topic_id,
     )
+
+
+def _size(key: TopicPartition, facts: PartitionFacts, inventory: Inventory) -> int | None:
+    leaders = _leaders_bytes(inventory, key, facts.leader)
+    return leaders if leaders is not None else max(inventory.replica_bytes.get(key, {}).values(), default=None)
 
 
 def _leaders_bytes(inventory: Inventory, partition: TopicPartition, leader: int | None) -> int | None:

@@ -23,6 +23,7 @@ class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     held: bool = False
     failing: bool = False
     log_dirs: tuple[_SavedDirectory, ...] = ()
+    arriving_bytes: int = 0
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -86,7 +87,16 @@ def parse_model(text: str, name: str) -> ClusterModel:
 
 def _broker(saved: _SavedBroker) -> Broker:
     directories = tuple(LogDir(one.path, one.total_bytes, one.free_bytes) for one in saved.log_dirs)
-    return Broker(saved.id, saved.rack, saved.alive, saved.excluded, saved.held, saved.failing, directories)
+    return Broker(
+        saved.id,
+        saved.rack,
+        saved.alive,
+        saved.excluded,
+        saved.held,
+        saved.failing,
+        directories,
+        saved.arriving_bytes,
+    )
 
 
 def _partition(saved: _SavedPartition, alive: set[int]) -> Partition:

@@ -23,6 +23,7 @@ from drover.inventory import Inventory
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
+from drover.state.destinations import destinations
 from events.topics import TopicNames
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -134,6 +135,7 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
             own_topics=_own_topics(settings.log.topics),
             failing=failing,
             moving=moving,
+            destinations=destinations(state),
             rates=rates,
         ),
     )

@@ -1,9 +1,10 @@
 """The input of a heal plan beside the cluster itself: what the log says about brokers and partitions."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from drover.state.cluster import ClusterState
+from drover.state.destinations import destinations
 from events.partitions import TopicPartition
 
 
@@ -11,7 +12,8 @@ from events.partitions import TopicPartition
 class Patient:
     """Brokers that are `due` for replacement, `away` or `distrusted`, and partitions that are `moving`.
 
-    `spared` brokers get a replica only where nobody else may take it.
+    `destinations` are the brokers that Drover's moves lead to. `spared` brokers get a replica only where
+    nobody else may take it.
     """
 
     due: tuple[int, ...]
@@ -19,6 +21,7 @@ class Patient:
     distrusted: frozenset[int] = frozenset()
     spared: frozenset[int] = frozenset()
     moving: frozenset[TopicPartition] = frozenset()
+    destinations: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
 
 
 def patient_of(
@@ -31,6 +34,7 @@ def patient_of(
         distrusted=frozenset(state.failed_brokers),
         spared=state.listed_everywhere | _emptied(state),
         moving=frozenset((*state.reassignments, *state.queue, *state.unmanaged, *moving)),
+        destinations=destinations(state),
     )
 
 

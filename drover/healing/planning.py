@@ -69,7 +69,11 @@ def _moves(
     unmet: list[Unmet] = []
     held = patient.spared | {broker for broker, known in inventory.brokers.items() if known.directories is None}
     knowledge = Knowledge(
-        held=held, dead=patient.away | frozenset(patient.due), failing=patient.distrusted, moving=patient.moving
+        held=held,
+        dead=patient.away | frozenset(patient.due),
+        failing=patient.distrusted,
+        moving=patient.moving,
+        destinations=patient.destinations,
     )
     model = model_of(inventory, knowledge)
     for relaxed in (_as_it_is, _with_spared_brokers, _without_racks):

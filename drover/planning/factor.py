@@ -42,6 +42,8 @@ def _raise(layout: Layout, solution: Solution, partition: int, factor: int) -> N
             solution.unmet.append(why_no_place(layout, partition, None))
             return
         layout.append(partition, new)
+        # Racks that the new replica has gained are not given up again for the sake of balance.
+        layout.excess[partition] = min(layout.excess[partition], layout.racks.excess(layout.replicas[partition]))
         solution.items.append((partition, new))
         solution.note(partition, Reason.RAISE)
 

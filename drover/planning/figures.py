@@ -52,10 +52,10 @@ def spread_of(values: Sequence[int]) -> Spread:
 
 
 def room_of(broker: Broker, disk_limit: float) -> int | None:
-    """Return how many bytes its disks may still take below the limit; None if their sizes are unknown."""
+    """Return how many bytes its disks may take below the limit beside what arrives already; None if unknown."""
     rooms = [_room(directory, disk_limit) for directory in broker.log_dirs]
     known = [room for room in rooms if room is not None]
-    return sum(known) if known and len(known) == len(rooms) else None
+    return max(0, sum(known) - broker.arriving_bytes) if known and len(known) == len(rooms) else None
 
 
 def largest_room_of(broker: Broker, disk_limit: float) -> int | None:

@@ -143,8 +143,7 @@ class Layout:
         if with_new == 0 or (old is not None and with_new <= with_old):
             return True
         pairs = self.racks.pairs(replicas) + with_new - with_old
-        more = len(replicas) + (old is None)
-        return pairs <= self.racks.fewest_pairs(more) + self.excess[partition]
+        return pairs <= self.racks.fewest_pairs(replicas, more=old is None) + self.excess[partition]
 
     def gain(self, partition: int, old: int, new: int) -> float:
         """Return by how much the sum of squared distances from the fair shares falls if a replica moves."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterable
 
+from drover.planning.bands import ROUNDING, water_level
 from drover.planning.budget import Budget
 from drover.planning.layout import Layout
 
@@ -13,16 +14,14 @@ Came = dict[int, tuple[int, int]]
 class Leading:
     """Balances preferred leaders by order alone, in the partitions that it may reorder.
 
-    A broker may lead from `low` to `high` partitions. Only brokers that may receive replicas are given leaders.
+    A broker may lead from `low` to `high` partitions; `mean` is its fair share. Only brokers that may receive replicas
+    are given leaders.
     """
 
     def __init__(self, layout: Layout, partitions: Iterable[int]) -> None:
         self.layout = layout
-        counting = [broker.id for broker in layout.model.brokers if broker.alive and broker.id not in layout.leaving]
-        # What a dead broker heads stays with it, unless it is being emptied: nobody else is to lead it.
-        total = sum(layout.leaders.get(number, 0) for number in {*counting, *layout.leaving})
-        self.mean = total / max(1, len(counting))
-        self.high = max(math.ceil(self.mean), math.floor(self.mean * (1 + layout.limits.leaders_above)))
+        self.mean = _fair_share(layout)
+        self.high = max(math.ceil(self.mean - ROUNDING), math.floor(self.mean * (1 + layout.limits.leaders_above)))
         self.low = math.floor(self.mean * (1 - layout.limits.below))
         self.led: dict[int, set[int]] = {number: set() for number in layout.count}
         self.mine: dict[int, set[int]] = {number: set() for number in sorted(layout.may_lead)}
@@ -173,6 +172,21 @@ class Leading:
         for broker in sorted(self.mine):
             if self._outside(broker):
                 yield broker, self.layout.leaders[broker]
+
+
+def _fair_share(layout: Layout) -> float:
+    """Return how many partitions a broker leads if leaders are as even as orders can make them.
+
+    Brokers that cannot be given leaders are no part of it; what they head stays with them, unless they are being
+    emptied. Nobody leads more partitions than it has replicas of: the others lead what a nearly empty one cannot.
+    """
+    able = layout.may_lead
+    total = sum(layout.leaders.get(number, 0) for number in able | layout.leaving)
+    mean = total / max(1, len(able))
+    held = [layout.count[number] for number in able]
+    if sum(held) <= total or min(held) >= mean:
+        return mean
+    return water_level(held, sum(held) - total)
 
 
 def _way(start: int, goal: int, came: Came) -> Iterable[tuple[int, int, int]]:

@@ -19,7 +19,8 @@ class Broker:
     """A broker, and whether a proposal may give it replicas.
 
     `excluded` means that the operator asked to leave it alone, `held` that something else works on it, `failing` that
-    it lives but should not be trusted with more. It keeps what it has under each of them.
+    it lives but should not be trusted with more. It keeps what it has under each of them. `arriving_bytes` is what
+    other moves, which a proposal leaves alone, have still to copy to it: its disks have that much less room.
     """
 
     id: int
@@ -29,6 +30,7 @@ class Broker:
     held: bool = False
     failing: bool = False
     log_dirs: tuple[LogDir, ...] = ()
+    arriving_bytes: int = 0
 
     @property
     def may_receive(self) -> bool:

@@ -1,5 +1,6 @@
 """Racks: how well the replicas of a partition are spread, and how well the brokers allow."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 
@@ -11,19 +12,16 @@ class Racks:
 
     A list of replicas is spread the better, the fewer pairs of replicas share a rack: that is the most racks, and as
     even as they allow. A broker without a rack counts as a rack of its own. What the brokers allow follows from those
-    that may receive replicas and are not `leaving`.
+    that may receive replicas and are not `leaving`, and from those that may not and keep the replica that they have.
     """
 
     def __init__(self, brokers: Iterable[Broker], leaving: Collection[int] = ()) -> None:
         known = tuple(brokers)
         self._rack = {broker.id: broker.rack if broker.rack is not None else broker.id for broker in known}
-        rooms: dict[str | int, int] = {}
-        for broker in known:
-            if broker.may_receive and broker.id not in leaving:
-                rack = self._rack[broker.id]
-                rooms[rack] = rooms.get(rack, 0) + 1
-        self._rooms = tuple(sorted(rooms.values()))
-        self.fewest_pairs = lru_cache(maxsize=None)(self._fewest_pairs)
+        self._receivers = frozenset(broker.id for broker in known if broker.may_receive and broker.id not in leaving)
+        self._leaving = frozenset(leaving)
+        self._rooms = Counter(self._rack[broker] for broker in self._receivers)
+        self._fewest_pairs = lru_cache(maxsize=None)(self._spread_evenly)
 
     def of(self, broker: int) -> str | int:
         """Return the rack of a broker; one that is not in the cluster is a rack of its own."""
@@ -39,14 +37,20 @@ class Racks:
     def excess(self, replicas: Sequence[int]) -> int:
         """Count the pairs that share a rack beyond what the brokers force; not below zero."""
         pairs = self.pairs(replicas)
-        return max(0, pairs - self.fewest_pairs(len(replicas))) if pairs else 0
+        return max(0, pairs - self.fewest_pairs(replicas)) if pairs else 0
 
-    def _fewest_pairs(self, count: int) -> int:
+    def fewest_pairs(self, replicas: Sequence[int], more: int = 0) -> int:
+        """Count the pairs that a partition with these replicas, and so many more, has in the best case."""
+        keeping = [broker for broker in replicas if broker not in self._receivers and broker not in self._leaving]
+        return self._fewest_pairs(len(replicas) + more, tuple(sorted(map(self.of, keeping), key=str)))
+
+    def _spread_evenly(self, count: int, kept: Sequence[str | int]) -> int:
         """Spread so many replicas as evenly as the racks have brokers, and count the pairs."""
-        levels = [0] * len(self._rooms)
+        rooms = self._rooms + Counter(kept)
+        levels = dict.fromkeys(rooms, 0)
         for _ in range(count):
-            free = [index for index, level in enumerate(levels) if level < self._rooms[index]]
+            free = [rack for rack, level in levels.items() if level < rooms[rack]]
             if not free:
                 break
-            levels[min(free, key=lambda index: levels[index])] += 1
-        return sum(level * (level - 1) // 2 for level in levels)
+            levels[min(free, key=lambda rack: levels[rack])] += 1
+        return sum(level * (level - 1) // 2 for level in levels.values())

@@ -87,3 +87,17 @@ def test_topics_that_only_disks_show_are_hidden() -> None:
         "c", 0, {}, seen(0, {ORDERS: {1: 5}}).partitions, {ORDERS: {1: 5}, TopicPartition("x", 3): {}}
     )
     assert hidden_topics(inventory) == ("x",)
+
+
+async def test_what_moves_have_still_to_copy_takes_room_although_it_is_not_there_yet() -> None:
+    simulated = cluster()
+    driver = SimulatedDriver(simulated)
+    await driver.alter([AlterRequest(ORDERS, (1, 4))])
+    simulated.advance(20_000)
+    # The copy of orders:0 has begun on 4; that of orders:1 waits in the log, for 1 and 4.
+    waits = {TopicPartition("orders", 1): (1, 4)}
+    seen = await driver.inventory()
+    copied = seen.replica_bytes[ORDERS][4]
+    assert 0 < copied < 1000
+    made = model_of(seen, Knowledge(moving=waits.keys(), destinations=waits))
+    assert {broker.id: broker.arriving_bytes for broker in made.brokers} == {1: 1000, 2: 0, 3: 0, 4: 2000 - copied}

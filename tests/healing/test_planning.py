@@ -136,6 +136,18 @@ def test_listed_brokers_and_those_that_somebody_drains_are_spared() -> None:
     assert found.away == {3, 8}
     assert found.distrusted == {9}
     assert found.moving == {KEY, OTHER, TopicPartition("elsewhere", 0)}
+    assert found.destinations == {KEY: (5, 4), OTHER: (4, 7)}
+
+
+def test_room_that_other_moves_will_take_is_not_given_to_replacements() -> None:
+    # A disk takes 350 bytes more; 300 will come with a move that waits in the log, or that Kafka has just begun.
+    seen = inventory({KEY: (1, 2, 3), OTHER: (1, 2)}, ALIKE, free={4: 500, 5: 500}, size=300)
+    assert targets(plan_heal(seen, DUE, 85)) == {KEY: (1, 2, 4)}
+    waits = replace(DUE, moving=frozenset((OTHER,)), destinations={OTHER: (1, 4)})
+    assert targets(plan_heal(seen, waits, 85)) == {KEY: (1, 2, 5)}
+    begun = structs.replace(seen.partitions[OTHER], replicas=(1, 4, 2), move=Move((1, 4, 2), (4,), (2,)))
+    moves = replace(seen, partitions={**seen.partitions, OTHER: begun})
+    assert targets(plan_heal(moves, DUE, 85)) == {KEY: (1, 2, 5)}
 
 
 async def test_an_inventory_that_fails_is_taken_again() -> None:

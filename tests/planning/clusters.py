@@ -93,10 +93,14 @@ def pairs(model: ClusterModel, replicas: Sequence[int]) -> int:
     return sum(racks[one] == racks[other] for one, other in itertools.combinations(replicas, 2))
 
 
-def fewest_pairs(model: ClusterModel, count: int, leaving: Collection[int]) -> int:
-    """Try every choice of so many brokers; as many as there are, if there are fewer."""
-    usable = [broker.id for broker in model.brokers if broker.may_receive and broker.id not in leaving]
-    choices = itertools.combinations(usable, min(count, len(usable)))
+def fewest_pairs(model: ClusterModel, replicas: Sequence[int], leaving: Collection[int]) -> int:
+    """Try every choice of as many brokers that may have a replica, or keep one; all of them, if there are fewer."""
+    usable = [
+        broker.id
+        for broker in model.brokers
+        if broker.id not in leaving and (broker.may_receive or broker.id in replicas)
+    ]
+    choices = itertools.combinations(usable, min(len(replicas), len(usable)))
     return min((pairs(model, choice) for choice in choices), default=0)
 
 
@@ -125,8 +129,8 @@ def faults(model: ClusterModel, proposal: Proposal, limits: Limits, leaving: Col
                 and arrived[broker] > max(0, free - total * (1 - limits.disk_limit)) + 1
             ):
                 found.append(f"{name}: the disk of {broker} is above the limit")
-        excess_before = pairs(model, move.before) - fewest_pairs(model, len(move.before), leaving)
-        excess_after = pairs(model, move.after) - fewest_pairs(model, len(move.after), leaving)
+        excess_before = pairs(model, move.before) - fewest_pairs(model, move.before, leaving)
+        excess_after = pairs(model, move.after) - fewest_pairs(model, move.after, leaving)
         if excess_after > max(0, excess_before):
             found.append(f"{name}: loses racks")
         if len(move.before) == len(move.after) and not can_be_swapped(model, move, leaving):
@@ -136,7 +140,7 @@ def faults(model: ClusterModel, proposal: Proposal, limits: Limits, leaving: Col
 
 def can_be_swapped(model: ClusterModel, move: Move, leaving: Collection[int]) -> bool:
     """Whether the replicas can be exchanged one after another without losing racks on the way (KIP-435's steps)."""
-    worst = max(pairs(model, move.before), fewest_pairs(model, len(move.before), leaving))
+    worst = max(pairs(model, move.before), fewest_pairs(model, move.before, leaving))
     for olds, news in itertools.product(itertools.permutations(move.removing), itertools.permutations(move.adding)):
         lists = [list(move.before)]
         for old, new in zip(olds, news, strict=True):

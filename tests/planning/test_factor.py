@@ -44,3 +44,13 @@ def test_a_partition_that_gets_replicas_and_stays_on_too_few_racks_is_named() ->
     assert len(proposal.moves) == 1
     assert [one.code for one in proposal.unmet] == [UnmetCode.RACK_SPREAD]
     assert proposal.rack_violations_after == 1
+
+
+def test_racks_that_new_replicas_have_gained_are_not_given_up_for_balance() -> None:
+    brokers = [Broker(1, "a"), Broker(2, "a"), Broker(3, "b"), Broker(4, "b"), Broker(5, "c")]
+    others = [Partition("full", number, (5,), 5, (5,), 1000) for number in range(40)]
+    raised = [Partition("t", number, (1, 2), 1, (1, 2), 1000) for number in range(6)]
+    proposal = propose(ClusterModel.of(brokers, [*others, *raised]), SetReplicationFactor("t", 4))
+    assert len(proposal.moves) == 6
+    assert all(5 in move.after for move in proposal.moves), "4 is emptier, and would leave two replicas in b as in a"
+    assert (proposal.unmet, proposal.rack_violations_after) == ((), 0)

@@ -29,7 +29,7 @@ class Yardstick:
         leaving = leaving_of(self.model, self.goal)
         left = sum(broker in leaving for replicas in lists.values() for broker in replicas)
         crowded = sum(
-            max(0, pairs(self.model, replicas) - fewest_pairs(self.model, len(replicas), leaving))
+            max(0, pairs(self.model, replicas) - fewest_pairs(self.model, replicas, leaving))
             for replicas in lists.values()
         )
         return (float(left), float(crowded), self._outside(lists), self._leaders_outside(lists))

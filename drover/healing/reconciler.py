@@ -348,10 +348,10 @@ def _keys_of_next(state: ClusterState) -> tuple[TopicPartition, ...]:
 def _still_fits(before: Patient, now: Patient) -> bool:
     """Whether a plan for brokers as they were before may be carried out now.
 
-    What has begun to move since is left out when its chunk begins, and which brokers are spared is only a preference:
-    both change all the time while plans run.
+    What has begun to move since is left out when its chunk begins, and which brokers are spared is only a preference.
+    Both, and where moves lead, change all the time while plans run.
     """
-    return replace(before, moving=now.moving, spared=now.spared) == now
+    return replace(before, moving=now.moving, destinations=now.destinations, spared=now.spared) == now
 
 
 def _superseded(state: ClusterState) -> int:

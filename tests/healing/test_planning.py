@@ -17,7 +17,7 @@ from events.commands import Freeze, Unfreeze
 from events.healing import HealPlanned, LeftReason
 from events.partitions import TopicPartition
 from tests.healing.support import healing_world, told
-from tests.shard.world import CLUSTER, World
+from tests.shard.world import CLUSTER, World, alter
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 DUE = Patient((3,), frozenset((3,)))
@@ -168,13 +168,17 @@ async def test_an_inventory_that_fails_is_taken_again() -> None:
 async def _while_a_plan_is_made() -> World:
     """Return a world in which broker 3 is dead, and the plan for it has been asked for."""
     world = healing_world(failure_interval_ms=0)
+    await _until_a_plan_is_made(world)
+    return world
+
+
+async def _until_a_plan_is_made(world: World) -> None:
     await world.run(1000)
     world.model.stop_broker(3)
     world.hold_effects = True
     await run_until(world, lambda: any(isinstance(effect, TakeInventory) for effect in world.held))
     await world.release_effects()
     await run_until(world, lambda: any(isinstance(effect, PlanHeal) for effect in world.held))
-    return world
 
 
 async def test_a_plan_is_asked_for_once_and_still_fits_when_it_has_taken_long() -> None:
@@ -199,6 +203,18 @@ async def test_a_plan_for_other_brokers_than_those_that_are_due_now_is_made_agai
     await world.release_effects()
     await world.run(10_000)
     assert [one.brokers for one in told(world, HealPlanned)] == [(3, 6)]
+
+
+async def test_a_plan_still_fits_when_other_partitions_have_begun_to_move_meanwhile() -> None:
+    world = healing_world(failure_interval_ms=0)
+    world.model.create_topic("other", {0: [1, 2]}, partition_bytes=1_000_000)
+    await _until_a_plan_is_made(world)
+    await world.send(alter({TopicPartition("other", 0): [1, 4]}))
+    await world.run(1000)
+    await world.release_effects()
+    await world.run(200)
+    assert not any(isinstance(effect, TakeInventory) for effect in world.held)
+    assert [one.brokers for one in told(world, HealPlanned)] == [(3,)]
 
 
 async def test_a_plan_that_a_freeze_has_overtaken_is_forgotten() -> None:

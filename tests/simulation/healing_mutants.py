@@ -138,7 +138,7 @@ HEALING_MUTANTS = (
     Mutant(
         "carry-out-a-plan-for-other-brokers",
         HEALING,
-        "    return replace(before, moving=now.moving, spared=now.spared) == now",
+        "    return replace(before, moving=now.moving, destinations=now.destinations, spared=now.spared) == now",
         "    return bool(before.due) and bool(now.due)",
         layer="tests/healing/test_planning.py",
     ),

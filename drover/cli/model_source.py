@@ -119,7 +119,7 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
 
     The state is read before the first look; it may change meanwhile.
     """
-    failing, moving = frozenset(state.failed_brokers), frozenset((*state.reassignments, *state.queue))
+    known = knowledge_of(state)
     inventory, rates = await _look(settings, state.name, source.ingest_s)
     hidden = hidden_topics(inventory)
     if hidden:
@@ -128,16 +128,17 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
             "deleted a moment ago, or the user may not describe them. Nothing is planned for them.",
             err=True,
         )
-    return model_of(
-        inventory,
-        Knowledge(
-            excluded=source.exclude_brokers,
-            own_topics=_own_topics(settings.log.topics),
-            failing=failing,
-            moving=moving,
-            destinations=destinations(state),
-            rates=rates,
-        ),
+    own_topics = _own_topics(settings.log.topics)
+    return model_of(inventory, replace(known, excluded=source.exclude_brokers, own_topics=own_topics, rates=rates))
+
+
+def knowledge_of(state: ClusterState) -> Knowledge:
+    """Say what a plan must know that only the log says: a copy into a held broker would not begin, for instance."""
+    return Knowledge(
+        held=state.held_destinations,
+        failing=frozenset(state.failed_brokers),
+        moving=frozenset((*state.reassignments, *state.queue)),
+        destinations=destinations(state),
     )
 
 

@@ -32,7 +32,7 @@ def patient_of(
         due=due,
         away=frozenset(away),
         distrusted=frozenset(state.failed_brokers),
-        spared=state.listed_everywhere | _emptied(state),
+        spared=state.listed_everywhere | state.held_destinations | _emptied(state),
         moving=frozenset((*state.reassignments, *state.queue, *state.unmanaged, *moving)),
         destinations=destinations(state),
     )

@@ -162,6 +162,11 @@ class SchedulingState(ClusterSlice):
         return self.freeze is not None or any(begun.withholds for begun in self.partly_decided.values())
 
     @property
+    def held_destinations(self) -> frozenset[int]:
+        """The brokers into which no copy begins."""
+        return frozenset(broker for broker, held in self.held_brokers.items() if held.holds("in"))
+
+    @property
     def freezes(self) -> tuple[Freeze, ...]:
         """Every freeze, the oldest first."""
         return () if self.freeze is None else (self.freeze, *self.later_freezes.values())

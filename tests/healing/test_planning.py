@@ -12,7 +12,9 @@ from drover.healing.planning import HealPlan, plan_heal
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
+from drover.scheduling.state import HeldBroker
 from drover.state.cluster import ClusterState
+from events.clusters import HoldRole
 from events.commands import Freeze, Unfreeze
 from events.healing import HealPlanned, LeftReason
 from events.partitions import TopicPartition
@@ -163,6 +165,13 @@ async def test_an_inventory_that_fails_is_taken_again() -> None:
     world.hold_effects = False
     await world.run(15_000)
     assert world.state.heals_planned == 1
+
+
+def test_a_broker_that_is_held_gets_a_replica_only_where_no_other_may_take_it() -> None:
+    state = ClusterState("c")
+    for broker, role in ((4, HoldRole.BOTH), (5, HoldRole.SOURCE), (6, HoldRole.DESTINATION)):
+        state.held_brokers[broker] = HeldBroker("ana", "a new disk", 0, role)
+    assert patient_of(state, (3,), {3}).spared == {4, 6}
 
 
 async def _while_a_plan_is_made() -> World:

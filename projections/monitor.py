@@ -1,11 +1,11 @@
-"""Who is told what becomes of a projection."""
+"""The port through which a projection reports what it does."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 
 class Monitor(Protocol):
-    """Who wants to know; cheap, called from the event loop."""
+    """Receives reports of a projection. Calls must return quickly: they are made on the event loop."""
 
     def projected(self, cluster: str, events: int, operations: int) -> None:
         """One transaction was done."""

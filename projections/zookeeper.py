@@ -221,7 +221,7 @@ class ZooKeeperStore:
                 for depth in range(2, len(parts) + 1):
                     result = client.handler.async_result()
                     data = encode("", [Create("/".join(parts[:depth]), b"")], self._acl)
-                    client._call(Multi(data, nothing), result)  # noqa: SLF001 - as above
+                    client._call(Multi(data, nothing), result)  # noqa: SLF001 - kazoo's own `create` would put the chroot before it
                     # Where this one is there, or may not be made, the next one shows what is missing.
                     await self._answer(client, result)
         except (KazooException, TimeoutError) as error:

@@ -106,7 +106,7 @@ class InventoryTaken:
 
 @dataclass(frozen=True, slots=True)
 class HealPlanMade:
-    """The plan that was asked for, and for which brokers, and what was known of the others."""
+    """The plan that `PlanHeal` asked for, with the `patient` that it was made for."""
 
     cluster: str
     patient: Patient

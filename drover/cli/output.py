@@ -66,7 +66,7 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
 
 def styled(text: str, style: str = "") -> "Text":
     """Return a text for a table or a live view; what it quotes can neither act on the terminal nor break the line."""
-    from rich.text import Text  # noqa: PLC0415 - see console
+    from rich.text import Text  # noqa: PLC0415 - rich costs start-up time
 
     return Text(visible(text).replace("\n", "\\n"), style=style)
 
@@ -98,7 +98,7 @@ class FittedTable:
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
         """Draw the table."""
-        from rich.padding import Padding  # noqa: PLC0415 - see console
+        from rich.padding import Padding  # noqa: PLC0415 - rich costs start-up time
 
         arrangement = arrange(self._sizes(console, options), self.fit, options.max_width)
         drawn = self._part(arrangement)
@@ -119,7 +119,7 @@ class FittedTable:
             yield styled(f"no room for: {names}; {self.fit.shown_by}", style="dim")
 
     def _sizes(self, console: "Console", options: "ConsoleOptions") -> list[Column]:
-        from rich.measure import Measurement  # noqa: PLC0415 - see console
+        from rich.measure import Measurement  # noqa: PLC0415 - rich costs start-up time
 
         free = options.update(width=sys.maxsize)
         sizes = []
@@ -132,8 +132,8 @@ class FittedTable:
         return sizes
 
     def _part(self, arrangement: Arrangement, *, show_header: bool = True) -> "Table":
-        from rich import box  # noqa: PLC0415 - see console
-        from rich.table import Table  # noqa: PLC0415 - see console
+        from rich import box  # noqa: PLC0415 - rich costs start-up time
+        from rich.table import Table  # noqa: PLC0415 - rich costs start-up time
 
         laid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, show_header=show_header)
         for number, width in arrangement.widths.items():

@@ -191,9 +191,8 @@ def _written(sent: Sequence[Sent]) -> list[dict[str, Any]]:
 
 def _tell_decided(error: OutcomeMissingError, request: Request) -> None:
     """Print the outcomes that came in time; programs also get where the other commands were written."""
-    # Views are not needed before the commands are out.
-    from drover.cli.answers import print_answers  # noqa: PLC0415
-    from drover.client.views.answer_rows import answer_row  # noqa: PLC0415
+    from drover.cli.answers import print_answers  # noqa: PLC0415 - not before the command is out
+    from drover.client.views.answer_rows import answer_row  # noqa: PLC0415 - not before the command is out
 
     if request.output == "table":
         print_answers(error.answers, request.output)

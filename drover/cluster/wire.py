@@ -19,6 +19,7 @@ from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaErr
 from kafka.net.compat import KafkaNetClient
 
 from drover.cluster.sockets import DIRECT, refusal, watch_handshakes
+from drover.cluster.threads import deliver, in_daemon_thread
 from drover.errors import (
     ClusterAccessError,
     ClusterError,
@@ -150,7 +151,7 @@ class Lane:
         client: KafkaAdminClient | None = self._client
         self._client = None
         if client is not None:
-            closed, _thread = _in_daemon_thread(f"{self._purpose}-close", client.close)
+            closed, _thread = in_daemon_thread(f"{self._purpose}-close", client.close)
             await asyncio.wait([closed], timeout=CONNECT_ATTEMPT_MS / 1000)
 
     async def _open(self, deadline: Deadline) -> KafkaAdminClient:
@@ -158,7 +159,7 @@ class Lane:
         if self._client is not None:
             return self._client
         if self._opening is None or self._opening.done():
-            self._opening, _thread = _in_daemon_thread(f"{self._purpose}-open", lambda: self._bootstrapped(deadline))
+            self._opening, _thread = in_daemon_thread(f"{self._purpose}-open", lambda: self._bootstrapped(deadline))
             self._opening.add_done_callback(self._adopt)
         try:
             return await asyncio.wait_for(asyncio.shield(self._opening), deadline.left_s())
@@ -215,7 +216,7 @@ class Lane:
         if current is None or current is not client or len(self._closing) >= MAX_CLIENTS_CLOSING:
             return  # it was replaced already, or too many hang: keep what we have
         self._client = None
-        _closed, thread = _in_daemon_thread(f"{self._purpose}-close", current.close)
+        _closed, thread = in_daemon_thread(f"{self._purpose}-close", current.close)
         self._closing.append(thread)
 
     def _fault(self, request: Any, reason: str, *, changed: bool) -> ClusterError:
@@ -314,8 +315,8 @@ def _on_io_thread(client: KafkaAdminClient, work: Callable[[], Any]) -> "asyncio
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
     done = client._manager.call_soon(work)  # noqa: SLF001  # the one door to its insides
-    done.add_callback(lambda value: _deliver(loop, answer, lambda: answer.set_result(value)))
-    done.add_errback(lambda problem: _deliver(loop, answer, lambda: answer.set_exception(_as_error(client, problem))))
+    done.add_callback(lambda value: deliver(loop, answer, lambda: answer.set_result(value)))
+    done.add_errback(lambda problem: deliver(loop, answer, lambda: answer.set_exception(_as_error(client, problem))))
     return answer
 
 
@@ -327,32 +328,3 @@ def _as_error(client: KafkaAdminClient, problem: BaseException) -> BaseException
     """
     is_closed = client._closed  # noqa: SLF001  # kafka-python shows it nowhere else
     return KafkaConnectionError("the client was closed meanwhile") if is_closed else problem
-
-
-def _in_daemon_thread(name: str, work: Callable[[], Result]) -> tuple["asyncio.Future[Result]", threading.Thread]:
-    """Run blocking work in a thread that does not delay the end of the process."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Result] = loop.create_future()
-    answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be waiting any more
-
-    def body() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001  # a thread's supervisor: every fault goes to the caller
-            problem = error
-            _deliver(loop, answer, lambda: answer.set_exception(problem))
-        else:
-            _deliver(loop, answer, lambda: answer.set_result(result))
-
-    thread = threading.Thread(target=body, name=f"drover-{name}", daemon=True)
-    thread.start()
-    return answer, thread
-
-
-def _deliver(loop: asyncio.AbstractEventLoop, answer: "asyncio.Future[Any]", settle: Callable[[], None]) -> None:
-    def settle_once() -> None:
-        if not answer.done():
-            settle()
-
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(settle_once)

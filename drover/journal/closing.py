@@ -14,7 +14,7 @@ async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
     ends = await asyncio.gather(*(consumer.stop() for consumer in consumers), return_exceptions=True)
     for consumer, end in zip(consumers, ends, strict=True):
         if isinstance(end, asyncio.CancelledError):
-            await consumer._client.close()  # noqa: SLF001 - the rest of `stop`
+            await consumer._client.close()  # noqa: SLF001 - `stop` has left them open, and aiokafka has no public way to close them
     for end in ends:
         if isinstance(end, Exception):
             raise end

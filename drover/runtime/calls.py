@@ -34,10 +34,10 @@ from drover.cluster.port import (
     SetBrokerRates,
     ThrottleChange,
 )
+from drover.cluster.threads import in_daemon_thread
 from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import CallResult
 from drover.healing.planning import plan_heal
-from drover.runtime.process import in_thread
 from drover.shard.core import ShardCore
 
 Clock = Callable[[], Moment]
@@ -81,8 +81,8 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
             # In a thread: a loop that stands still for seconds loses the worker's membership.
             # One of its own, since a worker that is told to stop must not wait for the plan.
             planning = functools.partial(plan_heal, effect.inventory, effect.patient, effect.disk_limit_percent)
-            plan = await in_thread(planning)
-            return HealPlanMade(effect.cluster, effect.patient, plan)
+            plan, _thread = in_daemon_thread("heal-plan", planning)
+            return HealPlanMade(effect.cluster, effect.patient, await plan)
 
 
 def has_answer(ended: Input) -> bool:

@@ -64,7 +64,7 @@ class HealthServer:
         """Listen. Raises `ConfigurationError` if the address cannot be used."""
         try:
             self._server = await asyncio.start_server(self._serve, self._host, self._port)
-        except (OSError, ValueError) as error:  # ValueError for what is no name of a host, such as 127.0.0..1
+        except (OSError, ValueError) as error:  # a malformed host name, such as 127.0.0..1, raises ValueError
             said = getattr(error, "strerror", None) or error
             raise ConfigurationError(
                 f"cannot listen on {self._host}:{self._port} ({said}): "

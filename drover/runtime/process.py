@@ -1,11 +1,9 @@
-"""Shared by the worker and the projector: garbage collection settings, stopping before they are ready, long work."""
+"""Start-up shared by the worker and the projector: garbage collection settings, and stopping before they are ready."""
 
 import asyncio
-import contextlib
 import gc
-import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar, cast
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
@@ -35,33 +33,3 @@ async def unless_stopped(work: Coroutine[Any, Any, Result], stop: asyncio.Event)
     working.cancel()
     await asyncio.wait((working,))
     return None
-
-
-async def in_thread(work: Callable[[], Result]) -> Result:
-    """Return the result of `work`, done in a thread of its own. Raises what `work` raises.
-
-    When this is cancelled, nobody waits for the thread, neither the end of the event loop nor that of the process; both
-    wait for the threads of `asyncio.to_thread`.
-    """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[Result] = loop.create_future()
-
-    def settle(result: Result | None, error: Exception | None) -> None:
-        if ended.cancelled():
-            return
-        if error is not None:
-            ended.set_exception(error)
-        else:
-            ended.set_result(cast("Result", result))
-
-    def run() -> None:
-        result, failed = None, None
-        try:
-            result = work()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where the result is waited for
-            failed = error
-        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
-            loop.call_soon_threadsafe(settle, result, failed)
-
-    threading.Thread(target=run, name="long work", daemon=True).start()
-    return await ended

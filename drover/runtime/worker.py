@@ -49,7 +49,7 @@ async def _serve(work: Work, watchdog: Watchdog) -> None:
     except DroverError:
         # A fault of the world: the command line says it, with an exit code of its own.
         raise
-    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - nothing else would say it in the log
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a supervisor: it ends the process, and says why
         reason = "a fault while it ran or stopped"
         _log.critical("the worker ends", reason=reason, error=repr(error), exit_code=EXIT_FAULT, exc_info=error)
         os._exit(EXIT_FAULT)

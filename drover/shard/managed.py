@@ -125,7 +125,7 @@ class ManagedCluster:
     @property
     def may_call(self) -> bool:
         """Whether anything may be sent: the cluster is configured, and is the one first seen under its name."""
-        return self._is_configured and self.state.mismatched_kafka_cluster_id is None
+        return self._is_configured and not self._is_another
 
     @property
     def _is_another(self) -> bool:

@@ -1,4 +1,4 @@
-"""PURE: the brokers that what Drover moves, or will move, leads to."""
+"""PURE: where the partitions that Drover moves, or will move, are going."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from events.partitions import TopicPartition
 
 
 def destinations(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]]:
-    """Return by partition the brokers that are to have a replica, of what was accepted and of what is queued."""
+    """Return the target brokers of every partition that has a reassignment or a queue entry."""
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for key, entry in state.reassignments.items():
         then = () if entry.replacement is None else entry.replacement.target

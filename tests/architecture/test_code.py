@@ -13,9 +13,8 @@ MAX_FILE_LINES = 400
 BROAD_EXCEPT_ALLOWED = {
     "agents/app.py": "Faust would go on half way through a rebalance",
     "agents/intake.py": "an agent that dies loses a command",
-    "drover/cluster/wire.py": "a thread hands its fault to whoever waits",
+    "drover/cluster/threads.py": "a thread hands its fault to whoever waits",
     "drover/runtime/host.py": "the supervisor of every task of a worker",
-    "drover/runtime/process.py": "a thread hands its fault to whoever waits",
     "drover/runtime/projecting.py": "the supervisor of a view: the worker goes on, and says that it has ended",
     "drover/runtime/snapshots.py": "the supervisor of an optimisation: the shard goes on without it",
     "drover/runtime/worker.py": "Faust half started can only be ended with the process",

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.architecture.repository import ROOT
@@ -65,11 +66,18 @@ def answered(command: tuple[str, ...], directory: Path, key: bytes) -> tuple[int
                 break
             if not is_pressed and b"[y/N]" in said:
                 # What comes before the line is read does not interrupt its reading.
-                time.sleep(0.3)
+                _until_it_reads(process.pid, deadline)
                 os.write(ours, key)
                 is_pressed = True
         os.close(ours)
         return process.wait(10), said.decode()
+
+
+def _until_it_reads(pid: int, deadline: float) -> None:
+    reading = psutil.Process(pid)
+    while reading.status() != psutil.STATUS_SLEEPING:
+        assert time.monotonic() < deadline, "the command does not wait for an answer"
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])

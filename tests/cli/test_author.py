@@ -1,4 +1,4 @@
-"""Who asks, where nothing else was said."""
+"""The author of a command when `--by` is not given."""
 
 import os
 import socket

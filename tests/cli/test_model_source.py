@@ -1,4 +1,4 @@
-"""What a plan of the live cluster knows from the log."""
+"""The part of the planner's input that comes from the log."""
 
 from drover.cli.model_source import knowledge_of
 from drover.scheduling.state import HeldBroker

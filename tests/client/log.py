@@ -1,13 +1,26 @@
 """A log written as its owner would: valid records with a right chain, and whatever else a test appends."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from drover.shard.fold import ShardFold
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Genesis, Outcome, Record
 
 CLUSTER = "prod"
+
+
+class OneShard:
+    """What every reader of a log with one shard has: it is opened, closed and asked for the number of shards."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def partitions(self, _: str) -> int:
+        return 1
 
 
 @dataclass

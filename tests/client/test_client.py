@@ -1,9 +1,8 @@
-"""What a program gets from the client that sends commands and awaits their outcomes."""
+"""The async client: submitting commands and waiting for their outcomes."""
 
 import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Mapping
-from typing import Self
 
 import msgspec
 import pytest
@@ -18,23 +17,14 @@ from drover.journal.reader import LogRecord
 from drover.shard.fold import ShardFold
 from events.commands import Freeze
 from events.records import Cursor
-from tests.client.log import CLUSTER, Writer, outcome
+from tests.client.log import CLUSTER, OneShard, Writer, outcome
 
 
-class _Reader:
+class _Reader(OneShard):
     """A log of one shard to which nothing is added."""
 
     def __init__(self, records: list[bytes]) -> None:
         self._records = records
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    async def partitions(self, _: str) -> int:
-        return 1
 
     async def read(self, _: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
         yield tuple(

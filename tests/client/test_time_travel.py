@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 import msgspec
 import pytest
@@ -16,7 +15,7 @@ from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.codec import encode_record
 from events.partitions import TopicPartition
 from events.records import AnyEvent
-from tests.client.log import CLUSTER, Writer
+from tests.client.log import CLUSTER, OneShard, Writer
 from tests.shard.world import World, alter, rollback
 
 FROZEN = ClusterFrozen(cluster=CLUSTER, by="me", reason="why")
@@ -65,21 +64,12 @@ CORRECTED = {999: 2, 1000: 3, 1999: 3, 2000: 5, 2999: 5, 3000: 6, 95_000: 6, 100
 
 
 @dataclass
-class _Reader:
+class _Reader(OneShard):
     """Reads a log in memory, one record at a time; `begun` is where, `read_to` how far it was read the last time."""
 
     log: list[bytes]
     begun: list[int] = field(default_factory=list)
     read_to: int = 0
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    async def partitions(self, _: str) -> int:
-        return 1
 
     async def end_offsets(self, _: str, shards: Sequence[int]) -> dict[int, int]:
         return dict.fromkeys(shards, len(self.log))

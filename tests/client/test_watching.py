@@ -4,7 +4,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from events.partitions import TopicPartition
 from events.progress import OwnedShard, Progress, ProjectionSample, ReplicaBytes, Sample, WorkerSample
 from events.records import Cursor
 from events.topics import TopicNames
-from tests.client.log import Writer
+from tests.client.log import OneShard, Writer
 
 PROJECTION: dict[str, Any] = {"cluster": "prod", "lag_events": 0, "lag_ms": 0}
 
@@ -80,20 +80,11 @@ def test_an_epoch_that_the_log_does_not_know_hides_nothing() -> None:
     assert view.workers[0].worker == "w2"
 
 
-class _Reader:
+class _Reader(OneShard):
     """A log whose records arrive when the test says so."""
 
     def __init__(self, records: dict[str, asyncio.Queue[tuple[LogRecord, ...]]]) -> None:
         self._records = records
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-    async def partitions(self, _: str) -> int:
-        return 1
 
     async def end_offsets(self, *_: object) -> dict[int, int]:
         return {0: 0}

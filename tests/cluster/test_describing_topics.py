@@ -1,4 +1,4 @@
-"""What Drover's own topics look like to somebody who may not see them."""
+"""Describing Drover's own topics without the ACLs for it."""
 
 from collections.abc import Mapping
 

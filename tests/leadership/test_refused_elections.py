@@ -15,13 +15,19 @@ from tests.shard.world import World
 REFUSED = CallResult(31, "not you")
 
 
-async def restarted(monkeypatch: pytest.MonkeyPatch) -> World:
-    """Broker 3 is back and leads nothing; Kafka refuses every election."""
+async def with_broker_3_back() -> World:
+    """Broker 3 was restarted and leads nothing."""
     made = world()
     made.model.stop_broker(3, clean=True)
     await made.run(1000)
     made.model.start_broker(3)
     await made.run(1000)
+    return made
+
+
+async def restarted(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Broker 3 is back and leads nothing; Kafka refuses every election."""
+    made = await with_broker_3_back()
 
     async def refuse(partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:
         return dict.fromkeys(partitions, REFUSED)
@@ -50,11 +56,7 @@ async def test_a_balance_of_which_nothing_comes_ends_after_ten_minutes_and_says_
 
 
 async def test_a_frozen_cluster_takes_no_time_from_a_balance(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = world()
-    made.model.stop_broker(3, clean=True)
-    await made.run(1000)
-    made.model.start_broker(3)
-    await made.run(1000)
+    made = await with_broker_3_back()
     await made.freeze()
     await made.send(balance())
     await made.run(PATIENCE_MS + 60_000)

@@ -339,7 +339,7 @@ async def test_brokers_are_asked_for_their_versions_again_and_again_also_after_a
 
 
 async def test_the_metrics_of_a_cluster_go_with_its_shard(bench: Bench) -> None:
-    """What stayed was added to what the next owner says, and a copy that is over looked stalled for ever."""
+    """Old values were added to those of the next owner, so that a finished copy looked stalled for ever."""
     await bench.world.send(alter({ORDERS: [4, 2, 3]}))
     await bench.world.settle()
     bench.services.own(bench.core, bench.wake)

@@ -1,4 +1,4 @@
-"""What a worker says of a shard that it has lost, and of whoever has taken it."""
+"""The metrics and log lines of a worker that loses a shard to another one."""
 
 from collections.abc import AsyncIterator
 
@@ -25,7 +25,7 @@ def _said(shard_host: ShardHost) -> str:
 async def test_a_worker_says_nothing_of_the_backlog_of_shards_that_it_has_lost(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it said last was never taken back, so that a backlog which the next owner has decided stayed."""
+    """The gauge kept its last value, and so showed a backlog that the next owner had decided long ago."""
     monkeypatch.setattr(host, "MEASURE_S", 0.01)
     shard_host, group, _ = await world.serving_host()
     text = 'drover_commands_undecided{shard="%d"'

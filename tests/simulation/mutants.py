@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant(
         "call-another-cluster",
         MANAGED,
-        "return self._is_configured and self.state.mismatched_kafka_cluster_id is None",
+        "return self._is_configured and not self._is_another",
         "return self._is_configured",
         layer="tests/shard/test_faults.py",
     ),

@@ -39,7 +39,6 @@ class SqliteSink:
     def __init__(self, file: Path, query: str = "tables", keeps_ms: int | None = None) -> None:
         self._file = file
         self._keeps_ms = keeps_ms
-        self._expired_ms = 0
         self._query = query
         self._tables = tuple(BOUNDED.values())
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -48,6 +47,9 @@ class SqliteSink:
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = normal")
         self._make()
+        standing = self.standing()
+        # A job that goes on where another one was removes nothing before the next hour.
+        self._expired_ms = 0 if standing is None else min(standing.newest_ms, standing.applied_ms)
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 """Nodes as no tool would write them: an operator's alone, with others below; answered like any other."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from kazoo.client import KazooClient
@@ -16,8 +17,8 @@ from tests.projections.test_intake import office, until
 from tests.shard.world import CLUSTER
 
 
-async def write_alone(zookeeper: LocalZooKeeper, path: str, data: bytes, *, may_read: bool) -> None:
-    """Make a node that nobody but its maker may write, or read."""
+async def write_alone(zookeeper: LocalZooKeeper, nodes: Mapping[str, bytes], *, may_read: bool) -> None:
+    """Create nodes, in one transaction, that nobody but their creator may write, or read."""
     acl = [make_digest_acl("ops", "secret", all=True)]
     if may_read:
         acl.append(make_acl("world", "anyone", read=True))
@@ -25,9 +26,13 @@ async def write_alone(zookeeper: LocalZooKeeper, path: str, data: bytes, *, may_
     def write() -> None:
         client = KazooClient(zookeeper.hosts, auth_data=[("digest", "ops:secret")])
         client.start()
-        client.create(path, data, acl=acl)
+        transaction = client.transaction()
+        for path, data in nodes.items():
+            transaction.create(path, data, acl=acl)
+        created = transaction.commit()
         client.stop()
         client.close()
+        assert created == list(nodes)
 
     await asyncio.to_thread(write)
 
@@ -40,12 +45,12 @@ async def test_a_plan_that_drover_may_not_read_is_answered_and_removed_and_block
     if not somebody_is_there:
         async with made.open():
             pass
-        await write_alone(zookeeper, f"{made.base}{PLAN}", plan_of((0, [4, 2, 3])), may_read=False)
+        await write_alone(zookeeper, {f"{made.base}{PLAN}": plan_of((0, [4, 2, 3]))}, may_read=False)
         made.restart()
         made.feed()
     async with made.open():
         if somebody_is_there:
-            await write_alone(zookeeper, f"{made.base}{PLAN}", plan_of((0, [4, 2, 3])), may_read=False)
+            await write_alone(zookeeper, {f"{made.base}{PLAN}": plan_of((0, [4, 2, 3]))}, may_read=False)
         found = await made.until(f"{PLAN}.error", lambda error: error is not None, "an answer")
         assert found["code"] == "denied"
         await made.until_gone(PLAN)
@@ -59,13 +64,13 @@ async def test_a_cancel_and_a_freeze_that_only_their_maker_may_write_are_carried
 ) -> None:
     made = await office(real_store, root)
     async with made.open():
-        await write_alone(zookeeper, f"{made.base}{FREEZE}", b"", may_read=True)
+        await write_alone(zookeeper, {f"{made.base}{FREEZE}": b""}, may_read=True)
         await made.until(FREEZE, lambda found: found is not None, "the freeze is Drover's document")
         await made.remove(FREEZE)
         await until(lambda: made.world.state.freeze is None)
         await made.write(PLAN, plan_of((0, [4, 2, 3])))
         await made.until_shown()
-        await write_alone(zookeeper, f"{made.base}{CANCEL}", b"", may_read=True)
+        await write_alone(zookeeper, {f"{made.base}{CANCEL}": b""}, may_read=True)
         await made.until_idle()
     assert made.world.replicas(ORDERS[0]) == (1, 2, 3)
 
@@ -117,8 +122,9 @@ async def test_a_request_with_a_node_below_it_that_drover_may_not_remove_blocks_
     first = f"{REQUESTS}/request_1"
 
     async def write() -> None:
-        await write_alone(zookeeper, f"{made.base}{first}", b'{"x":1}', may_read=True)
-        await write_alone(zookeeper, f"{made.base}{first}/notes", b"", may_read=True)
+        # Together: Drover removes a request without a node below it as soon as it has answered.
+        nodes = {f"{made.base}{first}": b'{"x":1}', f"{made.base}{first}/notes": b""}
+        await write_alone(zookeeper, nodes, may_read=True)
 
     if not somebody_is_there:
         async with made.open():
@@ -160,7 +166,7 @@ async def test_a_node_among_drovers_own_that_it_may_not_read_is_removed(
     made = await office(real_store, root)
     path = "/brokers/topics/notes"
     async with made.open():
-        await write_alone(zookeeper, f"{made.base}{path}", b"", may_read=False)
+        await write_alone(zookeeper, {f"{made.base}{path}": b""}, may_read=False)
         await made.until_gone(path)
         await until(lambda: path in made.notes.drifted)
         await made.write(PLAN, plan_of((0, [4, 2, 3])))

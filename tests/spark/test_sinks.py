@@ -212,6 +212,20 @@ def test_what_has_ended_is_kept_for_so_long_and_what_has_not_for_ever(tmp_path: 
     sink.close()
 
 
+def test_a_job_that_goes_on_within_an_hour_removes_nothing_yet(tmp_path: Path) -> None:
+    hour_ms = 3_600_000
+    old = {**dict.fromkeys(TABLES["plans"].names), "cluster": "local", "plan": "p", "finished_ms": 1}
+
+    def apply(number: int, now_ms: int) -> int:
+        sink = SqliteSink(tmp_path / "tables.sqlite", keeps_ms=None if number == 0 else hour_ms)
+        sink.apply(FIRST, Applied(number, Part({"plans": (old,)}, {}, newest_ms=now_ms, logged_ms=now_ms), now_ms))
+        left = len(sink.rows("plans"))
+        sink.close()
+        return left
+
+    assert [apply(0, 5 * hour_ms), apply(1, 5 * hour_ms + 9), apply(2, 6 * hour_ms)] == [1, 1, 0]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_what_expires_expires_by_a_moment(name: str) -> None:
     units = {column.name: column.unit for column in TABLES[name].columns}

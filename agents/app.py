@@ -8,6 +8,7 @@ from typing import Any
 
 import faust
 import structlog
+from aiokafka.errors import ConsumerStoppedError
 from faust.tables.manager import TableManager
 from faust.types import TP, TransportT
 
@@ -121,10 +122,14 @@ class CommandGroup:
         self._app.consumer.on_buffer_drop(TP(self._topics[topic_index], partition))
 
     async def request_rejoin(self) -> None:
-        """Join the group again."""
+        """Join the group again; nothing happens once it is being left."""
         consumer = self._app.consumer
         assert isinstance(consumer, Consumer), "the app was not made with our driver"
-        await consumer.request_rejoin()
+        try:
+            await consumer.request_rejoin()
+        except ConsumerStoppedError:
+            if not self._stopping:
+                raise
 
     async def _raise_what_hinders(self) -> None:
         """Return when the group has assigned something, or we stop; raise why it cannot."""

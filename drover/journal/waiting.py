@@ -57,10 +57,15 @@ class Waiting:
         """Look where the first command is in what was counted unsurely; returns what waits there.
 
         The reader gets what is committed only. What a transaction that has not ended has written still waits.
+        `count` may be called meanwhile.
         """
         found = {}
-        for place, (begin, end) in tuple(self._unsure.items()):
-            del self._unsure[place]
+        for place in tuple(self._unsure):
+            unsure = self._unsure.pop(place, None)
+            if unsure is None:
+                # Counted again while another place was read, and certain by now.
+                continue
+            begin, end = unsure
             first = self._first[place] = await _first_command(reader, place, begin)
             found[place] = max(0, end - first.offset)
         return found

@@ -98,7 +98,9 @@ async def _work(host: ShardHost, group: CommandGroup) -> None:
         await group.start()
         await group.wait_until_ended()
     except Exception as error:  # noqa: BLE001 - Faust is half started: only ending the process is certain to work
-        host.fail("the consumer group failed", error)
+        if not host.is_closing:
+            host.fail("the consumer group failed", error)
+        _log.warning("the group was still being joined when the worker was stopped", error=repr(error))
     if not host.is_closing:
         host.fail("the consumer group ended without being asked to", None)
 

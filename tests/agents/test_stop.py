@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from mode.threads import QueueServiceThread
 
 from agents import app
 from agents.app import CommandGroup
-from agents.driver import closed_as_fault
+from agents.driver import Consumer, closed_as_fault
 from agents.settings import GroupSettings
 from drover.errors import GroupNotLeftError
 from drover.journal.connection import LogConnection
@@ -83,6 +84,26 @@ async def test_a_call_whose_coroutine_is_closed_in_the_consumers_thread_ends_as_
     finally:
         await thread.stop()
     assert there is not threading.current_thread()
+
+
+@pytest.mark.parametrize("is_stopping", [True, False])
+async def test_a_rejoin_that_meets_the_stop_of_the_consumer_is_no_fault(
+    is_stopping: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = _group()
+
+    async def stopped(_consumer: Consumer) -> None:
+        raise ConsumerStoppedError
+
+    monkeypatch.setattr(Consumer, "request_rejoin", stopped)
+    if is_stopping:
+        monkeypatch.setattr(group._app, "stop", _nothing)
+        await group.stop()
+    with nullcontext() if is_stopping else pytest.raises(ConsumerStoppedError):
+        await group.request_rejoin()
+
+
+async def _nothing() -> None: ...
 
 
 async def _closed_meanwhile() -> Any:

@@ -1,5 +1,7 @@
 """Offsets at which no command is do not count as commands that wait."""
 
+from collections.abc import Collection
+
 import pytest
 
 from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
@@ -50,3 +52,20 @@ async def test_a_topic_that_was_made_anew_is_counted_anew() -> None:
     broker.partitions[PLACE].clear()
     put(broker, "cc")
     assert await counted(waiting, broker, 0) == 2
+
+
+async def test_what_is_counted_again_while_another_place_is_read_ends_nothing() -> None:
+    broker, waiting, other = MemoryBroker(), Waiting(), ("drover.alter", 0)
+    put(broker, "c-")
+    broker.put(*other, StoredRecord(b"a command"))
+    waiting.count(PLACE, 1, 2)
+    waiting.count(other, 0, 1)
+    async with MemoryJournal(broker, 1).reader(is_committed=True) as reader:
+
+        async def decided_meanwhile(topic: str, shards: Collection[int]) -> dict[int, int]:
+            waiting.count(other, 1, 1)
+            return await ends(topic, shards)
+
+        ends, reader.end_offsets = reader.end_offsets, decided_meanwhile  # type: ignore[method-assign]
+        assert await waiting.find_out(reader) == {PLACE: 0}
+    assert not waiting.is_unsure

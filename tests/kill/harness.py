@@ -92,6 +92,11 @@ class Workers:
         await wait_for(lambda: process.poll() is not None, f"{name} to exit", timeout_s)
         return process.returncode
 
+    async def ends_cleanly(self, name: str) -> None:
+        """Fail with the end of the worker's log when it exits with anything but 0."""
+        code = await self.is_gone(name)
+        assert code == 0, f"{name} ended with {code}:\n{self.log_file(name).read_text()[-4000:]}"
+
     def end_all(self) -> None:
         for process in self.processes.values():
             if process.poll() is None:

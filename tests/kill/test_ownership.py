@@ -52,7 +52,7 @@ async def test_a_clean_stop_leaves_the_hash_of_every_owned_shard_and_replay_conf
         field.workers.start("a")
         await _decide_one_per_shard(field, "first-")
         field.workers.send("a", signal.SIGTERM)
-        assert await field.workers.is_gone("a") == 0
+        await field.workers.ends_cleanly("a")
         verdicts = await verify(field)
         assert verdicts.faults == []
         assert dict(verdicts.state_hashes) == dict.fromkeys(range(SHARDS), 1)

@@ -7,19 +7,26 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from unittest.mock import AsyncMock
 
 import pytest
 import pytest_asyncio
+from aiokafka.errors import ConsumerStoppedError
 
+from agents.app import CommandGroup
+from agents.settings import GroupSettings
 from drover.errors import ConfigurationError
+from drover.journal.connection import LogConnection
 from drover.journal.port import Journal
 from drover.local import LocalCluster
 from drover.runtime import topics, wiring
+from drover.runtime.host import ShardHost
 from drover.runtime.metrics import Metrics
 from drover.runtime.process import COLLECTED_AFTER
 from drover.runtime.settings import LogSettings, Settings, WorkerSettings
 from drover.runtime.watchdog import EXIT_FAULT, Watchdog
-from drover.runtime.worker import readiness, run_process
+from drover.runtime.worker import readiness, run_process, run_until_stopped
+from events.topics import TopicNames
 from tests.runtime.world import SHARDS, FakeClusters, World
 
 
@@ -59,6 +66,35 @@ async def test_a_worker_is_ready_when_it_has_replayed_and_owns_what_it_was_given
     assert not readiness(host)[2].ok
     host.partitions_revoked()
     assert not readiness(host)[1].ok
+
+
+class HalfJoined(CommandGroup):
+    """Waits to be joined; a stop makes that fail, as Faust's does when its consumer's thread has ended."""
+
+    def __init__(self, host: ShardHost) -> None:
+        super().__init__(GroupSettings(LogConnection("localhost:1", TopicNames("drover")), "g", "w"), host)
+        self.joining, self.left = asyncio.Event(), asyncio.Event()
+
+    async def start(self) -> None:
+        self.joining.set()
+        await self.left.wait()
+        raise ConsumerStoppedError
+
+    async def stop(self) -> None:
+        self.left.set()
+        await asyncio.sleep(0)
+
+
+async def test_a_group_that_fails_while_the_worker_stops_leaves_it_a_clean_end(
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host, _, _ = await world.host("w")
+    monkeypatch.setattr(host, "start", AsyncMock())  # it runs already
+    group = HalfJoined(host)
+    await run_until_stopped(host, group, group.joining, Watchdog())
+    world.hosts.remove(host)
+    assert world.ended == []
+    assert "ConsumerStoppedError" in capsys.readouterr().out
 
 
 @pytest.mark.cluster

@@ -248,12 +248,13 @@ class KafkaDriver:
 
     async def _min_isrs(self, topics: Collection[str], deadline: Deadline) -> dict[str, int]:
         now_s = time.monotonic()
-        fresh = {name: value for name, (read_s, value) in self._min_isr.items() if now_s - read_s < MIN_ISR_MAX_AGE_S}
+        fresh = {name: entry for name, entry in self._min_isr.items() if now_s - entry[0] < MIN_ISR_MAX_AGE_S}
         missing = [name for name in topics if name not in fresh]
         described = await configs.topic_configs(self._observations, missing, (MIN_ISR,), deadline)
-        read = {name: int(found.effective[MIN_ISR]) for name, found in described.items()}
-        self._min_isr = {name: self._min_isr[name] for name in fresh} | {name: (now_s, read[name]) for name in read}
-        return {name: value for name in topics if (value := read.get(name, fresh.get(name))) is not None}
+        # Another call may have let go of what was fresh when this one began.
+        known = fresh | {name: (now_s, int(found.effective[MIN_ISR])) for name, found in described.items()}
+        self._min_isr = known
+        return {name: known[name][1] for name in topics if name in known}
 
     async def _version_of(self, broker: int, deadline: Deadline) -> BrokerVersion | None:
         try:

@@ -62,9 +62,10 @@ class Delivery:
         elif arrival.offset > self._inbox.expected(index):
             self._behind_gap[index] = deque((arrival,))
             self._hold(index)
-            proof = asyncio.create_task(self._prove_gap(index, arrival.offset))
+            # A reset may come before the task begins.
+            proof = asyncio.create_task(self._prove_gap(index, arrival.offset, self._resets))
             self._proofs.add(proof)
-            proof.add_done_callback(self._proofs.discard)
+            proof.add_done_callback(self._proven)
         elif self._inbox.add(arrival):
             self._wake()
             if self._inbox.is_high:
@@ -87,9 +88,10 @@ class Delivery:
             self._source().release(index, self._shard)
         self.ahead.pause()
 
-    async def _prove_gap(self, index: int, offset: int) -> None:
-        topic = self._topics[index]
-        expected, resets = self._inbox.expected(index), self._resets
+    async def _prove_gap(self, index: int, offset: int, resets: int) -> None:
+        if self._resets != resets:
+            return
+        topic, expected = self._topics[index], self._inbox.expected(index)
         try:
             found = await self._log.journal.first_offset(topic, self._shard, expected)
         except DroverError as error:
@@ -106,3 +108,9 @@ class Delivery:
             self._release()
         for arrival in waiting:
             self.arrive(arrival)
+
+    def _proven(self, proof: asyncio.Task[None]) -> None:
+        self._proofs.discard(proof)
+        error = None if proof.cancelled() else proof.exception()
+        if error is not None:
+            self._fail(f"proving a gap in the commands of shard {self._shard} failed", error)
